@@ -27,9 +27,10 @@ from bench.librdkafka_lookup import TheirLookup
 from bench.report import Other, Row
 from bench.samples import Spread, multiple
 from bench.setting import Setting
+from bench.tracking import adopt
 from orchestrator.facts.gather import FactGatherer
 from state.messages import CheckpointReport
-from state.model.entities import Assignment, Desired, OperationKind, Position, TopicPartition
+from state.model.entities import OperationKind, Position, TopicPartition
 from state.model.fingerprints import LIMIT, Fingerprints
 from state.settings.keys import Cluster, MethodName, Tideover
 from state.store.sql.migrate import open_store
@@ -164,12 +165,7 @@ class _Tracked:
             batch=KEPT_BATCHES - 1,
             offsets={SOURCE: {OLD: {str(key.partition): offset for key, offset in positions.items()}}},
         )
-        self._store.adopt(
-            Assignment(
-                query=QUERY, epoch=1, placed_epoch=1, desired=Desired.RUNNING, cluster=HERE, runner=QUERY,
-                checkpoint=self._report.checkpoint, starting_offsets=None, operation=None, changed_at=datetime.now(UTC),
-            )
-        )  # fmt: skip
+        adopt(self._store, self._report.checkpoint, query=QUERY, cluster=HERE)
         for batch in range(KEPT_BATCHES):
             behind = (KEPT_BATCHES - 1 - batch) * _PER_BATCH
             rows = (_row(key, batch, offset - behind, tails[key].records) for key, offset in positions.items())

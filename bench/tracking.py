@@ -119,14 +119,14 @@ def _alternate(query: StreamingQuery, tracking: "_Tracking", batches: int, secon
     return taken
 
 
-def adopt(store: RunnerStore, checkpoint: str) -> None:
+def adopt(store: RunnerStore, checkpoint: str, *, query: str = "bench", cluster: str = "bench") -> None:
     """The row without which no position of the query is stored."""
     row = Assignment(
-        query="bench",
+        query=query,
         epoch=1,
         placed_epoch=1,
         desired=Desired.RUNNING,
-        cluster="bench",
+        cluster=cluster,
         runner="bench",
         checkpoint=checkpoint,
         starting_offsets=None,

@@ -1,5 +1,6 @@
 """Runs the table on one commit, publishes what is whole, and goes on where it was interrupted on the same commit."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -107,7 +108,9 @@ def execute(entry: Entry, folder: Path, told: int | None) -> int:
                 return made.wait()
             except KeyboardInterrupt:
                 made.send_signal(signal.SIGINT)  # it has brokers and a Spark to end
-                made.wait(_GRACE_SECONDS)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    made.wait(_GRACE_SECONDS)
+                made.kill()
                 raise
 
 

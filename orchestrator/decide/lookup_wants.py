@@ -138,7 +138,7 @@ def wants_of(
     )
 
 
-def batches_looked_into(positions: Iterable[Position], offsets: Offsets) -> frozenset[int]:
+def batches_looked_into(positions: Iterable[Position], *wanted: Offsets) -> frozenset[int]:
     """The batches whose rings ``wants_of`` goes by, for these end offsets; of all others it counts the records alone.
 
     ``positions`` may have their rings counted. Mostly it is one batch, the checkpoint's.
@@ -146,6 +146,7 @@ def batches_looked_into(positions: Iterable[Position], offsets: Offsets) -> froz
     return frozenset(
         row.batch
         for (source, topic, partition), rows in _by_partition(positions).items()
+        for offsets in wanted
         if (offset := offsets.get(source, {}).get(topic, {}).get(str(partition))) is not None
         for row in _nearest(rows, offset)
     )

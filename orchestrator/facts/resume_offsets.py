@@ -247,7 +247,7 @@ class ResumeOffsets:
 
         Others stay counted: a dozen batches of rings would be hundreds of megabytes.
         """
-        wanted = set(batches).union(*(batches_looked_into(positions, each) for each in offsets))
+        wanted = batches_looked_into(positions, *offsets).union(batches)
         unread = sorted(wanted & {row.batch for row in positions if is_counted(row)})
         read = [row for batch in unread for row in self._store.positions(facts.query, batch=batch)]
         return with_rings(positions, unread, read)

@@ -172,7 +172,7 @@ def _with_records(
         key = TopicPartition(row.topic, row.partition)
         tail, divergence = tails[key], back[row.source, key]
         if tail.error is None and tail.records and divergence == ends[key]:
-            newest_ms = max(record.timestamp_ms for record in tail.records)
+            newest_ms = tail.records.newest_timestamp
             found.append(replace(row, offset=divergence, ring=tail.records, timestamp_ms=newest_ms, dense=None))
     return found
 
@@ -201,7 +201,7 @@ def end_wants(log: ClusterLog, topic: str, *, timeout: float) -> tuple[Want, ...
             ring_offset=ends[key] if tails[key].records else None,
             dense=True if tails[key].records else None,
             begin_known=begins[key],
-            timestamp_ms=max((record.timestamp_ms for record in tails[key].records), default=None),
+            timestamp_ms=tails[key].records.newest_timestamp,
         )
         for key in keys
     )

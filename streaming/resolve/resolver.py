@@ -234,7 +234,7 @@ def _ring(run: Lookup, case: Case, records: Sequence[Fingerprint] | None = None)
 def _low_time(run: Lookup, topic: str, ring: FingerprintMatcher) -> int:
     """A record's own time never looks up a place after it, so the largest of the last K bounds the place from below."""
     if run.is_compacted(topic):
-        return max(0, min(ring.ring.timestamps))
+        return max(0, min(ring.known.timestamps))
     newest = max(ring.tail.timestamps)
     return max(0, newest - (SKEW_MS if run.asks_append_time(topic) else 0))
 

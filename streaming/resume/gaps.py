@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from state.model.entities import EndSample
+from state.model.fingerprints import timestamps_of
 from streaming.cluster_log import OFFSET, LogRecord
 from streaming.resume import notes
 from streaming.resume.methods.content_search import NEED_MORE, Cause, Found, NeedMore, NoPlace, Outcome, Search
@@ -112,7 +113,7 @@ class PartialSearch(Search):
         if next_offset < self.end:
             return NEED_MORE
         there = {index for record in self.records for index in self._read.indices(record)}
-        sure = {record.offset for record in self.matcher.ring}
+        sure = {record.offset for record in self.matcher.known}
         held = [each for i, each in enumerate(self._read.records) if each.offset in sure or i in there]
         search = Search(self._read.holding(held), lo=self.lo, end=self.end, cut=self.cut)
         found = search.feed(self.records, self.end)
@@ -179,7 +180,7 @@ def normalised(want: Want, old: EndSample | None) -> Want:
     if cut:
         ring = tuple(record for record in ring if record.offset < want.offset)
     if cut or time is None:
-        time = max((record.timestamp_ms for record in ring), default=None)
+        time = max(timestamps_of(ring), default=None)
     if time is None and old is not None and old.end <= want.offset:
         time = int(old.sampled_at.timestamp() * 1000)
     place = want.offset if want.ring_offset is None else min(want.ring_offset, want.offset)

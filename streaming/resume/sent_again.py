@@ -134,7 +134,7 @@ class Behind:
     def _copies(self) -> tuple[int, int, int]:
         """The last copy of a remembered record, which one that is, and the last record that may be one; -1 for none."""
         last = newest = alike = -1
-        if set(self._ring.ring.digests).isdisjoint(each.digest for each in self.records):
+        if set(self._ring.known.digests).isdisjoint(each.digest for each in self.records):
             return last, newest, alike
         run, before, top = 0, -1, self._top_ms
         for at, record in enumerate(self.records):
@@ -159,15 +159,15 @@ class Behind:
 
     @cached_property
     def _slack_ms(self) -> int:
-        return 2 * _most_back_ms(self._ring.ring.timestamps)
+        return 2 * _most_back_ms(self._ring.known.timestamps)
 
     @cached_property
     def _is_told_by_content(self) -> bool:
-        return len(set(self._ring.ring.digests)) == self._ring.size
+        return len(set(self._ring.known.digests)) == self._ring.size
 
     @cached_property
     def _is_told_by_time(self) -> bool:
-        return len({(each.digest, each.timestamp_ms) for each in self._ring.ring}) == self._ring.size
+        return len({(each.digest, each.timestamp_ms) for each in self._ring.known}) == self._ring.size
 
 
 def _enough(record: LogRecord) -> int:

@@ -89,10 +89,10 @@ _KEY = 6
 _ORDER = tuple(positions.primary_key.columns)[1:]
 
 _RING_BYTES = sa.func.length(positions.c.ring)
-_PLAIN = sa.case((_RING_BYTES % RECORD_BYTES == 0, sa.null()), else_=sa.type_coerce(positions.c.ring, sa.LargeBinary))
+_UNCOUNTABLE = sa.type_coerce(positions.c.ring, sa.LargeBinary)
 _COUNTED = (
     *(column for column in positions.c if column is not positions.c.ring),
-    _PLAIN.label("ring"),
+    sa.case((_RING_BYTES % RECORD_BYTES == 0, sa.null()), else_=_UNCOUNTABLE).label("ring"),
     _RING_BYTES.label("ring_bytes"),
 )
 """A ring without its records, as ``_counted`` takes it."""

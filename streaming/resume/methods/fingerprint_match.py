@@ -66,35 +66,35 @@ class FingerprintMatcher:
         disorder_ms: int = 0,
     ) -> None:
         self._asked = (context, timed, begin, disorder_ms)
-        self.ring = Fingerprints.of(records)
-        self.size = len(self.ring)
-        self.context = _telling(self.ring, min(context, self.size), timed=timed)
-        self.last = self.ring[-1]
+        self.known = Fingerprints.of(records)
+        self.size = len(self.known)
+        self.context = _telling(self.known, min(context, self.size), timed=timed)
+        self.last = self.known[-1]
         self.hidden = self.last.offset - self._offset(self.size - self.context) + 1 - self.context
         """How many old offsets between the last ``context`` records are missing (holes)."""
         self.is_whole = self.last.offset == self.size - 1
         """Whether it holds every record of the partition up to its last one, from offset 0 on."""
-        self._is_first = self.ring.first <= begin
+        self._is_first = self.known.first <= begin
 
     @cached_property
     def records(self) -> tuple[Fingerprint, ...]:
         """All of them, unpacked; mostly nobody asks."""
-        return tuple(self.ring)
+        return tuple(self.known)
 
     @property
     def tail(self) -> Fingerprints:
         """The last ``context`` of them."""
-        return self.ring[-self.context :]
+        return self.known[-self.context :]
 
     @cached_property
     def top_ms(self) -> int:
         """The latest time among them."""
-        return max(self.ring.timestamps)
+        return max(self.known.timestamps)
 
     @cached_property
     def _young_ms(self) -> int:
         """From when on a record is not older than half of these, the disorder taken off."""
-        return median_low(self.ring.timestamps) - self._asked[-1]
+        return median_low(self.known.timestamps) - self._asked[-1]
 
     def holding(self, records: Sequence[Fingerprint]) -> "FingerprintMatcher":
         """The same with other records."""
@@ -103,7 +103,7 @@ class FingerprintMatcher:
 
     def last_is_unique(self, *, append_time: bool) -> bool:
         """Whether no other remembered record equals the last one; its time counts unless the standby has its own."""
-        if self.ring.alike(self.last.digest) == 1:
+        if self.known.alike(self.last.digest) == 1:
             return True
         same = [record for record in self.records if record.digest == self.last.digest]
         return sum(append_time or record.timestamp_ms == self.last.timestamp_ms for record in same) == 1
@@ -119,7 +119,7 @@ class FingerprintMatcher:
     @property
     def unbroken(self) -> int:
         """How many of the last records have consecutive offsets."""
-        return self.ring.unbroken
+        return self.known.unbroken
 
     def is_told_apart(self, agreed: int) -> bool:
         """Whether one of the last ``agreed`` records has a content that no other remembered one has.
@@ -130,19 +130,19 @@ class FingerprintMatcher:
 
     @cached_property
     def _single(self) -> int:
-        return _newest_single(self.ring)
+        return _newest_single(self.known)
 
     @cached_property
     def _newest(self) -> dict[tuple[bytes, int], int]:
-        return {each: i for i, each in enumerate(zip(self.ring.digests, self.ring.timestamps, strict=True))}
+        return {each: i for i, each in enumerate(zip(self.known.digests, self.known.timestamps, strict=True))}
 
     @cached_property
     def _newest_digest(self) -> dict[bytes, int]:
-        return {digest: i for i, digest in enumerate(self.ring.digests)}
+        return {digest: i for i, digest in enumerate(self.known.digests)}
 
     def is_same(self, seen: LogRecord, index: int) -> bool:
         """Whether the standby's record equals the remembered one at ``index``."""
-        _, timestamp_ms, digest = self.ring.at(index)
+        _, timestamp_ms, digest = self.known.at(index)
         return seen.digest == digest and (seen.append_time or seen.timestamp_ms == timestamp_ms)
 
     def newest(self, seen: LogRecord) -> int:
@@ -206,7 +206,7 @@ class FingerprintMatcher:
         return self._offset(index + 1) - self._offset(index) - 1
 
     def _offset(self, index: int) -> int:
-        return self.ring.at(index)[0]
+        return self.known.at(index)[0]
 
     def stranger(self, seen: Sequence[LogRecord]) -> LogRecord | None:
         """The first record of a compacted log that may be an unread one although remembered ones follow it.
@@ -215,7 +215,7 @@ class FingerprintMatcher:
         between their copies than between themselves. Before the first of them only older ones lie; younger ones are
         there if all that is left of the remembered records is what was sent again. ``seen`` ends with a remembered one.
         """
-        oldest, youngest = min(self.ring.timestamps), max(self.tail.timestamps)
+        oldest, youngest = min(self.known.timestamps), max(self.tail.timestamps)
         last: tuple[int, int] | None = None
         others: list[LogRecord] = []
         for record in seen:
@@ -242,7 +242,7 @@ class FingerprintMatcher:
         that agreed, every record equal to the last one counts, for there the walk forgives. A run that reaches the
         ring's start may go on before it, unless the ring begins with the log.
         """
-        if self.ring.alike(self.last.digest) == 1:
+        if self.known.alike(self.last.digest) == 1:
             return 0, False
         keys = [(record.digest, 0 if append_time else record.timestamp_ms) for record in self.records]
         demanded = walk.agreed if walk.unbroken and not self.holed else 1
@@ -254,7 +254,7 @@ class FingerprintMatcher:
             if keys[index + 1 - length : index + 1] == keys[newest + 1 - length :]:
                 back = back or newest - index
                 open_ended = open_ended or index < self.context
-        return back, open_ended and self.ring.first > 0
+        return back, open_ended and self.known.first > 0
 
 
 def _telling(ring: Fingerprints, context: int, *, timed: bool) -> int:
