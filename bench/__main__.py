@@ -7,7 +7,6 @@ differ from the commit, and nothing was measured (``--draft`` measures all the s
 import argparse
 import os
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -42,6 +41,7 @@ from bench.steps_picture import to_svg
 from lab.world import KAFKA_VERSIONS
 from orchestrator.cli.interpreter import keep_loaded
 from reports.errors import ReportsError
+from reports.interrupt import heed_signals
 from reports.origin import origin
 from streaming import class_archive
 
@@ -133,5 +133,5 @@ def _positive(text: str) -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what a measurement has started ends with it
+    heed_signals()
     sys.exit(main())

@@ -3,6 +3,8 @@
 import sys
 
 from chaos.cli import main
+from reports.interrupt import heed_signals
 
 if __name__ == "__main__":
+    heed_signals()
     sys.exit(main())

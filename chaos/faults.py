@@ -71,6 +71,7 @@ class When(StrEnum):
     MOVING = "a move is under way"
     MOVED = "every query is on the standby"
     REFUSED = "the move was refused"
+    """None is open any more: of one query a fence may last longer than of the others."""
     BACK = "the primary is UP again"
     """It was left, and every query is on the standby."""
 
@@ -211,5 +212,5 @@ class Observation:
                 return self.verdict(source) == "UP" and self.all_on(target)
             case When.REFUSED:
                 told = any(each["kind"] == "not-moved" for each in self.told["events"])
-                tried = bool(self.told["cooldowns"]) and not self.told["operations"]
-                return self.verdict(source) == "DOWN" and (told or tried)
+                refused = told or bool(self.told["cooldowns"])
+                return self.verdict(source) == "DOWN" and refused and not self.told["operations"]

@@ -4,7 +4,6 @@ Exit code 0: all are made; 1: one failed or is not whole; 2: a mistake or a chan
 """
 
 import argparse
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from reports import index
 from reports.entries import ENTRIES, chosen, counted
 from reports.errors import ReportsError
+from reports.interrupt import heed_signals
 from reports.origin import ROOT
 from reports.run import Execute, execute, run
 
@@ -41,5 +41,5 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what a report has started ends with it
+    heed_signals()
     sys.exit(main())

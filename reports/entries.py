@@ -95,7 +95,7 @@ ENTRIES = (
     ),
     Entry(
         name="chaos", title="Faults in containers, two of them between secured clusters",
-        command=("chaos", "run", "--missing", "--dir", "{folder}/chaos"), minutes=145, judged=BY_RECORDS,
+        command=("chaos", "run", "--missing", "--dir", "{folder}/chaos"), minutes=80, judged=BY_RECORDS,
         judges=(*_LAB_JUDGE, "chaos/outcome.py"), unit="scenarios", written="chaos/report.md",
     ),
     Entry(

@@ -213,6 +213,7 @@ def test_moments_are_read_from_the_situation() -> None:
     assert sight(verdict="DOWN", event="not-moved").shows(When.REFUSED)
     assert sight(verdict="DOWN", cooling=True).shows(When.REFUSED)
     assert not sight(verdict="DOWN", cooling=True, phase="FENCING").shows(When.REFUSED), "it is being tried"
+    assert not sight(verdict="DOWN", event="not-moved", phase="FENCING").shows(When.REFUSED), "others are being tried"
     assert not sight(verdict="DOWN").shows(When.REFUSED)
     assert sight().leader == "controller-one"
     assert sight().all_ready
