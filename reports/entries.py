@@ -74,7 +74,7 @@ ENTRIES = (
     ),
     Entry(
         name="transactions", title="Kill and freeze among aborted transactions",
-        command=_long("test_many_transactions"), minutes=20,
+        command=_long("test_many_transactions"), minutes=5,
         judged="every value is counted in the log of the standby and in the sinks",
         judges=("tests/transactions.py",), stories=8, settings={"TRANSACTIONS": "{stories}"},
     ),
