@@ -38,10 +38,10 @@ from bench import (
 from bench.report import Report, Row, to_page, write
 from bench.setting import Setting
 from bench.steps_picture import to_svg
+from lab.interrupt import heed_signals
 from lab.world import KAFKA_VERSIONS
 from orchestrator.cli.interpreter import keep_loaded
 from reports.errors import ReportsError
-from reports.interrupt import heed_signals
 from reports.origin import origin
 from streaming import class_archive
 

@@ -3,7 +3,7 @@
 import sys
 
 from chaos.cli import main
-from reports.interrupt import heed_signals
+from lab.interrupt import heed_signals
 
 if __name__ == "__main__":
     heed_signals()

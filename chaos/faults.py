@@ -71,7 +71,7 @@ class When(StrEnum):
     MOVING = "a move is under way"
     MOVED = "every query is on the standby"
     REFUSED = "the move was refused"
-    """None is open any more: of one query a fence may last longer than of the others."""
+    """And no move is open any more: of one query a fence may last longer than of the others."""
     BACK = "the primary is UP again"
     """It was left, and every query is on the standby."""
 

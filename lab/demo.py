@@ -2,14 +2,13 @@
 
 Plays one story and prints it as it happens; ends with a page that a person can read and ``report.json`` for a program.
 The exit code is the verdict: 0 when the carried queries lost nothing and repeated nothing and the fresh query's repeats
-equal its forecast, 1 when not, 2 when the story broke.
+equal its forecast, 1 when not, 2 when the story broke or was ended.
 """
 
 import argparse
 import dataclasses
 import json
 import shutil
-import signal
 import sys
 import threading
 import time
@@ -22,6 +21,7 @@ import pyspark
 
 from lab.configuration import declaration
 from lab.homecoming import Homecoming
+from lab.interrupt import heed_signals
 from lab.scenario import Script, Story, tell
 from lab.stage import Say, Stage, StoryFailed
 from streaming.jars import jar_paths
@@ -57,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except StoryFailed as failure:
         print(f"the demo broke: {failure}\nlogs: {directory}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("the demo was ended, and all that it had started with it", file=sys.stderr)
+        return 2
     return 1 if judge(story) else 0
 
 
@@ -77,10 +80,8 @@ def keep(on: Stage, say: Say, seconds: float = KEPT_SECONDS) -> None:
     say(f"the page: http://{http['listen']}/ (log in with {token})")
     say(f"the verbs: tideover -c {on.config} list")
     say(f"the primary comes up again by: python -m lab start east --dir {on.world}")
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
         threading.Event().wait(seconds)
-    signal.signal(signal.SIGTERM, before)
     say("ending it")
 
 
@@ -243,4 +244,5 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
+    heed_signals()
     sys.exit(main())

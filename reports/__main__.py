@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from lab.interrupt import heed_signals
 from reports import index
 from reports.entries import ENTRIES, chosen, counted
 from reports.errors import ReportsError
-from reports.interrupt import heed_signals
 from reports.origin import ROOT
 from reports.run import Execute, execute, run
 

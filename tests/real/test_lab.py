@@ -16,6 +16,7 @@ import yaml
 
 from lab import processes, topics
 from lab.errors import ClusterSilent
+from lab.ports import free_base_port
 from tests.jars import connector_jars
 from tests.waiting import PROCESS_SECONDS, until
 from tests.world import ROOT, RunningWorld, run_lab, running_world
@@ -147,6 +148,22 @@ def test_a_taken_port_ends_with_the_brokers_log_and_no_process(world: RunningWor
     assert "the end of" in done.stderr
     told = run_lab(tmp_path / "second", "status")
     assert "running" not in told
+
+
+def test_a_demo_that_is_ended_leaves_no_broker(tmp_path: Path) -> None:
+    """By SIGTERM while its world comes up, and started in the background of a shell, which is deaf to SIGINT."""
+    words = ["-m", "lab.demo", "--dir", str(tmp_path / "demo"), "--base-port", str(free_base_port())]
+    deaf = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]
+    demo = subprocess.Popen([*deaf, sys.executable, *words], cwd=ROOT, stdout=subprocess.DEVNULL)
+    directory = tmp_path / "demo" / "world"
+    try:
+        until(lambda: "running" in run_lab(directory, "status", exit_code=None))
+        demo.terminate()
+        assert demo.wait(PROCESS_SECONDS) == 2
+        assert "running" not in run_lab(directory, "status")
+    finally:
+        demo.kill()
+        run_lab(directory, "down", "--now", exit_code=None)
 
 
 @pytest.mark.long

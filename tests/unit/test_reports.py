@@ -356,7 +356,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from reports.entries import Entry
-from reports.interrupt import heed_signals
+from lab.interrupt import heed_signals
 from reports.run import execute
 heed_signals()
 slow = "import os, time; print('begun', flush=True); time.sleep(600)"
