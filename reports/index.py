@@ -1,7 +1,7 @@
 """``docs/reports/README.md`` and the list in the README: what each report is of, and how old it is.
 
-The age of a report is the number of commits since its own that touch the product. It is counted when the index is
-written and kept in the index, with the commit it was counted at: the text that follows from stamps and ages is pure.
+The age of a report is the number of commits since its own that change code of the product. It is counted when the index
+is written and kept in the index, with the commit it was counted at: the text that follows from stamps and ages is pure.
 """
 
 import json
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from reports.entries import ENTRIES, Entry
 from reports.errors import NoCommit, NotStamped, ReportsError
+from reports.history import changing
 from reports.origin import ROOT, git
 from reports.stamp import Stamp, read
 
@@ -23,9 +24,9 @@ _HEAD = """
 
 A command writes every report; its last line is a checksum, and it names the commit that it is of. `make reports` makes
 them, `make reports-index` counts their ages again and runs nothing. The age is the number of commits since then that
-touch the product (`orchestrator/`, `streaming/`, `state/`), counted at `{at}`: the figures of a report are true of its
-commit. Exposed records were acknowledged and never came to the standby. What people wrote about figures is in
-[the notes](notes.md).
+change code of the product (`orchestrator/`, `streaming/`, `state/`; comments and docstrings do not count), counted at
+`{at}`: the figures of a report are true of its commit. Exposed records were acknowledged and never came to the standby.
+What people wrote about figures is in [the notes](notes.md).
 
 | Report | Product commits since | Commit | Made | Exposed | Result |
 |---|---|---|---|---|---|
@@ -100,11 +101,9 @@ def age(root: Path, commits: Sequence[str], judges: Sequence[str] = (), at: str 
     try:
         for each in known:
             git(root, "merge-base", "--is-ancestor", each, "HEAD")
-        counts = [int(git(root, "rev-list", "--count", f"{each}..{at}", "--", *PRODUCT)) for each in known]
+        counts = [len(changing(root, f"{each}..{at}", PRODUCT)) for each in known]
         oldest = known[counts.index(max(counts))]
-        changed = (
-            git(root, "log", "--reverse", "--format=%h", f"{oldest}..{at}", "--", *judges).split() if judges else []
-        )
+        changed = changing(root, f"{oldest}..{at}", judges) if judges else []
     except NoCommit:
         return Age(fewest=None, most=None)
     return Age(fewest=min(counts), most=max(counts), judge="".join(changed[:1]), judge_changes=len(changed))

@@ -293,7 +293,7 @@ def test_a_mistake_in_only_or_stories_is_one_sentence(
 
 
 # -- ages ------------------------------------------------------------------------------------------------------------
-def test_the_age_counts_the_commits_that_touch_the_product_and_no_others(checkout: Checkout) -> None:
+def test_the_age_counts_the_commits_that_change_the_product_and_no_others(checkout: Checkout) -> None:
     made = checkout.head()
     for path in ("docs/page.md", "state/a.py", "tests/test_a.py", "streaming/b.py", "orchestrator/c.py"):
         checkout.commit(path)
@@ -302,6 +302,26 @@ def test_the_age_counts_the_commits_that_touch_the_product_and_no_others(checkou
     assert index.age(checkout.root, [later]).words == "0"
     assert index.age(checkout.root, [f"{made}-dirty", f"{later}+changes"]).words == "0 to 4"
     assert index.age(checkout.root, ["0123456789ab"]).words == "unknown"
+
+
+def test_a_commit_that_only_readers_see_makes_no_report_older(checkout: Checkout) -> None:
+    file = checkout.root / "state" / "a.py"
+    texts = {
+        "made": 'X = 1\n"""One."""\n\n\ndef seconds():\n    """A length."""\n    return X\n',
+        "other words": '"""Lengths."""\n\nX = 1  # of a second\n\n\ndef seconds():\n    return X\n',
+        "other code": '"""Lengths."""\n\nX = 2  # of a second\n\n\ndef seconds():\n    return X\n',
+    }
+    commits = {}
+    for what, text in texts.items():
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        commits[what] = checkout.commit()
+    assert index.age(checkout.root, [commits["made"]], at=commits["other words"]).words == "0"
+    assert index.age(checkout.root, [commits["made"]]).words == "1"
+    assert index.age(checkout.root, [commits["made"]], ["state/a.py"]).judge_changes == 1
+    for path in ("state/words.txt", "state/words.txt"):
+        checkout.commit(path)
+    assert index.age(checkout.root, [commits["made"]]).words == "3"
 
 
 def test_a_report_of_a_commit_behind_the_newest_product_commit_is_of_age_0(checkout: Checkout) -> None:
