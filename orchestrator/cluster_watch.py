@@ -1,25 +1,4 @@
-"""Watching the clusters: what this process sees, what others saw, and the verdict.
-
-Everything that this process sees of the clusters: a prober for each, and the replicators' heartbeats.
-
-It looks all the time, leading or not, so that a controller that takes over needs no warm-up. It decides nothing: what
-it hands out are probe reports on the store's clock, for the store and for ``orchestrator.decide.verdict``.
-
-One tick of the watch: report what is seen here, read what others saw, and, while leading, say what is believed.
-
-A leader is called ten times a second, and most of the time nothing has happened since: then what was believed stands,
-and the store is neither asked nor told. While every cluster is well, no other report can change a verdict, so the store
-hears of it only as often as its readers need, who take a verdict for present that is 10 s old
-(``VERDICT_STANDS``). Whoever does not lead tells of every look: the leader that loses sight of a cluster counts
-half-seconds, and fresh evidence has to be there by then.
-
-A controller's name is its viewpoint, and has one row for each cluster. Where a second controller runs under the same
-name, each writes over what the other saw; so what was read of the other is kept here, weighed like anybody's word, and
-the mistake is reported.
-
-When the store's clock is set, what others saw lies in another time than what is seen now, and may seem to be older than
-looks that failed long after it. So nothing is believed until everybody has had time to speak again.
-"""
+"""Watching the clusters: what this process sees, what others saw, and the verdict."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -63,6 +42,10 @@ class Observer:
     """The eyes of one controller.
 
     ``eyes`` opens probes, by cluster; ``open_log`` opens, by cluster, a log to read heartbeats from.
+
+    A prober for each cluster, and the replicators' heartbeats. It looks all the time, leading or not, so that a
+    controller that takes over needs no warm-up. It decides nothing: what it hands out are probe reports on the store's
+    clock, for the store and for ``orchestrator.decide.verdict``.
     """
 
     def __init__(
@@ -136,7 +119,16 @@ class _Given:
 
 
 class ClusterWatch:
-    """The watch of one controller; its observer must have begun. Called by one thread."""
+    """The watch of one controller; its observer must have begun. Called by one thread.
+
+    Each tick reports what is seen here, reads what others saw, and, while leading, says what is believed.
+
+    A leader is called ten times a second, and most of the time nothing has happened since: then what was believed
+    stands, and the store is neither asked nor told. While every cluster is well, no other report can change a verdict,
+    so the store hears of it only as often as its readers need, who take a verdict for present that is 10 s old
+    (``VERDICT_STANDS``). Whoever does not lead tells of every look: the leader that loses sight of a cluster counts
+    half-seconds, and fresh evidence has to be there by then.
+    """
 
     def __init__(
         self, store: ControllerStore, settings: Tideover, observer: Observer, *, identities: Identities, actor: str
@@ -216,7 +208,12 @@ class ClusterWatch:
         return believed
 
     def _heed_namesakes(self, stored: Iterable[ProbeReport], own: Iterable[ProbeReport], now: datetime) -> None:
-        """Keep what another process says under this one's name, before it is written over; tell of it once."""
+        """Keep what another process says under this one's name, before it is written over; tell of it once.
+
+        A controller's name is its viewpoint, and has one row for each cluster. Where a second controller runs under the
+        same name, each writes over what the other saw; so what was read of the other is kept here, weighed like
+        anybody's word, and the mistake is reported.
+        """
         self._began = self._began or now
         ours = {each.instance for each in own}
         for each in stored:
@@ -239,7 +236,11 @@ class ClusterWatch:
         return now
 
     def _trusted(self, mine: ProbeReport | None) -> ProbeReport | None:
-        """What was seen here, void while the others' words may be of before the store's clock was set."""
+        """What was seen here, void while the others' words may be of before the store's clock was set.
+
+        When the store's clock is set, what others saw lies in another time than what is seen now, and may seem to be
+        older than looks that failed long after it. So nothing is believed until everybody has had time to speak again.
+        """
         if mine is None or self._set is None:
             return mine
         _, at, jump = self._set

@@ -1,13 +1,9 @@
 """Leading: one process at a time may decide, and stops well before somebody else may.
 
-The lease's end is kept by the store's clock; this side counts on the monotonic clock from *before* it asked, so that
-a slow store makes the lease look shorter, never longer. A process that was frozen finds on waking that its time is up
-and acts no more; what it had in hand fails on its old term. The holder's name is a process, so that a holder on the
-same host that is dead can be succeeded at once.
-
-Which process this is, and whether another one on this host is gone for sure.
-
-A process is named by host, boot, process id and start time, so that a reused id is never taken for the old process.
+The lease's end is kept by the store's clock; this side counts on the monotonic clock from *before* it asked, so that a
+slow store makes the lease look shorter, never longer. A process that was frozen finds on waking that its time is up and
+acts no more; what it had in hand fails on its old term. The holder's name is a process, so that a holder on the same
+host that is dead can be succeeded at once.
 """
 
 import os

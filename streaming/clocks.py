@@ -1,8 +1,6 @@
 """Times of three clocks: the monotonic one that waits are measured by, the host's wall clock, and the store's.
 
 ``Clock`` is the acting code's: wall time for records, monotonic time for limits, and a way to wait.
-
-One point in time by which a call returns, shared by everything the call does.
 """
 
 import math
@@ -105,7 +103,10 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A point on the monotonic clock; passed on whole, so that no step can add a wait of its own."""
+    """A point on the monotonic clock; passed on whole, so that no step can add a wait of its own.
+
+    By then a call returns; everything that the call does shares it.
+    """
 
     at: float
     """``time.monotonic()`` seconds."""

@@ -5,13 +5,6 @@ stays text, and a key given twice is a mistake instead of a silent last-wins. Re
 so that a verb means the same from every folder. ruamel.yaml knows 1.2 by itself, but in Python only: a configuration of
 a hundred queries takes it 286 ms instead of 28, at every verb, and what it makes of dates, of ``1_000`` and of keys
 that are numbers would have to be undone as well.
-
-Which settings are secrets: they stand in the configuration by reference (``streaming.secrets``), never themselves.
-
-Where Tideover names a key, it knows that it is a secret. In what is handed on to Spark, to Kafka's clients or to a
-pipeline, the key's name tells: ``spark.hadoop.fs.s3a.secret.key``.
-
-The configuration as it stands, defaults included and secrets masked: what ``config show`` prints.
 """
 
 import os
@@ -35,7 +28,11 @@ _URL_PASSWORD = re.compile(r"(?P<before>://[^:/@]*:)[^@]+@|(?P<key>[?&](?:ssl)?p
 
 
 def is_secret(path: tuple[str, ...]) -> bool:
-    """Whether the value at this path of the configuration must be given by reference."""
+    """Whether the value at this path of the configuration must be given by reference.
+
+    Where Tideover names a key, it knows that it is a secret. In what is handed on to Spark, to Kafka's clients or to a
+    pipeline, the key's name tells: ``spark.hadoop.fs.s3a.secret.key``. A reference is read by ``streaming.secrets``.
+    """
     match path:
         case (
             ("http", "tokens", _, "token")
@@ -267,7 +264,9 @@ _SECRET_KEY = re.compile(r"password|secret|token|jaas|credential", re.IGNORECASE
 
 
 def masked(settings: Tideover) -> dict[str, object]:
-    """Plain JSON types in the shape of the file."""
+    """The configuration as it stands, defaults included and secrets masked: what ``config show`` prints. Plain JSON
+    types in the shape of the file.
+    """
     shown = _plain(settings)
     if not isinstance(shown, dict):
         raise TypeError("a group of settings is a mapping")

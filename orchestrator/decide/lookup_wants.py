@@ -1,11 +1,10 @@
 """What to ask the resolver: a checkpoint's end offsets joined with what was remembered of the records before them.
+Pure.
 
 The checkpoint is the truth about *where* the query stood; tracking only adds what was there. Tracking may be behind
 (the cluster died between commit and tracking) or ahead (a planned batch was tracked before it was committed), so a
 row's ring is cut to the records before the checkpoint's offset, and what tracking did not see is said to be dense only
 where consecutive rows prove it.
-
-How places are looked for, as the settings of a query and of its route say. Pure.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

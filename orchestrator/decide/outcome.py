@@ -1,4 +1,4 @@
-"""A move's forecast beside what came of it, partition by partition. Pure.
+"""A move's forecast beside what came of it, partition by partition, and what it left behind. Pure.
 
 ``followed`` stands in the plan of an operation: of each partition a few of the records that were read last on the old
 cluster, by which they are known when the query reads them again on the standby. Only records whose content nothing else
@@ -8,14 +8,6 @@ is not followed: it cannot be known there.
 
 Exposure is measured on the old cluster, once that can be asked: what it held when the place was looked up, behind the
 last record that the standby had by then.
-
-What a plan keeps by partition of the standby, to be looked at as the query reads on there. Pure.
-
-Records that a query never read and that lie before its place on a cluster to which it comes back. Pure.
-
-When it left that cluster, the other one lacked some records: the exposure of that move. The query goes on behind what
-it has read on the other cluster since, and that lies behind those records, for a replicator appends. How many they
-are, and from which offset on, was measured when the cluster answered again; before that it is not known.
 """
 
 from collections import Counter
@@ -368,7 +360,13 @@ class LeftBehind(NamedTuple):
 
 
 def left_behind(departure: Operation | None, targets: Iterable[Target]) -> tuple[LeftBehind, ...]:
-    """What lies before these places of what was exposed at the ``departure``; partitions without any are left out."""
+    """What lies before these places of what was exposed at the ``departure``; partitions without any are left out.
+
+    Records that the query never read. When it left that cluster, the other one lacked them: the exposure of that move.
+    The query goes on behind what it has read on the other cluster since, and that lies behind those records, for a
+    replicator appends. How many they are, and from which offset on, was measured when the cluster answered again;
+    before that it is not known.
+    """
     if departure is None:
         return ()
     exposed, found = exposed_of(departure), []

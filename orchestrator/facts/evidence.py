@@ -1,9 +1,7 @@
-"""Keeping the evidence of operations that have closed, by whoever leads; and reading its chain.
+"""Keeping the evidence of operations that have closed, by whoever leads; reading its chain, and checking its claims.
 
 An operation closes in one write, and its evidence follows in another: a process that dies between the two leaves it to
 the next turn of housekeeping, or to the next leader. The store writes it once, whoever comes twice.
-
-To verify a document is to read from the brokers what its claims are checked by: a bounded part of each partition's log.
 """
 
 import os
@@ -215,7 +213,10 @@ def verify(kept: Evidence, store: ControllerStore, logs: Logs, tell: Tell) -> li
 def verify_places(
     document: Mapping[str, Any], other_clusters: Mapping[str, str], logs: Logs, tell: Tell
 ) -> list[Claim]:
-    """The claims of each partition that a move placed; ``other_clusters`` by name: why not to ask them."""
+    """The claims of each partition that a move placed; ``other_clusters`` by name: why not to ask them.
+
+    What they are checked by is read from the brokers: a bounded part of each partition's log.
+    """
     partitions, operation = placed(document), document["operation"]
     found: list[Claim] = []
     done = 0

@@ -1,17 +1,6 @@
 """What became of a move: what was read again, what came late, and what never came.
 
-Measuring what a move's forecast came to: records read again on the standby, and records that it never had.
-
-The standby's log is read from where the query resumed, as far as the query has read it, and what was read last on the
-old cluster is looked for. The old cluster is asked once, when it answers again: its log is searched for the last record
-that the standby had. So a switchover is measured at once, and a failover when the dead cluster is back.
-
-Counting what a move announced: records that the replicator appended later, and that the query read again.
-
-The standby's log is read from the resume offset to the newest record read, and the fingerprints kept with the
-operation are looked for. A controller does so each minute, keeps the number, and goes on from there the next time;
-without one it is done when somebody looks, all at once, and there is a limit to that. Where it cannot be done, as when
-the query has moved on, the number that was kept last stands, and none at all is unknown.
+``with_outcome`` measures what the forecast came to, ``with_later`` counts what the move announced.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -76,7 +65,12 @@ TAIL = 64
 
 
 def with_outcome(operation: Operation, store: ControllerStore, logs: Logs, silent: set[str] | None = None) -> Operation:
-    """The operation with what can be measured by now. ``silent`` clusters are not asked, and are found out here."""
+    """The operation with what can be measured by now. ``silent`` clusters are not asked, and are found out here.
+
+    The standby's log is read from where the query resumed, as far as the query has read it, and what was read last on
+    the old cluster is looked for. The old cluster is asked once, when it answers again: its log is searched for the
+    last record that the standby had. So a switchover is measured at once, and a failover when the dead cluster is back.
+    """
     if operation.outcome != "done" or "followed" not in (operation.plan or {}):
         return operation
     silent = set() if silent is None else silent
@@ -170,7 +164,14 @@ MEASURE = "replay_later_records"
 
 
 def with_later(operation: Operation, store: RunnerStore, logs: Logs) -> Operation:
-    """The operation, with what has come of its announced records by now. Without any, no cluster is asked."""
+    """The operation, with what has come of its announced records by now. Without any, no cluster is asked.
+
+    Those are records that the replicator appended later, and that the query read again: the standby's log is read from
+    the resume offset to the newest record read, and the fingerprints kept with the operation are looked for. A
+    controller does so each minute, keeps the number, and goes on from there the next time; without one it is done when
+    somebody looks, all at once, and there is a limit to that. Where it cannot be done, as when the query has moved on,
+    the number that was kept last stands, and none at all is unknown.
+    """
     if not announced(operation) or operation.measured.get(MEASURE) == announced(operation):
         return operation
     reached = reached_by(operation, store)

@@ -1,14 +1,4 @@
-"""The cluster that a query leaves: how far its topics go, which of them are new, and what proves that it is copied.
-
-Topics that a pattern finds on the standby and that the query has not read: made during the outage, or only there.
-
-Spark reads whatever matches its pattern. A checkpoint that does not name such a topic lets it begin at offset 0, which
-fails where retention has worked; and starting offsets that do not name all that matches are refused. So every
-partition of them gets a place like any other: nothing was read of it, so it begins at the standby's begin.
-
-A heartbeat is written to the source and copied like any record (MirrorMaker 2, KIP-382), so the newest one on the
-standby tells when the replicator copied last. Records are no proof: a producer may write to the standby, too.
-"""
+"""The cluster that a query leaves: how far its topics go, which of them are new, and what proves that it is copied."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -50,6 +40,11 @@ def new_topic_wants(
     ``source`` is the cluster that is left; its name for such a topic stands in the want.
 
     Raises ``KafkaError`` when the cluster cannot be asked.
+
+    A pattern may find topics there that the query has not read: made during the outage, or only there. Spark reads
+    whatever matches its pattern. A checkpoint that does not name such a topic lets it begin at offset 0, which fails
+    where retention has worked; and starting offsets that do not name all that matches are refused. So every partition
+    of them gets a place like any other: nothing was read of it, so it begins at the standby's begin.
     """
     names = log.names(timeout=TIMEOUT_SECONDS)
     found = list(_matching(settings, query, target, names=sorted(names), wants=wants))
@@ -247,7 +242,11 @@ STILL_WITHIN_SECONDS = 10.0
 def ask_replicator(
     log: ClusterLog, route: Route, now: datetime, *, within_seconds: float = COPIED_WITHIN_SECONDS
 ) -> Replicating:
-    """What the newest heartbeat on a route's target says of its replicator. ``now`` is the store's time."""
+    """What the newest heartbeat on a route's target says of its replicator. ``now`` is the store's time.
+
+    A heartbeat is written to the source and copied like any record (MirrorMaker 2, KIP-382), so the newest one on the
+    standby tells when the replicator copied last. Records are no proof: a producer may write to the standby, too.
+    """
     heartbeats = route.heartbeats
     if heartbeats is None:
         text = f"the route from {route.source} to {route.target} declares no heartbeats: nothing proves that it copies"

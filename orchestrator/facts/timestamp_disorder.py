@@ -1,10 +1,8 @@
 """By how much the times of a query's records go back, and the buffer that follows from it.
 
-Measures by how much the times of a query's records go back, from its timeline.
-
-Each step of a timeline has, for every partition, the largest time among the last records read and by how much their
-times went back. The largest time so far against that one less what it went back: that is the disorder, for a reader
-that looked once a step. A day of 3,500 partitions at minute steps takes some 15 seconds, so it is measured ahead
+Its timeline tells. Each step of one has, for every partition, the largest time among the last records read and by how
+much their times went back. The largest time so far against that one less what it went back: that is the disorder, for a
+reader that looked once a step. A day of 3,500 partitions at minute steps takes some 15 seconds, so it is measured ahead
 of need, and never more than ``MOST_BYTES`` of the newest.
 """
 

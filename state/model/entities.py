@@ -2,8 +2,6 @@
 
 Units are in the names (``timestamp_ms``, ``buffer_ms``); every ``datetime`` is aware and in UTC; an unknown number is
 ``None``, never 0. Offsets are Kafka's: a *position* is the next offset to read.
-
-The folders of the checkpoints that moves make: their names tell the epoch and the operation of the move.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,17 +1,4 @@
-"""What may be written for a setting, and the rules between settings.
-
-Which file systems a checkpoint may lie on, by their schemes; pure.
-
-Two drivers must never both believe that they created one entry of a log. Hadoop's rename without overwriting promises
-that on HDFS and on local disks, where it is one step. The connectors of object stores look first and copy then; that of
-S3 can also put an object on the condition that there is none, which a runner tries before it begins (HADOOP-19256).
-``viewfs`` is whatever its mount table says.
-
-What no single key can tell: rules between the groups of a configuration; pure.
-
-They are read from the plain mapping, not from the finished settings, so that they are reported together with all other
-mistakes; a group that is itself mistaken is passed over.
-"""
+"""What may be written for a setting, and the rules between settings. Pure."""
 
 import re
 from collections import Counter
@@ -171,7 +158,13 @@ def scheme_of(path: str) -> str:
 
 
 def scheme_refusal(path: str, default: str = "file:///") -> str | None:
-    """Why a checkpoint may not lie there; None when it may. ``default`` is Hadoop's ``fs.defaultFS``."""
+    """Why a checkpoint may not lie there; None when it may. ``default`` is Hadoop's ``fs.defaultFS``.
+
+    Two drivers must never both believe that they created one entry of a log. Hadoop's rename without overwriting
+    promises that on HDFS and on local disks, where it is one step. The connectors of object stores look first and copy
+    then; that of S3 can also put an object on the condition that there is none, which a runner tries before it begins
+    (HADOOP-19256). ``viewfs`` is whatever its mount table says.
+    """
     own = scheme_of(path)
     scheme = own or scheme_of(default) or "file"
     if scheme in SAFE:
@@ -184,7 +177,11 @@ _DEFAULT_FS = "spark.hadoop.fs.defaultFS"
 
 
 def contradictions(raw: object) -> Iterator[str]:
-    """One sentence for each, ``path: what``."""
+    """One sentence for each, ``path: what``.
+
+    What no single key can tell. It is read from the plain mapping, not from the finished settings, so that it is
+    reported together with all other mistakes; a group that is itself mistaken is passed over.
+    """
     groups = _mapping(raw)
     clusters, queries = _mapping(groups.get("clusters")), _mapping(groups.get("queries"))
     yield from _of_routes(_items(groups.get("routes")), clusters)

@@ -1,12 +1,4 @@
-"""Kafka's errors as ``PartitionError``, the ACL that is missing, and what kept a probe from a broker's answer.
-
-Which ACL is missing, in Kafka's own words: what ``kafka-acls.sh`` must be told to allow.
-
-A broker says only that something was refused. What was asked for tells which operation it wanted (``KafkaApis``): a
-fetch wants Read of the topic, every other question of ours Describe, which Read allows as well.
-
-A ``ProbeFailure`` says what it is, whose fault it is, and whether probing again can help.
-"""
+"""Kafka's errors as ``PartitionError``, the ACL that is missing, and what kept a probe from a broker's answer."""
 
 import errno
 import socket
@@ -101,7 +93,12 @@ def is_denied(error: PartitionError) -> bool:
 
 
 def no_acl(operation: str, topics: Collection[str]) -> str:
-    """The sentence for topics."""
+    """The sentence for topics.
+
+    In Kafka's own words: what ``kafka-acls.sh`` must be told to allow. A broker says only that something was refused.
+    What was asked for tells which operation it wanted (``KafkaApis``): a fetch wants Read of the topic, every other
+    question of ours Describe, which Read allows as well.
+    """
     word = "topic" if len(topics) == 1 else "topics"
     return f"our user has no ACL that allows {operation} on {word} {', '.join(sorted(topics))}"
 
@@ -145,6 +142,8 @@ def trouble_of(outcome: Any, address: str, *, answered_before: bool) -> ProbeFai
     """Classify what came instead of one broker's response; ``None`` is silence.
 
     ``answered_before``: this cluster has answered this process, so its names and our credentials were right once.
+
+    A failure says what it is, whose fault it is, and whether probing again can help.
     """
     if isinstance(outcome, CredentialRefused):
         return ProbeFailure(kind="credential", text=str(outcome), fault=Fault.OURS, retriable=False)

@@ -1,11 +1,6 @@
 """Asks every partition's leader at once, and again where the protocol says that asking again can help.
 
 One partition's error never touches another's answer: what is not answered by the deadline carries its last error.
-
-Holds Python's cyclic garbage collector back while a large answer is taken apart.
-
-Decoding 100,000 partitions makes half a million objects that all live to the end; the collector would walk them
-again and again and double the time. Small answers do not pay for the switch.
 """
 
 import gc
@@ -55,7 +50,11 @@ class PartitionRequest(Generic[T]):
 
 
 class Collector:
-    """The one switch of this process: held back while any thread has a large answer at hand."""
+    """Python's cyclic garbage collector, held back while any thread has a large answer at hand; one for the process.
+
+    Decoding 100,000 partitions makes half a million objects that all live to the end; the collector would walk them
+    again and again and double the time. Small answers do not pay for the switch.
+    """
 
     _lock = threading.Lock()
     _holders = 0

@@ -6,10 +6,8 @@ one that falls silent has half of the time, and the rest goes to new ones.
 
 A cluster fails a probe when no broker answers the first question, or when no more than half of its brokers answer the
 last and nothing can be read. Anything better is a cluster that lives, whole or not: the dead broker of three has
-partitions that cannot be read until others lead them, and moving every query would take longer. An empty topic reads
-as well as a busy one: what is asked for is the end of the log.
-
-Opens eyes on real clusters, for a controller and for runners.
+partitions that cannot be read until others lead them, and moving every query would take longer. An empty topic reads as
+well as a busy one: what is asked for is the end of the log.
 """
 
 import time

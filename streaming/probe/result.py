@@ -1,13 +1,6 @@
-"""The result of one probe of a cluster, and the newest ones together.
+"""The result of one probe of a cluster, and the newest ones together. Pure.
 
-The result of one layered look at a cluster: how far it came, how long each layer took, and what it met.
-
-Pure values: ``streaming.kafka.probe`` makes them from real brokers, tests and simulations make their own.
-
-The newest looks of one viewpoint at one cluster, reduced to what a verdict needs; pure.
-
-Looks may overlap, so they end in another order than they began: they are put in order by when they *began*, because
-that is from when on an answer proves something. A failure that began before the newest success says nothing.
+``streaming.kafka.probe`` makes them from real brokers, tests and simulations make their own.
 """
 
 from collections.abc import Callable
@@ -59,7 +52,10 @@ class Health:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProbeResult:
-    """One look at one cluster."""
+    """One look at one cluster.
+
+    How far it came, how long each layer took, and what it met.
+    """
 
     began: float
     """On this process's monotonic clock. What the look proves, it proves for a moment after this one."""
@@ -122,7 +118,12 @@ class Voided:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Window:
-    """What one viewpoint saw lately; ``after`` and ``void`` make the next one. Times are the process's monotonic."""
+    """What one viewpoint saw lately; ``after`` and ``void`` make the next one. Times are the process's monotonic.
+
+    It is reduced to what a verdict needs. Looks may overlap, so they end in another order than they began: they are put
+    in order by when they *began*, because that is from when on an answer proves something. A failure that began before
+    the newest success says nothing.
+    """
 
     trusted: int
     """Successes in a row after which it is forgotten that there were failures; also the failures kept at least."""

@@ -1,12 +1,4 @@
-"""Reads MirrorMaker 2's offset-syncs topic on the standby: its newest records, all in the one partition it writes to.
-
-The binary form is that of ``org.apache.kafka.connect.mirror.OffsetSync``, without a version in front: the key is the
-old topic's name (two bytes of length, UTF-8) and partition (four bytes), the value the old offset and the standby's
-(eight bytes each), all big-endian. With ``offset-syncs.topic.location=target`` the topic lies on the standby and is
-called ``mm2-offset-syncs.<source's alias>.internal``; by default it lies on the source, and is of no use once that is
-gone.
-
-What else than content speaks for a place: the same offsets on both sides, and the replicator's own offset syncs.
+"""What else than content speaks for a place: the same offsets on both sides, and the replicator's own offset syncs.
 
 Both are asked for only where the route says that they may exist and the rules allow their method; the syncs only for
 partitions that content has not placed already, for their topic may be large.
@@ -131,6 +123,10 @@ def read_syncs(log: ClusterLog, topic: str, deadline: Deadline) -> Mapping[Topic
 
     Half a topic would hide that the standby was created again, so it counts as nothing. Never raises for the cluster's
     sake: without syncs there are other methods.
+
+    The topic's newest records are read, all in the one partition that MirrorMaker 2 writes to. It lies on the standby
+    with ``offset-syncs.topic.location=target``, and is called ``mm2-offset-syncs.ALIAS.internal`` by the source's alias
+    there; by default it lies on the source, and is of no use once that is gone.
     """
     try:
         known = _known(log, topic, deadline.soonest(min(MOST_SECONDS, deadline.remaining / 2)))
@@ -160,7 +156,12 @@ def _known(log: ClusterLog, topic: str, deadline: Deadline) -> Mapping[TopicPart
 
 
 def parse_sync(record: Entry) -> tuple[TopicPartition, Sync] | None:
-    """Return one offset sync, or None where the record is none."""
+    """Return one offset sync, or None where the record is none.
+
+    The binary form is that of ``org.apache.kafka.connect.mirror.OffsetSync``, without a version in front: the key is
+    the old topic's name (two bytes of length, UTF-8) and partition (four bytes), the value the old offset and the
+    standby's (eight bytes each), all big-endian.
+    """
     key, value = record.key, record.value
     if key is None or value is None or len(key) < _LENGTH.size or len(value) != _OFFSETS.size:
         return None

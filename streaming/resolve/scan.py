@@ -1,4 +1,4 @@
-"""Reading the standby for all partitions that are being aligned, until each search has its answer.
+"""Reading the standby for all partitions that are being aligned, until each search has its answer; and whole ranges.
 
 A broker fills a response in the order of the request and stops at its byte limit (KIP-74): only the first partition
 gets a batch larger than its own limit, and the last ones may get nothing. So the order rotates from request to request,
@@ -6,8 +6,6 @@ and a partition's limit grows as it is read on.
 
 Reading a record takes longer than carrying it here, and the place mostly lies a few records behind the lower bound. So
 of what is sent only so much is read at first, and the rest is sent again to the few that need it.
-
-Reading ranges of several partitions' logs, whole or not at all.
 """
 
 from bisect import bisect_left

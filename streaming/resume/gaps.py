@@ -1,24 +1,4 @@
-"""Offsets between what is remembered and the position, and records that may never be committed.
-
-From the ring's place to the checkpoint's: moving on by count where, and only where, the gap is proven dense.
-
-A cluster can die between the commit of a batch and the reading of its last records, and then the ring is older than
-the checkpoint. The records between cannot be recognised, only counted; that is sound where every old offset of the gap
-held a consumed record and the standby's records after the ring's place have consecutive offsets too. Everywhere else
-the query resumes at the ring and the gap is forecast as replay: counting over a hole would skip unread records.
-
-Records that a read_uncommitted query has read and the standby may lack: those of transactions not committed.
-
-A replicator that reads read_committed copies no record of an aborted transaction, and of one that has not ended neither
-its records nor anything behind them. It keeps the order of the rest. So of the records read last those are looked for
-that the standby can hold: every committed one, and of the others those that are found there. The place is right after
-the newest of them. What is missing behind it will never come, once the standby holds a record that was not read:
-that one lies behind them all in the old log.
-
-A replicator that reads read_uncommitted copies all of them; then the place is found among all records read, and nothing
-of this is asked. The other way round, a read_committed query was never given what such a replicator copies as ordinary
-records: it shows where the old log has a hole and the standby a record.
-"""
+"""Offsets between what is remembered and the position, and records that may never be committed."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -45,7 +25,14 @@ def stay(found: Found, gap: int) -> Found:
 def move_on(
     found: Found, gap: int, ring: FingerprintMatcher, records: Sequence[LogRecord], *, read_to: int, end: int
 ) -> Found | NeedMore:
-    """Move ``found`` on by ``gap`` records of the standby, of which ``records`` were read, up to ``read_to``."""
+    """Move ``found`` on by ``gap`` records of the standby, of which ``records`` were read, up to ``read_to``.
+
+    A cluster can die between the commit of a batch and the reading of its last records, and then the ring is older than
+    the checkpoint. The records between cannot be recognised, only counted; that is sound where, and only where, every
+    old offset of the gap held a consumed record and the standby's records after the ring's place have consecutive
+    offsets too. Everywhere else the query resumes at the ring and the gap is forecast as replay (``stay``): counting
+    over a hole would skip unread records.
+    """
     if found.missing:
         return stay(found, gap)
     first = bisect_left(records, found.offset, key=OFFSET)
@@ -100,6 +87,16 @@ class PartialSearch(Search):
 
     ``ring`` has the committed ones, by which the lower bound was found; ``read`` has all, looked at offset by offset.
     The answer comes at the end of the log, for only then is it known which the standby lacks.
+
+    A read_uncommitted query has read records that the standby may lack: those of transactions not committed. A
+    replicator that reads read_committed copies no record of an aborted transaction, and of one that has not ended
+    neither its records nor anything behind them. It keeps the order of the rest. So of the records read last those are
+    looked for that the standby can hold: every committed one, and of the others those that are found there. The place
+    is right after the newest of them. What is missing behind it will never come, once the standby holds a record that
+    was not read: that one lies behind them all in the old log.
+
+    A replicator that reads read_uncommitted copies all of them; then the place is found among all records read, and
+    nothing of this is asked.
     """
 
     def __init__(
@@ -153,6 +150,9 @@ def admitted(found: Found, ring: FingerprintMatcher, records: Sequence[LogRecord
     """A read_committed query's place; not exact where aborted records lie before it as ordinary ones.
 
     ``behind``: how many records the standby holds behind the place.
+
+    Such a query was never given what a read_uncommitted replicator copies as ordinary records: it shows where the old
+    log has a hole and the standby a record.
     """
     known, strange = ring.filled([record for record in records if record.offset < found.offset])
     if not strange:

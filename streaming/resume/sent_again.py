@@ -1,21 +1,6 @@
 """Records that lie behind the resume offset, or come behind it later, although the query has read them.
 
-Records behind a place that the query has read already: copies that a replicator sent a second time.
-
-The place is right behind the first copy of the last record read. What was sent again lies behind it, among records that
-nobody read. It is never skipped, for unread records may lie between; it is counted, so that a gate can refuse it.
-
-A remembered record that comes again proves a second copy, and a replicator keeps its order: so all records up to the
-newest of them were read, but for those whose time is after all that was read. A copy that has not come as far as the
-remembered records shows by its times alone: several records in a row that are older than the disorder of the remembered
-ones allows. Those may also be late records, so the standby is searched for a first copy of some of them.
-
-Records that the replicator appends after a move although the query had read them: remembered, and counted.
-
-A standby that lags is resumed at its end. What it lacked then comes when the replicator runs again, and is read a
-second time. Offsets cannot tell these records from new ones, for producers write to the standby by then; their
-fingerprints can. They are kept with the operation, because positions are kept for a few batches only. The replicator
-keeps its order, so once one remembered record has come, those announced before it have come as well.
+``Behind`` judges the copies that a replicator sent a second time before the move, ``Awaited`` those that come after it.
 """
 
 from collections import Counter
@@ -67,7 +52,17 @@ def read_until_ms(records: Sequence[Fingerprint]) -> int:
 
 
 class Behind:
-    """The standby's records behind a place, all of them up to its end, held against those that were read before it."""
+    """The standby's records behind a place, all of them up to its end, held against those that were read before it.
+
+    The place is right behind the first copy of the last record read. What was sent again lies behind it, among records
+    that nobody read. It is never skipped, for unread records may lie between; it is counted, so that a gate can refuse
+    it.
+
+    A remembered record that comes again proves a second copy, and a replicator keeps its order: so all records up to
+    the newest of them were read, but for those whose time is after all that was read. A copy that has not come as far
+    as the remembered records shows by its times alone: several records in a row that are older than the disorder of the
+    remembered ones allows. Those may also be late records, so the standby is searched for a first copy of some of them.
+    """
 
     def __init__(self, ring: FingerprintMatcher, records: Sequence[LogRecord]) -> None:
         self.records = records
@@ -196,7 +191,13 @@ Identity = tuple[int, bytes]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Awaited:
-    """What one partition of the standby lacked at the move, of the records that were read already."""
+    """What one partition of the standby lacked at the move, of the records that were read already.
+
+    A standby that lags is resumed at its end. What it lacked then comes when the replicator runs again, and is read a
+    second time. Offsets cannot tell these records from new ones, for producers write to the standby by then; their
+    fingerprints can. They are kept with the operation, because positions are kept for a few batches only. The
+    replicator keeps its order, so once one remembered record has come, those announced before it have come as well.
+    """
 
     announced: int
     missing: tuple[Identity, ...]

@@ -1,10 +1,4 @@
-"""From facts to the target that is reported, with the forecast of what it costs.
-
-What a place costs: records read again now, read again later, and records that the standby does not have.
-
-The place found by content is the yardstick, also for a place that another method chose. Between the two, records are
-counted where they were read and offsets are subtracted before that; no more can be repeated than was ever read.
-"""
+"""From facts to the target that is reported, with the forecast of what it costs."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -39,6 +33,10 @@ def forecast(
     """Weigh a chosen place. ``old`` is the last sample of the old partition's end, if any.
 
     ``ever_read`` bounds the replay: the old offset, or the sum of a topic's old offsets where partitions do not match.
+
+    Records read again now, read again later, and records that the standby does not have. The place found by content is
+    the yardstick, also for a place that another method chose. Between the two, records are counted where they were read
+    and offsets are subtracted before that; no more can be repeated than was ever read.
     """
     replay, note = _replay(place, facts, ever_read)
     found = facts.alignment if isinstance(facts.alignment, Found) else None

@@ -1,15 +1,14 @@
-"""Whether a log still holds what was read from it: truncation, divergence, and a topic recreated under its old name.
+"""Whether a log still holds what was read from it, and where a reader goes that cannot go on where it stood.
 
 A position names the leader epoch of the last record read (KIP-320). Where the log says that this epoch ends *before*
 the position, the records in between are gone, as after an unclean leader election; offsets alone would not tell once
 the log has grown past the position again. A recreated topic is known by its id (KIP-516): its offsets are those of
 another log, whatever its epochs say.
 
-The reset table of the KIP-320 draft: where a reader goes that cannot go on where it stood.
-
-Kafka shipped ``latest``, ``earliest`` and ``none`` (``auto.offset.reset``) and left ``closest`` out; here all four are
-the words of ``policy.on_no_match``, where ``fail`` is Kafka's ``none``. The table is data, so that it can be read and
-tested beside the document; what a row means for one log is in ``resolved``.
+``TABLE`` is the reset table of the KIP-320 draft. Kafka shipped ``latest``, ``earliest`` and ``none``
+(``auto.offset.reset``) and left ``closest`` out; here all four are the words of ``policy.on_no_match``, where ``fail``
+is Kafka's ``none``. The table is data, so that it can be read and tested beside the document; what a row means for one
+log is in ``resolved``.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,31 +1,25 @@
-"""What can go wrong with a checkpoint or around a running query; ``kind`` is what a ``Failure`` carries.
-
-What can go wrong with a checkpoint; ``kind`` is what a runner reports as the kind of a ``Failure``.
+"""What can go wrong with a checkpoint or around a running query; ``kind`` is what facts, logs and a ``Failure`` carry.
 
 TideoverError
-└── CheckpointError        a checkpoint cannot be read or written
-    ├── EmptyCheckpoint    there is nothing yet: the query never started, or never committed a batch
-    ├── NotACheckpoint     the folder holds something else
-    ├── HalfWritten        it is a checkpoint, but a file that must be there is not
-    ├── MalformedEntry     a log entry is not what Spark writes
-    ├── NoMapping          an offset is of a cluster that was left, and nothing says what stands for it here
-    ├── AmbiguousSources   nobody can tell which line of the offset log belongs to which source
-    ├── CleanedAway        it was left long ago, and its state was deleted since
-    ├── NotFenced          no fence holds it: it may be in use
-    ├── LinkedElsewhere    it, or a folder in it, is a link
-    ├── MovedOn            it is not in the place that the request names any more
-    ├── HeldByStranger     an operation that the store does not know holds it
-    ├── TargetTaken        the folder of the new checkpoint is somebody else's
-    │   └── AlreadyRun     it was made, and run, by this very operation before
-    ├── NoSpace            the file system is full
-    ├── AccessDenied       our user may not
-    ├── UnsafeFileSystem   two drivers could both create one file there
-    └── FileSystemError    the file system refused for a reason of its own; trying again can help
-        └── FileVanished   a file was purged between listing and reading
-
-What can go wrong around a running query; ``kind`` is what facts, logs and a ``Failure`` carry.
-
-TideoverError
+├── CheckpointError           a checkpoint cannot be read or written
+│   ├── EmptyCheckpoint       there is nothing yet: the query never started, or never committed a batch
+│   ├── NotACheckpoint        the folder holds something else
+│   ├── HalfWritten           it is a checkpoint, but a file that must be there is not
+│   ├── MalformedEntry        a log entry is not what Spark writes
+│   ├── NoMapping             an offset is of a cluster that was left, and nothing says what stands for it here
+│   ├── AmbiguousSources      nobody can tell which line of the offset log belongs to which source
+│   ├── CleanedAway           it was left long ago, and its state was deleted since
+│   ├── NotFenced             no fence holds it: it may be in use
+│   ├── LinkedElsewhere       it, or a folder in it, is a link
+│   ├── MovedOn               it is not in the place that the request names any more
+│   ├── HeldByStranger        an operation that the store does not know holds it
+│   ├── TargetTaken           the folder of the new checkpoint is somebody else's
+│   │   └── AlreadyRun        it was made, and run, by this very operation before
+│   ├── NoSpace               the file system is full
+│   ├── AccessDenied          our user may not
+│   ├── UnsafeFileSystem      two drivers could both create one file there
+│   └── FileSystemError       the file system refused for a reason of its own; trying again can help
+│       └── FileVanished      a file was purged between listing and reading
 └── RunError                  a query cannot be run here
     ├── PipelineError         the pipeline function is at fault
     │   ├── PipelineMissing   its module does not import, or has no such function

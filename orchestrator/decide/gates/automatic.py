@@ -3,20 +3,11 @@
 Three of them deserve a word. *A pause outlives its end*: a cluster that was believed DOWN before the pause ended, by
 ``resume`` or by its time, moves nothing afterwards, because ``resume`` never fails over by itself; only a cluster that
 was seen well since and went down again does, or a person who types ``failover``. A controller that starts, or stood
-still, forgets what it saw, but not since when the cluster is down. *The verdict is this leader's own, and new*:
-what another controller believed is a hint for a page, not a reason to act. *The old cluster's return changes nothing*:
-a query leaves the cluster where it is only when that cluster is down, wherever its home may be.
+still, forgets what it saw, but not since when the cluster is down. *The verdict is this leader's own, and new*: what
+another controller believed is a hint for a page, not a reason to act. *The old cluster's return changes nothing*: a
+query leaves the cluster where it is only when that cluster is down, wherever its home may be.
 
 Manual verbs ask none of these gates: an operator may always act.
-
-The cool-down of a query: how long automatic mode leaves it alone after what it did to it last. Pure.
-
-After a move the policy's ``cooldown`` must pass, or a person acknowledge it; a move that a person made since counts as
-acknowledgement, for that person has looked. A query is moved once the move is committed, verified or not: it is placed
-elsewhere from then on. After an attempt that did not move the query (a gate refused it behind the fence, a checkpoint
-could not be made) the next one comes after a minute, then two, then four, never more than the cool-down: the cluster is
-still down, and what was in the way may be gone; but each attempt stops the query again. So that minute passes however
-short the cool-down is.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -48,7 +39,15 @@ class Cooldown:
 
 
 def cooldown_of(operations: Iterable[Operation], acknowledged: Collection[str], cooldown: timedelta) -> Cooldown | None:
-    """What stands against another automatic move, over or not; ``operations`` are the query's, newest first."""
+    """What stands against another automatic move, over or not; ``operations`` are the query's, newest first.
+
+    After a move the policy's ``cooldown`` must pass, or a person acknowledge it; a move that a person made since counts
+    as acknowledgement, for that person has looked. A query is moved once the move is committed, verified or not: it is
+    placed elsewhere from then on. After an attempt that did not move the query (a gate refused it behind the fence, a
+    checkpoint could not be made) the next one comes after a minute, then two, then four, never more than the cool-down:
+    the cluster is still down, and what was in the way may be gone; but each attempt stops the query again. So that
+    minute passes however short the cool-down is.
+    """
     attempts: list[tuple[str, datetime]] = []
     for operation in operations:
         if operation.id in acknowledged:

@@ -1,10 +1,8 @@
-"""One gate's answer, and the consents that pass one.
+"""One gate's answer, and an operator's consents, which pass one.
 
-Consents of an operator. Most accept what a move costs; ``unfenced`` takes upon itself what one run may still do.
-
-So ``unfenced`` is recorded with the run that its giver saw, and counts for that run alone: the next run that nothing
-proves stopped may be alive, and wants a word of its own. ``move`` is what a person says who asks for a move that
-automatic mode has begun already.
+Most consents accept what a move costs. ``unfenced`` takes upon itself what one run may still do, so it is recorded with
+the run that its giver saw, and counts for that run alone: the next run that nothing proves stopped may be alive, and
+wants a word of its own. ``move`` is what a person says who asks for a move that automatic mode has begun already.
 """
 
 from collections.abc import Iterable

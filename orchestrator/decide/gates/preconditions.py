@@ -1,6 +1,7 @@
 """Gates on what stands before anything is stopped: assignment, route, runners, the standby, the position, the fence.
 
-Which runner acts for a query, and whether the names of a move lead to the clusters that have them; pure.
+With them stand two answers that others need as well: which runner acts for a query, and whether the names of a move
+lead to the clusters that have them.
 """
 
 from collections.abc import Iterable

@@ -4,7 +4,7 @@ A failover judges the place that it found; readiness also judges how near that p
 whether the replicator keeps up, and whether times could decide if content did not. What cannot be measured is not
 ready, and not refused either: it is unknown.
 
-It is sampled all day long: which queries are next, and what an answer is to be remembered as.
+``next_samples`` says which queries are looked at next, ``readiness_fact`` as what an answer is remembered.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

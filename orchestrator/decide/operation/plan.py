@@ -1,10 +1,8 @@
 """The plan of one operation as JSON (keys: ``docs/programs.md``), assembled from facts: what ``plan`` shows is done.
 
-What a move announced to come later, as it is kept in the operation's plan, and how much of it has come.
-
-``awaited`` stands in a plan only when the standby lagged. It holds the fingerprints of the records that the query had
-read and the standby lacked; few enough that a store's row stays small. Looking for them can be taken up where it
-was left: a row says from which offset on the log has not been looked at.
+``awaited`` stands in a plan only when the standby lagged: what the move announced to come later. It holds the
+fingerprints of the records that the query had read and the standby lacked; few enough that a store's row stays small.
+Looking for them can be taken up where it was left: a row says from which offset on the log has not been looked at.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

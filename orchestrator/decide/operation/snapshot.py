@@ -1,10 +1,4 @@
-"""What one tick of an operation sees, and what it decides: frozen values on both sides.
-
-An operation that cannot be driven on: a defect, or a configuration that does not know what it is about. Pure.
-
-Such an error says nothing of the query, and comes again as a rule; so the operation says it, and before its commit it
-is given up after a few times, which takes a way of its own. What it has stopped runs on then.
-"""
+"""What one tick of an operation sees, and what it decides: frozen values on both sides."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -269,7 +263,12 @@ def is_stuck(operation: Operation) -> bool:
 
 
 def cannot_go_on(operation: Operation, error: str) -> Decision:
-    """What to record of another failure, already counted: the error as it is, or the way back."""
+    """What to record of another failure, already counted: the error as it is, or the way back.
+
+    An error like that, a defect or a configuration that does not know what the operation is about, says nothing of the
+    query, and comes again as a rule; so the operation says it, and before its commit it is given up after a few times,
+    which takes a way of its own. What it has stopped runs on then.
+    """
     text = f"{_BEGINS}{error}"
     if operation.phase not in BEFORE_COMMIT or failures_of(operation) < TRIES:
         return Decision(phase=operation.phase, sentence=text)

@@ -1,12 +1,9 @@
-"""From a URL to two engines: one that writes, one that only reads.
+"""From a URL to two engines, one that writes and one that only reads, and to who listens for others' writes.
 
 On SQLite the driver would begin a transaction only before the first write, so that a read-modify-write silently loses
 updates: the write engine sends ``BEGIN IMMEDIATE`` instead. Reads on that engine would queue behind every writer, so
-they have a plain engine of their own, where each statement sees one snapshot. PostgreSQL gets the same pair, so that
-a poll costs one round trip and not three.
-
-Whoever waits for others' writes has a connection of its own, which listens to a channel of PostgreSQL, or looks at the
-counter in an SQLite file.
+they have a plain engine of their own, where each statement sees one snapshot. PostgreSQL gets the same pair, so that a
+poll costs one round trip and not three.
 """
 
 import contextlib
@@ -220,7 +217,10 @@ _CHECK_SECONDS = 0.5
 
 
 def listen(engines: Engines, over: threading.Event) -> Generator[bool, None, None]:
-    """As ``state.store.wakeups.Listen`` says, on a connection that no pool has. Raises ``StoreError``."""
+    """As ``state.store.wakeups.Listen`` says, on a connection that no pool has. Raises ``StoreError``.
+
+    It is a channel of PostgreSQL that is listened to, or the counter in an SQLite file that is looked at.
+    """
     with translated(), engines.read.connect() as connection:
         connection.detach()
         yield from _channel(connection, over) if engines.dialect == "postgresql" else _counter(connection, over)

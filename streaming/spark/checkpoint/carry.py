@@ -5,15 +5,6 @@ back. The old checkpoint stays as it is. Editing it in place would be quicker wi
 back open, and fails with nothing changed.
 
 A rewind that goes back to a retained batch makes it the last one: entries and state of later batches are left behind.
-
-What the logs of a carried checkpoint say, treatment by treatment; pure.
-
-The standby's offsets stand for the end of batch N, so N and N - 1 get them. What becomes of batch N + 1:
-
-none     never planned: the next batch is N + 1, from the new offsets.
-replan   planned, and found again record by record: its range is rewritten, and it runs a second time under its id.
-promote  planned, and the sink has it: it counts as committed, and the offsets stand for the end of N + 1.
-bridge   planned, else: an empty batch N + 1 from and to the same offsets, so that its id never stands for other data.
 """
 
 import contextlib
@@ -82,10 +73,17 @@ def rewrite(
 ) -> Logs:
     """Write the logs for the standby.
 
-    ``target`` are the standby's offsets for the end of N (of N + 1 when promoted), ``planned_target`` those for the
-    end of a replanned N + 1; a source in neither stays where it was. ``next_ids`` are the unique state ids of a
-    promoted batch (checkpoint format 2). Raises ``EmptyCheckpoint`` without a committed batch, ``MovedOn`` when N + 1
-    is planned and the treatment says it is not, or the other way round.
+    ``target`` are the standby's offsets for the end of N (of N + 1 when promoted), ``planned_target`` those for the end
+    of a replanned N + 1; a source in neither stays where it was. ``next_ids`` are the unique state ids of a promoted
+    batch (checkpoint format 2). Raises ``EmptyCheckpoint`` without a committed batch, ``MovedOn`` when N + 1 is planned
+    and the treatment says it is not, or the other way round.
+
+    The standby's offsets stand for the end of batch N, so N and N - 1 get them. What becomes of batch N + 1:
+
+    none     never planned: the next batch is N + 1, from the new offsets.
+    replan   planned, and found again record by record: its range is rewritten, and it runs a second time under its id.
+    promote  planned, and the sink has it: it counts as committed, and the offsets stand for the end of N + 1.
+    bridge   planned, else: an empty batch N + 1 from and to the same offsets: its id never stands for other data.
     """
     if end.batch is None or end.last is None or end.commit is None:
         raise EmptyCheckpoint(hint="there is nothing to carry: move the query with resume: fresh")

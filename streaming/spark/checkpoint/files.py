@@ -1,11 +1,10 @@
-"""A checkpoint's files without Spark: plain paths, or ``file:`` URIs, on a local file system.
-
-The port through which a checkpoint's files are touched, whatever scheme they live on.
+"""The port through which a checkpoint's files are touched, whatever scheme they live on; and plain local files behind
+it.
 
 Paths are text: absolute paths or URIs, joined with ``/``. ``streaming.spark.checkpoint.hadoop_files.HadoopFiles``
-fulfils it through Spark's own Hadoop file system, so that what Spark can reach, Tideover can carry;
-``streaming.spark.checkpoint.files.LocalFiles`` does without Spark. Both keep Hadoop's checksum side files
-(``.name.crc``) out of sight and right: a stale one makes the next reader fail.
+fulfils it through Spark's own Hadoop file system, so that what Spark can reach, Tideover can carry; ``LocalFiles`` does
+without Spark, for plain paths and ``file:`` URIs. Both keep Hadoop's checksum side files (``.name.crc``) out of sight
+and right: a stale one makes the next reader fail.
 
 Errors: ``FileVanished`` (not there), ``NoSpace`` (full), ``AccessDenied``, ``FileSystemError`` (anything else).
 """

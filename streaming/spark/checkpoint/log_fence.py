@@ -1,12 +1,5 @@
 """Entries in a checkpoint's log that no run can pass, and the mark of a prepared checkpoint.
 
-The mark on a checkpoint that Tideover made: whose it is, and whether it has been run since.
-
-A small file beside Spark's own, which Spark passes over. It is written first, so that a half-made folder is known for
-what it is, and it lets an operation take away its own left-overs and nothing else.
-
-Plants entries into a checkpoint's offset log, so that no run can go on from it, and takes them away again.
-
 A query that meets the number of its next batch taken ends before it reads a record; a start meets an entry that it
 cannot parse, and fails with the sentence in it. Copying the newest offsets there instead would be parsed: the next
 start would skip a batch in silence. A batch that is already running is not held back: stopping the run is the other
@@ -33,7 +26,11 @@ MARK = "_tideover"
 
 
 class Mark(BaseModel):
-    """Who made a checkpoint, and how far its logs went then."""
+    """Who made a checkpoint, and how far its logs went then.
+
+    A small file beside Spark's own, which Spark passes over. It is written first, so that a half-made folder is known
+    for what it is, and it lets an operation take away its own left-overs and nothing else.
+    """
 
     model_config = ConfigDict(frozen=True)
 

@@ -1,4 +1,4 @@
-"""The text of a checkpoint's log entries, taken apart and put together again; pure.
+"""The text of a checkpoint's log entries, taken apart and put together again, and which line is of which source. Pure.
 
 What Tideover does not mean to change is kept as Spark wrote it, byte for byte: line 2 of an offset entry carries the
 query's pinned settings and grows with every version of Spark. Read off the entries that pyspark 4.2.0 writes:
@@ -8,16 +8,6 @@ query's pinned settings and grows with every version of Spark. Read off the entr
 their own the sources are ``0``, ``1``.
 ``commits/N`` v1 to v3: the version, then a JSON object with ``nextBatchWatermarkMs`` (v2 adds ``stateUniqueIds``).
 ``metadata``: a JSON object with the query's ``id``.
-
-Which line of an offset log belongs to which declared source; pure.
-
-A v1 entry knows its sources by their place in the plan only, which the order of declaration usually is but need not
-be: ``join(b, a)`` turns it round. So what the offsets say comes first: the topics that a line reads. The order decides
-only between lines that their topics cannot tell apart, and a guess is never made.
-
-A source that a query reads twice, in a self-join or a union with itself, has a line for each time, and Spark asks for
-the end of each by itself: the lines may differ by what was produced in between. So each has a name and a place of its
-own: ``orders``, then ``orders#2``, in plan order.
 """
 
 import json
@@ -292,6 +282,14 @@ def bind_sources(entries: Iterable[OffsetEntry], declared: Declared) -> Mapping[
 
     Several entries of one log may be given: a source that was still without an offset in one is known by another.
     Raises ``AmbiguousSources`` when it cannot be told.
+
+    A v1 entry knows its sources by their place in the plan only, which the order of declaration usually is but need not
+    be: ``join(b, a)`` turns it round. So what the offsets say comes first: the topics that a line reads. The order
+    decides only between lines that their topics cannot tell apart, and a guess is never made.
+
+    A source that a query reads twice, in a self-join or a union with itself, has a line for each time, and Spark asks
+    for the end of each by itself: the lines may differ by what was produced in between. So each has a name and a place
+    of its own: ``orders``, then ``orders#2``, in plan order.
     """
     topics = _topics(entries)
     lines = [key for key in topics if topics[key] != set() or key in declared]

@@ -1,17 +1,10 @@
-"""The stateful operators of a query, as its checkpoint's state metadata names them.
+"""The stateful operators of a query, and the schemas of their state, as its checkpoint's state metadata names them.
 
 ``state/<id>/_metadata/metadata`` (v1) or ``state/<id>/_metadata/v2/<batch>`` holds the version and one JSON object.
 Spark numbers the operators of a plan from the sink upwards, parents before children (seen with pyspark 4.2.0: in a
 chain the operator next to the source has the highest id; below a join the left side is numbered before the right).
 Spark before 4.0 writes no such metadata: then the stores are counted from their folders, and the operators have no
 name, so that nothing is believed of what they do.
-
-The state schemas of ``transformWithState``, which its operator's metadata names by absolute paths; pure.
-
-``state/<id>/_metadata/v2/<batch>`` names files of ``state/<id>/_stateSchema/``, where the checkpoint was when they were
-written. Spark passes over one that is not there (``StateSchemaCompatibilityChecker.readSchemaFiles``), and would then
-take any change of the state's schema. So in a carried checkpoint the paths are those of the new folder, and a schema
-that is missing is an error. Only the metadata that the carried batch goes by is taken along.
 """
 
 import json
@@ -158,6 +151,12 @@ def move_metadata(content: bytes, where: str, target: str) -> MovedMetadata:
     """Let an operator's metadata name the same schemas below another checkpoint; the rest stays as Spark wrote it.
 
     Raises ``MalformedEntry`` when it names a file that is not of a checkpoint's state.
+
+    ``state/<id>/_metadata/v2/<batch>`` names files of ``state/<id>/_stateSchema/``, the state schemas of
+    ``transformWithState``, by absolute paths: where the checkpoint was when they were written. Spark passes over one
+    that is not there (``StateSchemaCompatibilityChecker.readSchemaFiles``), and would then take any change of the
+    state's schema. So in a carried checkpoint the paths are those of the new folder, and a schema that is missing is an
+    error. Only the metadata that the carried batch goes by is taken along.
     """
     version, _, text = content.decode().partition("\n")
     try:

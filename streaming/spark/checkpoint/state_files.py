@@ -1,19 +1,4 @@
-"""Which files of a checkpoint a moved query goes on with: its state's, and its sources'.
-
-Which files of a checkpoint's state make up one version of it; pure.
-
-State after batch N has version N + 1. A store keeps full versions (``V.snapshot`` of the HDFS-backed store, ``V.zip``
-with ``SSTs/`` and ``logs/`` of RocksDB) and increments (``V.delta``, ``V.changelog``); a version is the newest full one
-at or below it and every increment after that. Checkpoint format 2 puts a unique id behind the version,
-``V_<id>.changelog``; the commit log names the id, so that left-overs of an aborted attempt can be recognised.
-
-What the sources of a query keep below ``sources/``, as far as a moved query goes on with it.
-
-Spark gives each source of a plan a folder there, counted by plan order or named: a file source lists in it which files
-belong to which of its offsets, a rate source keeps its start. A source that is not moved needs its folder; without it a
-file source fails at its first batch (``batch 59 doesn't exist``), a rate source counts from 0. Kafka's source keeps the
-offsets of its very first start, which are read no more and are of the old cluster: those are left behind.
-"""
+"""Which files of a checkpoint a moved query goes on with: its state's, and its sources'."""
 
 import json
 import re
@@ -46,6 +31,12 @@ def select_state(paths: Iterable[str], version: int, ids: StateIds, expected: Se
     ``ids`` are the unique ids of that version, empty for checkpoint format 1; ``expected`` are the folders of all
     stores. What RocksDB shares between versions (``SSTs/``, ``logs/``) is not among them: ``shared_files`` tells it
     from the archives that were chosen. Raises ``HalfWritten`` when a store lacks the version.
+
+    State after batch N has version N + 1. A store keeps full versions (``V.snapshot`` of the HDFS-backed store,
+    ``V.zip`` with ``SSTs/`` and ``logs/`` of RocksDB) and increments (``V.delta``, ``V.changelog``); a version is the
+    newest full one at or below it and every increment after that. Checkpoint format 2 puts a unique id behind the
+    version, ``V_<id>.changelog``; the commit log names the id, so that left-overs of an aborted attempt can be
+    recognised.
     """
     stores: dict[str, list[_Versioned]] = {}
     chosen: set[str] = set()
@@ -146,6 +137,12 @@ def select_sources(files: CheckpointFiles, checkpoint: str, entries: Iterable[Of
     """The files below ``sources/`` to take over, with their sizes, by path relative to the checkpoint.
 
     ``entries`` are those of the new log. Raises ``HalfWritten`` when a file source's log lacks what they refer to.
+
+    Spark gives each source of a plan a folder there, counted by plan order or named: a file source lists in it which
+    files belong to which of its offsets, a rate source keeps its start. A source that is not moved needs its folder;
+    without it a file source fails at its first batch (``batch 59 doesn't exist``), a rate source counts from 0. Kafka's
+    source keeps the offsets of its very first start, which are read no more and are of the old cluster: those are left
+    behind.
     """
     found = files.walk(join(checkpoint, SOURCES))
     folders: dict[str, dict[str, int]] = {}

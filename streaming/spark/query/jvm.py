@@ -1,16 +1,7 @@
-"""The few doors into the JVM behind pyspark's back, all in one place.
+"""The few doors into the JVM behind pyspark's back, and what comes through them when something fails, in words.
 
 pyspark keeps them in underscored attributes that have been the same since 2.x; everything else here asks through these
 functions, so that a version that moves one is met in one file.
-
-What the traceback of a Python worker says; pure.
-
-Spark puts the whole of it into the message of a ``PythonException``, behind a line that says nothing:
-``An exception was thrown from the Python worker`` (3.5.7, 4.0.0, 4.2.0).
-
-Says what Kafka's Java clients mean when a cluster refuses them: which ACL is missing, what is wrong with a secret.
-
-Their exceptions name the resource and not the operation; what a query does with the resource tells it.
 """
 
 import re
@@ -30,7 +21,11 @@ _FRAME = re.compile(r'\s+File "(?P<file>[^"]*)", line (?P<line>\d+)')
 
 
 def worker_trace(message: str) -> str | None:
-    """The traceback within a message, from its begin on; None where there is none."""
+    """The traceback within a message, from its begin on; None where there is none.
+
+    Spark puts the whole of it into the message of a ``PythonException``, behind a line that says nothing: ``An
+    exception was thrown from the Python worker`` (3.5.7, 4.0.0, 4.2.0).
+    """
     _, begin, rest = message.partition(_BEGIN)
     return begin + _SQLSTATE.sub("", rest).rstrip() if begin else None
 
@@ -91,7 +86,11 @@ _MEANINGS = (
 
 
 def with_meaning(line: str) -> str:
-    """The line, with what it means behind it where it is about credentials or ACLs."""
+    """The line, with what it means behind it where it is about credentials or ACLs.
+
+    The exceptions of Kafka's Java clients name the resource and not the operation; what a query does with the resource
+    tells it.
+    """
     for pattern, meaning in _MEANINGS:
         found = re.search(pattern, line)
         if found is not None:

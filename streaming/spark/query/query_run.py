@@ -1,17 +1,9 @@
 """One run of a streaming query: started, watched, and proven stopped.
 
-What Spark's scheduler still has of one run, whose jobs all carry its run id as their job group.
-
-Cancelling is asynchronous: ``cancelJobGroup`` puts an event into the scheduler's queue and returns, tasks are told to
-end and end when they like. A JDBC statement ignores interrupts, and a Python worker has two seconds
-(``spark.python.task.killTimeout``). ``StreamExecution.stop`` waits for the stream's thread and not for them. Listeners
-and ``SparkStatusTracker`` hear of it later still, so the scheduler itself is asked.
-
-One start of one streaming query, and the proof that it writes nothing more.
-
 Spark's ``stop()`` may hang for as long as a Kafka client's own deadline, it may return while tasks still write, and
 ``isActive`` turns false while the thread still runs. So a run is told to stop and then *looked at*: it is quiet when no
-callback is inside, its thread is not inside a batch, and the scheduler has no task of its job group.
+callback is inside, its thread is not inside a batch, and the scheduler has no task of its job group, which is the run's
+id.
 """
 
 import contextlib
@@ -50,6 +42,11 @@ def unfinished(session: SparkSession, run_id: str) -> str | None:
 
     Looked at in the order in which a job passes, so that none slips through between the looks: the queue of events,
     then the sets of tasks. A set stays until its last task has ended. Raises ``SparkMissing`` without a scheduler.
+
+    Cancelling is asynchronous: ``cancelJobGroup`` puts an event into the scheduler's queue and returns, tasks are told
+    to end and end when they like. A JDBC statement ignores interrupts, and a Python worker has two seconds
+    (``spark.python.task.killTimeout``). ``StreamExecution.stop`` waits for the stream's thread and not for them.
+    Listeners and ``SparkStatusTracker`` hear of it later still, so the scheduler itself is asked.
     """
     context = java_context(session)
     events, scheduler = context.dagScheduler(), context.taskScheduler()

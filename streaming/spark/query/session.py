@@ -2,11 +2,6 @@
 
 One SparkContext hosts all queries of a runner: a query moves between clusters in about a second, where a new driver
 takes eleven. Each run gets a session of its own, so that its settings touch nobody else's.
-
-Whether the driver's JVM answers and its application lives, found out without ever waiting for it.
-
-py4j has no time-out: a call into a JVM that is frozen, or collects garbage for minutes, never returns. So one thread
-asks, once a second, and the runner's loop only looks at how long the question has been waiting.
 """
 
 import os
@@ -38,7 +33,11 @@ _TICK_SECONDS = 1.0
 
 
 class Liveness:
-    """Asks ``has_stopped``, which calls into the JVM, in a thread of its own."""
+    """Asks ``has_stopped``, which calls into the JVM, in a thread of its own.
+
+    py4j has no time-out: a call into a JVM that is frozen, or collects garbage for minutes, never returns. So one
+    thread asks, once a second, and the runner's loop only looks at how long the question has been waiting.
+    """
 
     def __init__(self, has_stopped: Callable[[], bool], monotonic: Callable[[], float] = time.monotonic) -> None:
         self._has_stopped = has_stopped

@@ -8,12 +8,6 @@ when there is time to mend it. A few records are read, and nothing is kept: chec
 
 What failed is a line in the log, and is tried again later: a standby that was away, or a topic that is not there yet,
 need not leave the runner cold for good. Over a topic without records Spark plans no batch, so that warms little.
-
-Whether a query as it is built here and now could go on from the checkpoint in use.
-
-A standby runner may have other code or settings than the one that runs the query. Spark finds that out at the start,
-behind the commit of a move: an operator more or less, or another key or value of its state. The warm-up runs the plan
-of the query on a throw-away checkpoint; what Spark notes there of its state is compared with the checkpoint in use.
 """
 
 import contextlib
@@ -67,6 +61,11 @@ def misfit(files: CheckpointFiles, used: str, rehearsed: str) -> str | None:
 
     Nothing does where one of them has no committed batch, or where a Spark before 4.0 named no operators. Raises
     ``CheckpointError``.
+
+    A standby runner may have other code or settings than the one that runs the query. Spark finds that out at the
+    start, behind the commit of a move: an operator more or less, or another key or value of its state. The warm-up runs
+    the plan of the query on a throw-away checkpoint; what Spark notes there of its state is compared with the
+    checkpoint in use.
     """
     if newest_commit(files, used) is None or newest_commit(files, rehearsed) is None:
         return None

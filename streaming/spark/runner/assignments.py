@@ -1,9 +1,4 @@
-"""What a runner does with the assignment rows, and why it leaves one alone.
-
-Says why a query is not started whose row is older than one that was seen before, and what holds its checkpoint.
-
-Nobody else may be left to say so: the store does not know the newer row, and what ran has stopped because of it.
-"""
+"""What a runner does with the assignment rows, and why it leaves one alone."""
 
 import threading
 import time
@@ -160,7 +155,11 @@ _AGAIN_SECONDS = 5.0
 
 
 class SkippedAssignments:
-    """Tells of each such query at once and every few seconds, off the runner's loop: a checkpoint may answer slowly."""
+    """Tells of each such query at once and every few seconds, off the runner's loop: a checkpoint may answer slowly.
+
+    It says what holds the checkpoint. Nobody else may be left to say so: the store does not know the newer row, and
+    what ran has stopped because of it.
+    """
 
     def __init__(self, hosting: Hosting, is_quiet: Callable[[str], bool]) -> None:
         self._hosting = hosting

@@ -1,9 +1,7 @@
 """What controllers ask of a runner: each intent once at a time, in a thread of its own, and again without harm.
 
 Up to ``operations.at_once`` queries are moved together, and no fence may wait for another query's copy, nor for an
-intent that hangs in a file system that does not answer. So only copies take turns.
-
-Lets a few take turns at what costs a disk or a network much, and none of them keep the others waiting for ever.
+intent that hangs in a file system that does not answer. So only copies take turns (``QueryLocks``).
 """
 
 import contextlib

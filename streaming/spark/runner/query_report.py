@@ -1,10 +1,4 @@
-"""Keeps what a runner reports of one query, and reports it without ever being in the way of the query.
-
-Adds up Spark's progress reports of one run; pure.
-
-A report of a batch that ran has ``addBatch`` among its durations; idle triggers report too, with the id of the batch
-that comes next.
-"""
+"""Keeps what a runner reports of one query, and reports it without ever being in the way of the query."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -26,7 +20,11 @@ Report = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
-    """What a run's batches did so far."""
+    """What a run's batches did so far.
+
+    They are added up from Spark's progress reports. A report of a batch that ran has ``addBatch`` among its durations;
+    idle triggers report too, with the id of the batch that comes next.
+    """
 
     batch: int | None = None
     """The newest batch that is counted in."""

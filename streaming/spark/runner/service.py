@@ -1,10 +1,4 @@
-"""Puts a runner together, runs it until a signal, and takes it apart again.
-
-Refuses, before anything is hosted, a file system on which two drivers could both create one entry of a log.
-
-The configuration is checked for schemes; what lies behind a path without one, and behind ``hdfs``, is known to Hadoop's
-settings alone. Nothing is asked of the file system itself, which may be away just now.
-"""
+"""Puts a runner together, runs it until a signal, and takes it apart again."""
 
 import contextlib
 import os
@@ -61,6 +55,10 @@ def require_exclusive_create(session: SparkSession, settings: Tideover, runner: 
 
     What no name tells of an object store, whether it heeds the condition, is tried out, once for each bucket: raises
     ``FileSystemError`` where it cannot be.
+
+    That is a file system on which two drivers could both create one entry of a log; nothing is hosted then. The
+    configuration is checked for schemes; what lies behind a path without one, and behind ``hdfs``, is known to Hadoop's
+    settings alone. Nothing is asked of the file system itself, which may be away just now.
     """
     conf = java_context(session).hadoopConfiguration()
     default = str(conf.get("fs.defaultFS", "file:///"))

@@ -2,8 +2,6 @@
 
 One thread per hosted query, because a start, a commit watch and a store that answers slowly must not wait for those of
 another query. Letting go waits for nothing: the thread that is stuck in a dead client is Spark's, and is fenced.
-
-Pauses between the starts of a query that fails; pure.
 """
 
 import contextlib
