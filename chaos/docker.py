@@ -17,6 +17,7 @@ from chaos.errors import DockerFailed
 _QUICK_SECONDS = 120.0
 """For what takes a second on a machine that has nothing else to do."""
 _DOWN_SECONDS = 300.0
+_HELD = re.compile(r"network (\S+) id \S+ has active endpoints")
 _IMAGE = re.compile(r"\$\{(\w+_IMAGE):-([^}]+)\}")
 COMPOSE_1 = ["docker-compose"]
 _LABEL = "com.docker.compose"
@@ -158,11 +159,30 @@ class Environment:
         they hold of the volumes.
         """
         self.thaw()
+        names = self._listed("--all", "--format", "{{.Names}}")
         if running := self._listed("--quiet"):  # killed, not stopped: a dozen JVMs need not say goodbye
             self._run(["docker", "kill", *running], _QUICK_SECONDS, check=False)
         if standing := self._listed("--all", "--quiet"):
             self._run(["docker", "rm", "--force", "--volumes", *standing], _QUICK_SECONDS)
-        self.compose("down", "--volumes", "--remove-orphans", "--timeout", "1", timeout=_DOWN_SECONDS)
+        freed: set[str] = set()
+        while True:
+            try:
+                self.compose("down", "--volumes", "--remove-orphans", "--timeout", "1", timeout=_DOWN_SECONDS)
+                return
+            except DockerFailed as error:
+                if not (held := {*_HELD.findall(str(error))} - freed):
+                    raise
+                for network in held:
+                    self._free(network, names)
+                freed |= held
+
+    def _free(self, network: str, names: Sequence[str]) -> None:
+        """Take containers that are gone off a network: Docker forgets one now and then, and knows it by its name only.
+
+        See https://github.com/moby/moby/issues/42119 and 33156.
+        """
+        for name in names:
+            self._run(["docker", "network", "disconnect", "--force", network, name], _QUICK_SECONDS, check=False)
 
     def _services(self, *options: str) -> list[str]:
         label = f'{{{{.Label "{_LABEL}.service"}}}}'

@@ -180,11 +180,16 @@ class Observation:
         """Of the open operations."""
         return [str(each["phase"]) for each in self.told["operations"]]
 
+    @property
+    def all_run(self) -> bool:
+        """Whether every query runs, wherever, and nothing is open."""
+        queries = self.told["queries"]
+        running = all(each["state"] == "running" for each in queries)
+        return bool(queries) and running and not self.told["operations"]
+
     def all_on(self, cluster: str) -> bool:
         """Whether every query runs on a cluster and nothing is open."""
-        queries = self.told["queries"]
-        running = all(each["cluster"] == cluster and each["state"] == "running" for each in queries)
-        return bool(queries) and running and not self.told["operations"]
+        return self.all_run and all(each["cluster"] == cluster for each in self.told["queries"])
 
     @property
     def all_ready(self) -> bool:

@@ -18,6 +18,8 @@ a replicator that was dead for 90 s left 18,000."""
 _CLOCKS_SECONDS = 1.0
 """By so much what was timed by one process may seem to come before its cause, which was timed by another."""
 _DRILL = "drill"
+_ANSWERED = f"stays on {PRIMARY}: cluster-down: "
+"""In the sentence of a move that was called off, because what was left is not known to be down any more."""
 _LOADED = {"acked": "acknowledged", "delivered": "delivered"}
 
 
@@ -181,11 +183,20 @@ def _unreturned(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
         yield f"{PRIMARY} was never UP after it came back"
 
 
+def _stayed(scenario: Scenario, outcome: Outcome) -> set[str]:
+    """Queries that may stay and whose move was called off: the primary answered again."""
+    if not scenario.may_stay:
+        return set()
+    off = [each for each in outcome.operations if each["outcome"] == "refused" and _ANSWERED in each["sentence"]]
+    return {each["query"] for each in off}
+
+
 def _misplaced(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
-    wanted = scenario.end
+    stayed = _stayed(scenario, outcome)
     if not outcome.places:
         yield "no query was seen in the end"
     for query, (cluster, runner, state) in sorted(outcome.places.items()):
+        wanted = PRIMARY if query in stayed else scenario.end
         if (cluster, runner, state) != (wanted, scenario.runner, "running"):
             yield f"{query} is {state} on {cluster} by runner {runner}, not running on {wanted} by {scenario.runner}"
 
@@ -195,12 +206,14 @@ def _mismoved(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
     for operation in outcome.operations:
         if operation["outcome"] is None:
             yield f"{operation['kind']} of {operation['query']} is still open"
+    stayed = _stayed(scenario, outcome)
     for query in outcome.places if scenario.moves else ():
         kinds = [operation["kind"] for operation in _done(outcome) if operation["query"] == query]
-        if len(kinds) != len(scenario.moved_by):
-            yield f"{query} was moved {len(kinds)} times, not {TIMES[len(scenario.moved_by)]}"
+        moved_by = () if query in stayed else scenario.moved_by
+        if len(kinds) != len(moved_by):
+            yield f"{query} was moved {len(kinds)} times, not {TIMES[len(moved_by)]}"
             continue
-        for kind, wanted in zip(kinds, scenario.moved_by, strict=True):
+        for kind, wanted in zip(kinds, moved_by, strict=True):
             if kind not in wanted:
                 yield f"{query} was moved by a {kind}, not by a {' or a '.join(sorted(wanted))}"
 

@@ -338,8 +338,7 @@ class Story:
 
     def _await_end(self) -> None:
         if self._scenario.moves:
-            end = self._scenario.end
-            self._watcher.await_sight(lambda sight: sight.all_on(end), self._patience.end, f"every query is on {end}")
+            end = self._await_places()
             if self._scenario.returns:
                 self._await_return()
             self._stop_producer()
@@ -354,6 +353,18 @@ class Story:
             except StoryFailed as error:  # where its queries are, and what was counted, is reported all the same
                 self._unhealed = str(error)
             self._stop_producer()
+
+    def _await_places(self) -> str:
+        """Until every query is where it belongs; to which cluster records go from then on. Raises StoryFailed.
+
+        Where a query may have stayed that is the primary: from there they come to the standby, too.
+        """
+        end, most = self._scenario.end, self._patience.end
+        if not self._scenario.may_stay:
+            self._watcher.await_sight(lambda sight: sight.all_on(end), most, f"every query is on {end}")
+            return end
+        found = self._watcher.await_sight(lambda sight: sight.all_run, most, "every query runs, and no move is open")
+        return end if found.all_on(end) else PRIMARY
 
     def _await_return(self) -> None:
         """Until the primary is UP again, and then for a while: nothing may go back, and all that it held comes over."""

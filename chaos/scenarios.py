@@ -8,7 +8,7 @@ from chaos.faults import CONTROLLERS, EAST, HEALS, LEADER, NO_WAIT, PRIMARY, STA
 
 STAYING = "while nothing moved"
 """When load was shown on the primary, in words."""
-TIMES = {1: "once", 2: "twice"}
+TIMES = {0: "never", 1: "once", 2: "twice"}
 SECURED = "docker-compose.secured.yml"
 """The compose file with which both clusters are secured."""
 
@@ -39,6 +39,9 @@ class Scenario:
     returns: bool = False
     """The primary comes back and is UP again, and all that it held comes to the standby. The replicator may append what
     was read already, so repeats as announced are right."""
+    may_stay: bool = False
+    """Whether a query may as well stay: its move is called off if the primary answers before its old run is proven
+    stopped, and finished from then on."""
     files: tuple[str, ...] = ()
     """Compose files beside the main one."""
     hold_seconds: float = 30.0
@@ -81,6 +84,8 @@ class Scenario:
     @property
     def landed(self) -> str:
         """When load is shown after the last move, in words; empty where nothing moves."""
+        if self.may_stay:
+            return "after the move"
         return f"on {self.end} after the {'failback' if self.comes_home else 'move'}" if self.moves else ""
 
     @property
@@ -248,12 +253,12 @@ SCENARIOS = (
     ),
     Scenario(
         name="primary-returns-early",
-        title="The primary answers again in the middle of the failover: it is finished",
+        title="The primary answers again in the middle of the failover: what is fenced goes, the rest stays",
         steps=(
             FaultStep(act=Act.FREEZE, on=EAST),
             FaultStep(act=Act.THAW, on=EAST, when=When.MOVING),
         ),
-        moves=True, verdicts=_DOWN, returns=True, before_commit=True,
+        moves=True, verdicts=_DOWN, returns=True, before_commit=True, may_stay=True,
     ),
     Scenario(
         name="primary-returns-late",
@@ -353,7 +358,8 @@ def _moves_of(scenario: Scenario) -> str:
         return "nothing moves"
     kinds = ", then by a ".join(" or a ".join(sorted(each)) for each in scenario.moved_by)
     end = "; all but the tail is on the primary, and the report of the tail is right" if scenario.comes_home else ""
-    return f"every query moves {TIMES[len(scenario.moved_by)]}, by a {kinds}{end}"
+    stay = ", or stays if the primary answers before its old run is proven stopped" if scenario.may_stay else ""
+    return f"every query moves {TIMES[len(scenario.moved_by)]}, by a {kinds}{stay}{end}"
 
 
 def named(name: str) -> Scenario | None:

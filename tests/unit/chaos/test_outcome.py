@@ -308,8 +308,29 @@ def test_a_dead_worker_without_executors_of_the_moving_runner_shows_nothing(foun
 def test_a_primary_that_returns_early_must_return_before_the_commit(seconds: float, right: bool) -> None:
     steps = [{"name": "commit", "started_at": "2026-01-02T03:04:17.000+00:00"}]
     thaw = deed(seconds, *EAST, act=Act.THAW, when=When.MOVING)
-    thawed = replace(RETURNED, operations=(operation(steps=steps),), deeds=(*MOVED.deeds, thaw))
+    loads = {"after the move": LOAD}
+    thawed = replace(RETURNED, operations=(operation(steps=steps),), deeds=(*MOVED.deeds, thaw), loads=loads)
     assert (judge(scenario("primary-returns-early"), thawed) == []) is right
+
+
+def test_a_move_that_an_early_return_calls_off_leaves_its_query_in_place() -> None:
+    thawed = replace(
+        RETURNED, deeds=(*MOVED.deeds, deed(11.0, *EAST, act=Act.THAW, when=When.MOVING)),
+        loads={"after the move": LOAD}, operations=(operation(steps=COMMIT),),
+    )  # fmt: skip
+    early, text = scenario("primary-returns-early"), "q stays on east: cluster-down: east is not known to be down: UP"
+    off = operation(outcome="refused", sentence=text, steps=[])
+    stays = replace(thawed, operations=(off,), places={"q": ("east", "a", "running")})
+    assert judge(early, thawed) == judge(early, stays) == []
+    assert judge(scenario("primary-returns-late"), stays)[:1] == [
+        "q is running on east by runner a, not running on west by a"
+    ]
+    assert judge(early, replace(stays, operations=({**off, "sentence": "q stays on east: retention: gone"},))) == [
+        "q is running on east by runner a, not running on west by a", "q was moved 0 times, not once",
+    ]  # fmt: skip
+    assert judge(early, replace(thawed, operations=(off, *thawed.operations))) == [
+        "q is running on west by runner a, not running on east by a", "q was moved 1 times, not never",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -327,6 +327,18 @@ def test_a_primary_that_returns_is_waited_for_before_anything_is_counted() -> No
     assert environment.commands.index("start east-1 east-2 east-3") < environment.commands.index("stop -t 25 traffic")
 
 
+@pytest.mark.parametrize(("cluster", "producer"), [("west", "traffic-west"), ("east", "traffic")])
+def test_behind_an_early_return_load_goes_where_every_query_reads_it(cluster: str, producer: str) -> None:
+    environment = Noted(answers(lab=CLEAN))
+    early = replace(scenario("primary-returns-early"), hold_seconds=0.0)
+    moving = sight(verdict="DOWN", phase="FENCING")
+    back = sight(cluster=cluster, since="2099-01-02T03:04:05.000+00:00")
+    outcome = tell(early, environment, Told([sight(), moving, sight(cluster=cluster), back]))
+    assert (outcome.broke, {*outcome.loads}) == ("", {"after the move"})
+    started = [each for each in environment.commands if "--no-deps" in each]
+    assert [each.split()[-1] for each in started] == [producer]
+
+
 def test_a_switchover_is_typed_under_load_that_is_counted_before_and_after() -> None:
     counts = [{"q": {**ROW, "acked": each, "delivered": each}} for each in (10, 20, 30)]
     environment = Noted(answers(lab=Asked(*counts, CLEAN)))

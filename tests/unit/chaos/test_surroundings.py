@@ -1,11 +1,14 @@
 """What the command line says of the scenarios, and of what they are played on."""
 
 from collections.abc import Generator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from chaos import cli
+from chaos.docker import Environment
+from chaos.errors import DockerFailed
 from chaos.outcome import Outcome
 from chaos.scenarios import SCENARIOS, Scenario
 from chaos.stage import Stage
@@ -39,6 +42,31 @@ def fake_docker(
         program.chmod(0o755)
     monkeypatch.setenv("PATH", str(folder), prepend=":")
     return folder / "asked"
+
+
+@pytest.mark.parametrize("mended", [True, False], ids=["freed", "held for ever"])
+def test_a_network_that_a_container_left_behind_is_freed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mended: bool
+) -> None:
+    held = "error while removing network: network chaos_east id 4d4e6d4d17b1 has active endpoints"
+    again = f"[ -e {tmp_path}/freed ] && exit 0; " if mended else ""
+    docker = (
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\ncase "$*" in\n"compose version") exit 1;;\n'
+        f"*down*) {again}echo {held} >&2; exit 1;;\n*.Names*) echo chaos_traffic_1;;\n"
+        f"*--force\\ chaos_east\\ chaos_traffic_1) touch {tmp_path}/freed;;\nesac\n"
+    )
+    for name in ("docker", "docker-compose"):
+        (tmp_path / name).write_text(docker, encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with (
+        (tmp_path / "log").open("w") as log,
+        nullcontext() if mended else pytest.raises(DockerFailed, match="chaos_east"),
+    ):
+        Environment(tmp_path, project="chaos", files=(), env_file=None, log=log).down()
+    lines = (tmp_path / "asked").read_text(encoding="utf-8").splitlines()
+    assert sum(" down " in line for line in lines) == 2
+    assert lines.count("network disconnect --force chaos_east chaos_traffic_1") == 1
 
 
 def play_nothing(*_: object) -> Generator[tuple[Scenario, Outcome]]:
