@@ -16,7 +16,7 @@ from reports.stamp import Stamp, read
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "reports"
 BY_HAND = {"notes.md", "README.md"}
-DIRTY_BEFORE = {("chaos", "8ce9b08-dirty"), ("timeline", "648f14e6f4e1+changes")}
+DIRTY_BEFORE = {("chaos", "8ce9b08-dirty")}
 """Made before changed files were refused. The next `make reports` replaces them; nothing may be added here."""
 MADE = sorted(page.stem for page in FOLDER.glob("*.md") if page.name not in BY_HAND)
 
