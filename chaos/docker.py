@@ -159,10 +159,10 @@ class Environment:
         they hold of the volumes.
         """
         self.thaw()
-        names = self._listed("--all", "--format", "{{.Names}}")
+        standing = self._listed("--all", "--format", "{{.Names}}")
         if running := self._listed("--quiet"):  # killed, not stopped: a dozen JVMs need not say goodbye
             self._run(["docker", "kill", *running], _QUICK_SECONDS, check=False)
-        if standing := self._listed("--all", "--quiet"):
+        if standing:
             self._run(["docker", "rm", "--force", "--volumes", *standing], _QUICK_SECONDS)
         freed: set[str] = set()
         while True:
@@ -173,7 +173,7 @@ class Environment:
                 if not (held := {*_HELD.findall(str(error))} - freed):
                     raise
                 for network in held:
-                    self._free(network, names)
+                    self._free(network, standing)
                 freed |= held
 
     def _free(self, network: str, names: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ import yaml
 from lab import processes, topics
 from lab.errors import ClusterSilent
 from lab.ports import free_base_port
+from tests.background import deaf
 from tests.jars import connector_jars
 from tests.waiting import PROCESS_SECONDS, until
 from tests.world import ROOT, RunningWorld, run_lab, running_world
@@ -153,8 +154,7 @@ def test_a_taken_port_ends_with_the_brokers_log_and_no_process(world: RunningWor
 def test_a_demo_that_is_ended_leaves_no_broker(tmp_path: Path) -> None:
     """By SIGTERM while its world comes up, and started in the background of a shell, which is deaf to SIGINT."""
     words = ["-m", "lab.demo", "--dir", str(tmp_path / "demo"), "--base-port", str(free_base_port())]
-    deaf = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]
-    demo = subprocess.Popen([*deaf, sys.executable, *words], cwd=ROOT, stdout=subprocess.DEVNULL)
+    demo = subprocess.Popen(deaf(sys.executable, *words), cwd=ROOT, stdout=subprocess.DEVNULL)
     directory = tmp_path / "demo" / "world"
     try:
         until(lambda: "running" in run_lab(directory, "status", exit_code=None))

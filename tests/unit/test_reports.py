@@ -20,6 +20,7 @@ from reports.errors import DirtyTree, NotStamped, ReportsError
 from reports.origin import Origin, java, machine, origin, unchanged
 from reports.run import run, unfit
 from reports.stamp import Stamp, read, stamped
+from tests.background import deaf
 from tests.checkout import Checkout
 from tests.long.notes import Notes
 from tests.waiting import until
@@ -375,8 +376,8 @@ def test_a_page_without_one_place_for_the_list_is_refused(text: str) -> None:
 SCRIPT = """
 import sys
 from pathlib import Path
-from reports.entries import Entry
 from lab.interrupt import heed_signals
+from reports.entries import Entry
 from reports.run import execute
 heed_signals()
 slow = "import os, time; print('begun', flush=True); time.sleep(600)"
@@ -389,8 +390,7 @@ execute(entry, Path(sys.argv[1]), None)
 
 def test_a_report_that_is_ended_ends_its_command_by_an_interrupt(tmp_path: Path) -> None:
     """By more it could not end the brokers that it has started; the interpreter says what it died of."""
-    deaf = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]  # as in the background of a shell
-    running = subprocess.Popen([*deaf, sys.executable, "-c", SCRIPT, str(tmp_path)], stderr=subprocess.DEVNULL)
+    running = subprocess.Popen(deaf(sys.executable, "-c", SCRIPT, str(tmp_path)), stderr=subprocess.DEVNULL)
     log = tmp_path / "slow.log"
     try:
         until(lambda: log.exists() and "begun" in log.read_text())

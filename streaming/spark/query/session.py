@@ -1,4 +1,4 @@
-"""The driver's Spark session, and the small session of each query on top of it.
+"""The driver's Spark session, whether it still answers, and the small session of each query on top of it.
 
 One SparkContext hosts all queries of a runner: a query moves between clusters in about a second, where a new driver
 takes eleven. Each run gets a session of its own, so that its settings touch nobody else's.
