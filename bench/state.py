@@ -109,8 +109,8 @@ def _play(setting: Setting, kind: Kind, resume: str) -> Taken:
         )  # fmt: skip
         _await_filled(on, kind, opened)
         taken = play(on, opened, setting.count(ROUNDS), rate=RATE)
-        on.stop(opened.runner)
-        shutil.rmtree(on.world / "checkpoints")
+    for gigabytes in (on.world / "checkpoints", *on.world.glob("*/data")):  # of the state, and of each broker
+        shutil.rmtree(gigabytes)
     return taken
 
 
