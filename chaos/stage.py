@@ -69,10 +69,11 @@ class Stage:
 
     def _clear(self, environment: Environment, logs: Path) -> None:
         """Keep the logs and take the environment down; what fails here is reported, and is not the scenario's fault."""
-        ends: tuple[Callable[[], None], ...] = (partial(environment.save_logs, logs), environment.down)
+        ends: tuple[Callable[[], Sequence[str] | None], ...] = (partial(environment.save_logs, logs), environment.down)
         for end in ends:
             try:
-                end()
+                for network in end() or ():
+                    self.say(f"network {network} stays until Docker restarts; the next environment uses it")
             except DockerFailed as error:
                 self.say(f"the environment was not cleared: {error}")
 

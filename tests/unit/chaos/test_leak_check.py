@@ -295,8 +295,9 @@ def test_a_secured_environment_is_searched_after_each_scenario_and_at_end(
             assert [*settings] == ([leak_check.STORE_PASSWORD] if files else [])
             assert all(len(password) > 20 for password in settings.values())
 
-        def down(self) -> None:
+        def down(self) -> list[str]:
             done.append("down")
+            return []
 
         def save_logs(self, folder: Path) -> None:
             done.append("logs")

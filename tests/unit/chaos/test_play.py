@@ -472,8 +472,9 @@ def test_after_one_that_did_not_end_as_expected_comes_a_fresh_environment(
             super().__init__({})
             self.files = files
 
-        def down(self) -> None:
+        def down(self) -> list[str]:
             downs.append("down")
+            return ["hall"]
 
         def save_logs(self, folder: Path) -> None:
             folder.mkdir()
@@ -490,12 +491,14 @@ def test_after_one_that_did_not_end_as_expected_comes_a_fresh_environment(
     monkeypatch.setattr(stage, "Environment", Bare)
     monkeypatch.setattr(stage, "Story", Judged)
     told = [scenario(name) for name in ("kill-one-broker", "cut-link", "full-disk")]
-    place = Stage(root=tmp_path, folder=tmp_path, env_file=None, files=(), say=lambda _: None, patience=QUICK)
+    said: list[str] = []
+    place = Stage(root=tmp_path, folder=tmp_path, env_file=None, files=(), say=said.append, patience=QUICK)
     outcomes = [outcome for _, outcome in place.play(told)]
     disk = ("conf/compose/small-disk.yml",)
     assert played == [("kill-one-broker", True, disk), ("cut-link", False, disk), ("full-disk", True, disk)]
     assert [each.environment for each in outcomes] == ["kill-one-broker", "kill-one-broker", "full-disk"]
     assert downs == ["down"] * 4, "before and after each of two environments"
+    assert [line for line in said if line.startswith("network hall stays")] == [said[2], said[-1]]
     assert {path.name for path in tmp_path.iterdir()} == {"kill-one-broker", "full-disk"}
 
 

@@ -44,16 +44,23 @@ def fake_docker(
     return folder / "asked"
 
 
-@pytest.mark.parametrize("mended", [True, False], ids=["freed", "held for ever"])
-def test_a_network_that_a_container_left_behind_is_freed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mended: bool
+HELD = "error while removing network: network chaos_east id 4d4e6d4d17b1 has active endpoints"
+
+
+@pytest.mark.parametrize(
+    ("said", "containers", "stays"),
+    [("", 0, []), (HELD, 0, ["chaos_east"]), (HELD, 1, None), ("permission denied", 0, None)],
+    ids=["removed", "held for no container", "in use", "refused"],
+)
+def test_an_environment_goes_with_its_volumes_and_networks_that_are_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, containers: int, stays: list[str] | None
 ) -> None:
-    held = "error while removing network: network chaos_east id 4d4e6d4d17b1 has active endpoints"
-    again = f"[ -e {tmp_path}/freed ] && exit 0; " if mended else ""
+    refused = f"echo {said} >&2; exit 1" if said else "true"
     docker = (
         f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\ncase "$*" in\n"compose version") exit 1;;\n'
-        f"*down*) {again}echo {held} >&2; exit 1;;\n*.Names*) echo chaos_traffic_1;;\n"
-        f"*--force\\ chaos_east\\ chaos_traffic_1) touch {tmp_path}/freed;;\nesac\n"
+        'ps*--all*project=chaos) echo 9af1e17f8327;;\n"volume ls"*project=chaos) echo chaos_data;;\n'
+        '"network ls"*project=chaos) echo chaos_east; echo chaos_west;;\n'
+        f'"network rm chaos_east") {refused};;\n"network inspect"*chaos_east) echo {containers};;\nesac\n'
     )
     for name in ("docker", "docker-compose"):
         (tmp_path / name).write_text(docker, encoding="utf-8")
@@ -61,12 +68,14 @@ def test_a_network_that_a_container_left_behind_is_freed(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     with (
         (tmp_path / "log").open("w") as log,
-        nullcontext() if mended else pytest.raises(DockerFailed, match="chaos_east"),
+        pytest.raises(DockerFailed, match=said) if stays is None else nullcontext(),
     ):
-        Environment(tmp_path, project="chaos", files=(), env_file=None, log=log).down()
+        environment = Environment(tmp_path, project="chaos", files=(), env_file=None, log=log)
+        assert environment.down() == stays
     lines = (tmp_path / "asked").read_text(encoding="utf-8").splitlines()
-    assert sum(" down " in line for line in lines) == 2
-    assert lines.count("network disconnect --force chaos_east chaos_traffic_1") == 1
+    ends = ["rm --force --volumes 9af1e17f8327", "volume rm chaos_data", "network rm chaos_east"]
+    assert [line for line in lines if line in ends] == ends
+    assert ("network rm chaos_west" in lines) == (stays is not None)
 
 
 def play_nothing(*_: object) -> Generator[tuple[Scenario, Outcome]]:
