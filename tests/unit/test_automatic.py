@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.automatic import (
     AUTOMATIC_GATES,
+    VERDICT_STANDS,
     AutomaticFacts,
     is_usable,
     judge_automatic,
@@ -153,6 +154,7 @@ def test_the_gates_of_a_failover_are_asked_too() -> None:
         replace(ACT, operations=(operation(ended_at=NOW - HOUR),)),
         replace(ACT, operations=(operation(actor="ann@desk"),)),
         believing(west=status("west", Verdict.DEGRADED)),
+        believing(east=replace(DOWN, decided_at=NOW - VERDICT_STANDS)),
     ],
     ids=[
         "down-after-resume",
@@ -161,6 +163,7 @@ def test_the_gates_of_a_failover_are_asked_too() -> None:
         "cooled-down",
         "moved-by-a-person",
         "degraded-standby",
+        "as-old-as-a-verdict-may-be",
     ],
 )
 def test_automatic_mode_acts_again_once_its_hold_ends(circumstances: AutomaticFacts) -> None:
