@@ -9,7 +9,7 @@ from lab.judge import QueryVerdict
 from tests.planted import IN_DELIVERIES, MISTAKES, Planted, world
 from tests.unit.chaos.test_outcome import MOVED, RETURNED, STAYED, SWITCHED, operation, scenario
 
-TRIALS = 200
+TRIALS = 500
 SEED = int(os.environ.get("TIDEOVER_SEED", "0")) or random.SystemRandom().randrange(10**9)
 SCENARIOS = ("primary-returns-late", "kill-cluster", "replicator-dead", "kill-one-broker", "switchover-under-load")
 CALM = ("kill-one-broker", "switchover-under-load")
