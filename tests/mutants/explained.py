@@ -1,3 +1,9 @@
 """Mutants that survive, and why each is equivalent to the program: by ``Mutant.key``."""
 
-EXPLAINED: dict[str, str] = {}
+EXPLAINED: dict[str, str] = {
+    "orchestrator/operation/requests.py RequestHandler._refusal: 0 -> 1": (
+        "where a query without a row is at home decides nothing: gate `assigned` refuses it whatever its target is"
+    ),
+    "streaming/resume/sent_again.py _spread: <= -> <": "of just as many as are looked at, the same are told",
+    "streaming/spark/runner/fence.py fence: < -> <=": "two readings of the machine's clock are never the same",
+}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from state.messages import Offsets, PrepareReport, PrepareRequest, ReleaseRequest, UncommittedBatch
+from streaming.spark.checkpoint import carry
 from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import plant, release
@@ -393,6 +394,17 @@ def test_a_file_that_the_file_system_lost_is_noticed(checkpoint: CheckpointFolde
 
     with pytest.raises(HalfWritten):
         prepare(Losing(), request(checkpoint), SOURCES)
+    assert not (checkpoint.path.parent / "epoch-2-move").exists()
+
+
+@pytest.mark.parametrize("kind", ["offset", "commit"])
+def test_an_entry_that_is_written_otherwise_than_it_was_meant_is_noticed(
+    checkpoint: CheckpointFolder, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    written = getattr(carry, f"format_{kind}_entry")
+    monkeypatch.setattr(carry, f"format_{kind}_entry", lambda entry: written(entry).replace(b"7", b"8"))
+    with pytest.raises(MalformedEntry, match=f"{kind}s/[0-9]+ does not read back as it was written"):
+        prepare(FILES, request(checkpoint), SOURCES)
     assert not (checkpoint.path.parent / "epoch-2-move").exists()
 
 

@@ -448,6 +448,23 @@ def test_a_name_that_is_lost_after_the_announcement_stops_the_start(
     hosted.close()
 
 
+@pytest.mark.parametrize("change", [{"epoch": 2}, {"desired": Desired.HELD}, {"runner": "b"}], ids=str)
+def test_a_row_that_changes_after_the_announcement_stops_the_start(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    def prepare(*_: object) -> tuple[None, None]:
+        stage.store.force(assignments, replace(ROW, checkpoint=str(stage.folder), **change))
+        return None, None
+
+    monkeypatch.setattr(module, "prepare_writer", prepare)
+    hosted = stage.hosted()
+    hosted.begin()
+    until(lambda: stage.store.tries >= 3 or stage.runs or not hosted.is_alive)
+    assert stage.store.told[0] is RunState.STARTING
+    assert stage.runs == []
+    hosted.close()
+
+
 def test_nothing_starts_on_a_cluster_other_than_the_pinned_one(stage: Stage) -> None:
     stage.strange = "east leads to cluster B"
     hosted = stage.hosted()

@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -455,6 +456,15 @@ def test_a_batch_is_counted_once_spark_reports_it(monkeypatch: pytest.MonkeyPatc
     watched.reported.append(0)
     monitor.poll()
     assert ([each.batch for each in counted], inspected) == ([0], ["q"])
+
+
+def test_a_run_that_tells_nothing_is_looked_at_after_a_pause_or_when_it_is_over() -> None:
+    monitor, over = monitoring(Watched(), [], []), threading.Event()
+    began = time.monotonic()
+    monitor.wait(over, 0.05)
+    assert time.monotonic() - began >= 0.05
+    over.set()
+    monitor.wait(over, 3600.0)
 
 
 def test_a_run_that_was_sent_on_does_not_count_its_batches_of_before() -> None:
