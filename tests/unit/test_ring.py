@@ -138,6 +138,8 @@ def test_a_content_is_found_where_digests_stand_and_nowhere_else() -> None:
     packed = Fingerprints.of([Fingerprint(1, 1, bytes(8) + times[:8]), Fingerprint(2, 1, bytes(16))])
     assert (packed.packed.count(times), packed.alike(times)) == (1, 0)
     assert packed.alike(bytes(16)) == 1
+    twice = Fingerprints.of([Fingerprint(1, 1, bytes(16)), Fingerprint(2, 1, times)])
+    assert (twice.packed.find(times), twice.alike(times)) == (0, 1)
 
 
 @given(chunks)

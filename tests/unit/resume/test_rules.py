@@ -9,7 +9,7 @@ import pytest
 
 from state.model.entities import TopicPartition
 from state.settings.keys import MethodName
-from streaming.cluster_log import OffsetAnswer, PartitionError, Spec
+from streaming.cluster_log import Fetched, OffsetAnswer, PartitionError, Spec
 from streaming.resolve import scan
 from streaming.resolve.resolver import resolve
 from tests.memory_log import MemoryCluster
@@ -18,6 +18,7 @@ from tests.unit.resume.standby import (
     T0,
     Records,
     Slot,
+    Standby,
     copied,
     digest,
     found,
@@ -189,6 +190,31 @@ def test_the_scan_ends_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     target = one(standby(Slot(copied(old))), want(old[:150]), rules(MethodName.EXACT))
     shows(target, target_offset=None)
     assert "scan limit" in target.note
+
+
+class Expiring(Standby):
+    """Retention takes all that it holds as soon as somebody reads it."""
+
+    def fetch(
+        self, starts: Mapping[TopicPartition, tuple[int, int]], *, until: Mapping[TopicPartition, int] | None = None,
+        read_committed: bool = False, timeout: float,
+    ) -> Mapping[TopicPartition, Fetched]:  # fmt: skip
+        answers = dict(super().fetch(starts, until=until, read_committed=read_committed, timeout=timeout))
+        gone = PartitionError(name="OFFSET_OUT_OF_RANGE", text="deleted", retriable=False)
+        for key, (offset, _) in starts.items():
+            slot = self.slots[key]
+            if slot.end is not None and offset < slot.end:
+                slot.begin = slot.end
+                answers[key] = Fetched(
+                    records=(), next_offset=offset, high_watermark=None, log_start=slot.begin, error=gone
+                )
+        return answers
+
+
+def test_a_log_of_which_nothing_is_left_when_it_is_read_holds_no_match() -> None:
+    target = one(Expiring({KEY: Slot(copied(stream(0, 60), 100))}), want(stream(0, 40)), rules(MethodName.EXACT))
+    shows(target, target_offset=None)
+    assert "not that record in its context" in target.note
 
 
 # -- a ring older than the checkpoint
