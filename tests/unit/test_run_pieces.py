@@ -458,7 +458,7 @@ def test_a_batch_is_counted_once_spark_reports_it(monkeypatch: pytest.MonkeyPatc
     assert ([each.batch for each in counted], inspected) == ([0], ["q"])
 
 
-def test_a_run_that_tells_nothing_is_looked_at_after_a_pause_or_when_it_is_over() -> None:
+def test_a_run_that_tells_nothing_is_looked_at_after_a_pause() -> None:
     monitor, over = monitoring(Watched(), [], []), threading.Event()
     began = time.monotonic()
     monitor.wait(over, 0.05)
