@@ -117,7 +117,7 @@ def test_a_stale_leader_can_write_nothing(store: ControllerStore) -> None:
 
 
 def test_a_write_before_anybody_led_is_refused(store: ControllerStore) -> None:
-    with pytest.raises(StaleTerm):
+    with pytest.raises(StaleTerm, match="no controller leads yet, so a write with term 1 is refused"):
         store.record(samples.operation(), term=1)
     assert store.operation("op-1") is None
 
