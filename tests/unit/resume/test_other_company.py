@@ -61,6 +61,16 @@ def test_a_hole_is_no_room_for_a_record_later_than_all_that_was_read(filler: int
     shows(one(standby(Slot(copied(here))), want(read), BUFFER), target_offset=place, exact=filler is None)
 
 
+@pytest.mark.parametrize(("filler", "place"), [(402, 389), (None, 400)])
+def test_so_it_is_where_more_is_remembered_than_is_read_of_the_standby(filler: int | None, place: int) -> None:
+    old = stream(0, 600)
+    read = [record for record in old[:400] if record[0] != 398]
+    aborted = (398, T0 + 3_980, "aborted") if filler is None else old[filler]
+    here = [*old[:398], aborted, old[399], *(record for record in old[400:] if record != aborted)]
+    target = one(standby(Slot(copied(here)), per_fetch=100), want(read), BUFFER)
+    shows(target, target_offset=place, exact=filler is None)
+
+
 @pytest.mark.parametrize("in_order", [True, False])
 def test_a_hole_is_filled_only_if_all_that_is_remembered_came_in_order(in_order: bool) -> None:
     """Offset 38 was aborted. Where the order was changed, 41, which nobody read, may lie in its place."""
