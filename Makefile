@@ -121,7 +121,7 @@ lock: ## make the lock files again (needs uv)
 	@for part in image-build image-lab; do \
 	  $(COMPILE) build/$$part.in --constraint $(LOCK) -o conf/locks/$$part.lock; done
 
-mutants: $(STAMP) ## half an hour: mutants of verdict, gates, lease, fence, carry, resume, store and judges (SEED=1, COUNT=66)
+mutants: $(STAMP) ## an hour: mutants of verdict, gates, lease, fence, carry, resume, store and judges (SEED=1, COUNT=66)
 	$(BIN)/python -m tests.mutants --seed $(SEED) --count $(COUNT)
 
 clean: ## remove what was built (not the caches of jars)
