@@ -1,10 +1,9 @@
 """Environments for scenarios: one for all that leave it as they found it, and one for each that does not."""
 
 import shutil
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from secrets import token_urlsafe
 
@@ -68,14 +67,20 @@ class Stage:
                     return  # the next one would be blamed for what this one left
 
     def _clear(self, environment: Environment, logs: Path) -> None:
-        """Keep the logs and take the environment down; what fails here is reported, and is not the scenario's fault."""
-        ends: tuple[Callable[[], Sequence[str] | None], ...] = (partial(environment.save_logs, logs), environment.down)
-        for end in ends:
-            try:
-                for network in end() or ():
-                    self.say(f"network {network} stays until Docker restarts; the next environment uses it")
-            except DockerFailed as error:
-                self.say(f"the environment was not cleared: {error}")
+        """Keep the logs and take the environment down."""
+        with self._reporting():
+            environment.save_logs(logs)
+        with self._reporting():
+            for network in environment.down():
+                self.say(f"network {network} stays until Docker restarts; the next environment uses it")
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        """What fails in here is reported, and is not the scenario's fault."""
+        try:
+            yield
+        except DockerFailed as error:
+            self.say(f"the environment was not cleared: {error}")
 
 
 def share(scenarios: Sequence[Scenario]) -> list[list[Scenario]]:

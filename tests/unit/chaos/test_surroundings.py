@@ -32,13 +32,15 @@ def fake_docker(
     (folder / "said").write_text(said, encoding="utf-8")
     (folder / "label").write_text(label, encoding="utf-8")
     (folder / "own").write_text(own, encoding="utf-8")
+    answers = f"run*{cli.OWN}*) cat {folder}/own;;\nrun*) cat {folder}/said;;\nimage*) cat {folder}/label;;\n"
+    return put_in_place(folder, monkeypatch, answers)
+
+
+def put_in_place(folder: Path, monkeypatch: pytest.MonkeyPatch, answers: str) -> Path:
+    """Answer for Docker and Compose by these cases of a shell; returns the list of what they were asked."""
     for name in ("docker", "docker-compose"):
         program = folder / name
-        program.write_text(
-            f'#!/bin/sh\necho "$@" >> {folder}/asked\ncase "$*" in\n'
-            f"run*{cli.OWN}*) cat {folder}/own;;\nrun*) cat {folder}/said;;\nimage*) cat {folder}/label;;\nesac\n",
-            encoding="utf-8",
-        )
+        program.write_text(f'#!/bin/sh\necho "$@" >> {folder}/asked\ncase "$*" in\n{answers}esac\n', encoding="utf-8")
         program.chmod(0o755)
     monkeypatch.setenv("PATH", str(folder), prepend=":")
     return folder / "asked"
@@ -56,23 +58,20 @@ def test_an_environment_goes_with_its_volumes_and_networks_that_are_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, containers: int, stays: list[str] | None
 ) -> None:
     refused = f"echo {said} >&2; exit 1" if said else "true"
-    docker = (
-        f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\ncase "$*" in\n"compose version") exit 1;;\n'
+    answers = (
+        '"compose version") exit 1;;\n'
         'ps*--all*project=chaos) echo 9af1e17f8327;;\n"volume ls"*project=chaos) echo chaos_data;;\n'
         '"network ls"*project=chaos) echo chaos_east; echo chaos_west;;\n'
-        f'"network rm chaos_east") {refused};;\n"network inspect"*chaos_east) echo {containers};;\nesac\n'
+        f'"network rm chaos_east") {refused};;\n"network inspect"*chaos_east) echo {containers};;\n'
     )
-    for name in ("docker", "docker-compose"):
-        (tmp_path / name).write_text(docker, encoding="utf-8")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    asked = put_in_place(tmp_path, monkeypatch, answers)
     with (
         (tmp_path / "log").open("w") as log,
         pytest.raises(DockerFailed, match=said) if stays is None else nullcontext(),
     ):
         environment = Environment(tmp_path, project="chaos", files=(), env_file=None, log=log)
         assert environment.down() == stays
-    lines = (tmp_path / "asked").read_text(encoding="utf-8").splitlines()
+    lines = asked.read_text(encoding="utf-8").splitlines()
     ends = ["rm --force --volumes 9af1e17f8327", "volume rm chaos_data", "network rm chaos_east"]
     assert [line for line in lines if line in ends] == ends
     assert ("network rm chaos_west" in lines) == (stays is not None)
