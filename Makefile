@@ -98,7 +98,7 @@ chaos: $(STAMP) ## faults in the compose environment, needs Docker: all, or SCEN
 chaos-soak: $(STAMP) ## random faults for MINUTES=30 with SEED=1 in the compose environment, then a failover
 	$(BIN)/python -m chaos soak $(if $(SECURED),--secured --dir build/chaos-secured) --minutes $(MINUTES) --seed $(SEED)
 
-reports: java ## about 11 hours, needs Docker: all reports of one clean commit (ONLY=carries,bench STORIES=10)
+reports: java ## about 10 hours, needs Docker: all reports of one clean commit (ONLY=carries,bench STORIES=10)
 	$(BIN)/python -m reports run --only "$(ONLY)" --stories "$(STORIES)"
 
 reports-index: $(STAMP) ## a second: count the ages of the reports again, run nothing

@@ -56,11 +56,11 @@ _FAULTS = {"TIDEOVER_FAULTS_REPORT": "1"}
 ENTRIES = (
     Entry(
         name="carries", title="Carries at random moments, by kill and by freeze", command=_long("test_many_carries"),
-        minutes=70, judged=BY_RECORDS, judges=_LAB_JUDGE, stories=30, settings={"CARRIES": "{stories}"},
+        minutes=35, judged=BY_RECORDS, judges=_LAB_JUDGE, stories=30, settings={"CARRIES": "{stories}"},
     ),
     Entry(
         name="automatic", title="Failovers that the controller decides", command=_long("test_many_automatic"),
-        minutes=50, judged=BY_RECORDS, judges=_LAB_JUDGE, stories=10, settings={"AUTOMATIC": "{stories}", **_FAULTS},
+        minutes=27, judged=BY_RECORDS, judges=_LAB_JUDGE, stories=10, settings={"AUTOMATIC": "{stories}", **_FAULTS},
     ),
     Entry(
         name="returns", title="There and back: failover, then the way home", command=_long("test_many_returns"),
@@ -79,7 +79,7 @@ ENTRIES = (
         judges=("tests/transactions.py",), stories=8, settings={"TRANSACTIONS": "{stories}"},
     ),
     Entry(
-        name="faults", title="The table of faults, on real parts", command=("tests.injected",), minutes=80,
+        name="faults", title="The table of faults, on real parts", command=("tests.injected",), minutes=40,
         judged="each row is a test that passed or failed", judges=(*_LAB_JUDGE, "tests/long/unattended.py"),
         unit="faults", settings=_FAULTS,
     ),
