@@ -5,6 +5,7 @@ LabError
 ├── Refused          asked for something that contradicts what stands; nothing was done
 ├── StartFailed      a process of the world did not come up; carries the end of its log
 ├── ClusterSilent    a cluster did not answer in time
+├── NotDelivered     a cluster did not take every record that was written to it
 ├── NoSink           a query has written nothing yet
 └── Unjudgeable      what shall be judged is not what the judge knows: nothing was judged
 """
@@ -44,6 +45,12 @@ class ClusterSilent(LabError):
     """A cluster did not answer in time."""
 
     kind = "cluster-silent"
+
+
+class NotDelivered(LabError):
+    """A cluster did not take every record that was written to it."""
+
+    kind = "not-delivered"
 
 
 class NoSink(LabError):

@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from lab.access import settings_for
+from lab.delivery import Delivery
 from lab.errors import ClusterSilent
 
 QUIET = {"log_level": 0}  # the client writes a line to stderr for every refused connection otherwise
@@ -87,15 +88,14 @@ def put_foreign(bootstrap: Sequence[str], topic: str, count_of: Callable[[int], 
 
     They make offsets differ between clusters, as they do in life. `aged` dates them an hour back.
     """
-    producer = Producer({**settings_for(bootstrap), "acks": "all", "enable.idempotence": True, **QUIET})
+    producer = Delivery({**settings_for(bootstrap), "acks": "all", "enable.idempotence": True, **QUIET})
     at_ms = time.time_ns() // 1_000_000 - (_FOREIGN_AGE_MS if aged else 0)
     numbers = itertools.count(1)
     for partition in range(partition_count(bootstrap, topic)):
         for _ in range(count_of(partition)):
             value = json.dumps({"id": -next(numbers), "amount": 0, "at_ms": at_ms})
             producer.produce(topic, value=value, key="foreign", partition=partition, timestamp=at_ms)
-    if producer.flush(TIMEOUT_SECONDS):
-        raise ClusterSilent(f"records for {topic} were not acknowledged within {TIMEOUT_SECONDS:g} s")
+    producer.confirm(TIMEOUT_SECONDS)
     return next(numbers) - 1
 
 

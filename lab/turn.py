@@ -16,13 +16,13 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from lab import lifecycle, mirror, topics
 from lab.access import settings_for
-from lab.errors import ClusterSilent, Refused
+from lab.delivery import Delivery
+from lab.errors import Refused
 from lab.java import Say
 from lab.log import read_on
 from lab.world import CLUSTERS, REPLICATOR, TOPIC, Place, World, other
@@ -112,15 +112,14 @@ def _remember(place: Place, source: str, places: dict[str, dict[int, int]]) -> N
         )  # fmt: skip
         admin = AdminClient({**settings_for(bootstrap), **topics.QUIET})
         admin.create_topics([compacted], request_timeout=topics.TIMEOUT_SECONDS)[name].result(topics.TIMEOUT_SECONDS)
-    producer = Producer({**settings_for(bootstrap), "acks": "all", "enable.idempotence": True, **topics.QUIET})
+    producer = Delivery({**settings_for(bootstrap), "acks": "all", "enable.idempotence": True, **topics.QUIET})
     for topic, by_partition in places.items():
         for partition, offset in by_partition.items():
             if offset:
                 at = {"cluster": source, "partition": partition, "topic": topic}
                 key = json.dumps([_CONNECTOR, at], separators=(",", ":"))
                 producer.produce(name, key=key, value=json.dumps({"offset": offset - 1}, separators=(",", ":")))
-    if producer.flush(topics.TIMEOUT_SECONDS):
-        raise ClusterSilent(f"{name} was not written within {topics.TIMEOUT_SECONDS:g} s")
+    producer.confirm(topics.TIMEOUT_SECONDS)
 
 
 def _forget_direction(place: Place, source: str) -> None:

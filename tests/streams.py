@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self
 
-from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewTopic
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from examples.orders import id_hash
+from lab.delivery import Delivery
 from lab.judge import weigh, weight
 from state.messages import CheckpointReport, PrepareRequest, UncommittedBatch
 from streaming.spark.checkpoint.carry import Placed, prepare
@@ -80,16 +80,16 @@ class Cluster:
     def _send(self, topic: str, records: Iterable[tuple[int, int]]) -> None:
         self._produce(self._producer(), topic, records)
 
-    def _producer(self, **more: str) -> Producer:
+    def _producer(self, **more: str) -> Delivery:
         ours = {"linger.ms": 5, "batch.num.messages": self.batch, "log_level": 0}
-        return Producer({"bootstrap.servers": self.bootstrap, **ours, **self.security, **more})
+        return Delivery({"bootstrap.servers": self.bootstrap, **ours, **self.security, **more})
 
     @staticmethod
-    def _produce(producer: Producer, topic: str, records: Iterable[tuple[int, int]]) -> None:
+    def _produce(producer: Delivery, topic: str, records: Iterable[tuple[int, int]]) -> None:
         for partition, number in records:
             value = json.dumps({"id": number, "at_ms": _T0_MS + number * 1000})
             producer.produce(topic, value=value, key=f"k{number % 3}", partition=partition, timestamp=_T0_MS + number)
-        assert producer.flush(_SECONDS) == 0
+        producer.confirm(_SECONDS)
 
 
 def read(

@@ -11,8 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from lab.delivery import Delivery
 from tests.alignment.pair import PARTITIONS
 
 HEADER = "number"
@@ -42,7 +43,7 @@ class Writer:
 
     def flush(self) -> None:
         """Wait until all is acknowledged."""
-        assert self.producer.flush(_FLUSH_SECONDS) == 0
+        self.producer.confirm(_FLUSH_SECONDS)
 
     def _produce(
         self,
@@ -71,12 +72,12 @@ def put_foreign(bootstrap: str, topic: str, at_ms: int) -> dict[int, int]:
     for partition, count in counts.items():
         for number in range(count):
             producer.produce(topic, value=b"foreign %d" % number, key=b"f", partition=partition, timestamp=at_ms)
-    assert producer.flush(_FLUSH_SECONDS) == 0
+    producer.confirm(_FLUSH_SECONDS)
     return counts
 
 
-def _producer(bootstrap: str, settings: Mapping[str, str]) -> Producer:
-    return Producer(
+def _producer(bootstrap: str, settings: Mapping[str, str]) -> Delivery:
+    return Delivery(
         {
             "bootstrap.servers": bootstrap,
             "linger.ms": 5,

@@ -15,11 +15,11 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as TheirPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
+from lab.delivery import Delivery
 from orchestrator.cli import main
 from state.messages import Offsets
 from state.model.entities import Assignment, Desired, QueryFact, RunnerFact, RunState
@@ -71,29 +71,21 @@ class Side:
         self.write(topic, [*before, *((number % partitions, number) for number in numbers)])
 
     def write(self, topic: str, records: Iterable[tuple[int, int]]) -> None:
-        failed: list[object] = []
-
-        def noted(error: object, _message: object) -> None:
-            failed.extend([error] if error is not None else [])
-
-        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, "log_level": 0})
+        producer = Delivery({"bootstrap.servers": self.bootstrap, "linger.ms": 5, "log_level": 0})
         for partition, number in records:
-            producer.produce(
-                topic, f"record {number}", partition=partition, timestamp=T0_MS + number * 1000, on_delivery=noted
-            )
+            producer.produce(topic, f"record {number}", partition=partition, timestamp=T0_MS + number * 1000)
             self.held.setdefault((topic, partition), []).append(number)
-        assert producer.flush(SECONDS) == 0
-        assert not failed, failed[0]
+        producer.confirm(SECONDS)
 
     @contextmanager
     def unfinished(self, topic: str, number: int) -> Iterator[None]:
         """One record in partition 0 whose transaction stays open, and is aborted in the end."""
         settings = {"transactional.id": topic, "transaction.timeout.ms": 600_000, "log_level": 0}
-        producer = Producer({"bootstrap.servers": self.bootstrap, **settings})
+        producer = Delivery({"bootstrap.servers": self.bootstrap, **settings})
         producer.init_transactions(SECONDS)
         producer.begin_transaction()
         producer.produce(topic, f"record {number}", partition=0, timestamp=T0_MS + number * 1000)
-        assert producer.flush(SECONDS) == 0
+        producer.confirm(SECONDS)
         try:
             yield
         finally:
@@ -104,12 +96,12 @@ class Side:
 
         In the binary form of ``org.apache.kafka.connect.mirror.OffsetSync``.
         """
-        producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        producer = Delivery({"bootstrap.servers": self.bootstrap, "log_level": 0})
         for topic, partition, upstream, downstream in syncs:
             name = topic.encode()
             key = struct.pack(f">h{len(name)}si", len(name), name, partition)
             producer.produce(SYNCS, struct.pack(">qq", upstream, downstream), key, 0)
-        assert producer.flush(SECONDS) == 0
+        producer.confirm(SECONDS)
 
     def widen(self, topic: str, partitions: int) -> None:
         """More partitions, empty ones."""

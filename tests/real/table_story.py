@@ -17,7 +17,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pyspark
-from confluent_kafka import Producer
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -25,6 +24,7 @@ from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from lab import topics
+from lab.delivery import Delivery
 from state.messages import PrepareRequest, UncommittedBatch
 from state.settings.keys import Query, Spark
 from streaming.companion.jar import companion_jar
@@ -243,10 +243,10 @@ def _await_failure(query: StreamingQuery) -> None:
 def _produce(bootstrap: list[str], topic: str, ids: range) -> None:
     """The same records in the same order to every cluster named."""
     for server in bootstrap:
-        producer = Producer({"bootstrap.servers": server, "enable.idempotence": True, "log_level": 0})
+        producer = Delivery({"bootstrap.servers": server, "enable.idempotence": True, "log_level": 0})
         for identity in ids:
             producer.produce(topic, partition=identity % PARTITIONS, value=str(identity))
-        assert producer.flush(_SECONDS) == 0
+        producer.confirm(_SECONDS)
 
 
 def _shifted(offsets: dict[str, dict[str, dict[str, int]]]) -> dict[str, dict[str, dict[str, int]]]:

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as TheirPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
+from lab.delivery import Delivery
 from state.model.entities import Fingerprint, Position, TopicPartition
 from state.model.fingerprints import back
 from state.settings.keys import Cluster, MethodName
@@ -58,10 +58,10 @@ def create(bootstrap: str, topic: str, partitions: int = 1, **config: str) -> No
 
 
 def produce(bootstrap: str, topic: str, records: list[tuple[bytes | None, bytes | None, int]], **config: Any) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, **config})
+    producer = Delivery({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, **config})
     for key, value, timestamp in records:
         producer.produce(topic, key=key, value=value, timestamp=timestamp, partition=0, headers={"h": b"1"})
-    assert producer.flush(60) == 0
+    producer.confirm()
 
 
 def numbered(count: int, size: int = 20) -> list[tuple[bytes | None, bytes | None, int]]:
@@ -251,9 +251,9 @@ def test_append_time_is_told_as_such(link: Link, bootstrap: str) -> None:
 def test_a_batch_larger_than_asked_for_says_what_it_needs(link: Link, bootstrap: str) -> None:
     create(bootstrap, "large", 2, **{"max.message.bytes": "2000000"})
     produce(bootstrap, "large", [(None, random.Random(1).randbytes(900_000), BASE_MS)] * 2)
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Delivery({"bootstrap.servers": bootstrap})
     producer.produce("large", b"y" * 900_000, partition=1)
-    assert producer.flush(60) == 0
+    producer.confirm()
     both = {TopicPartition("large", 0): (0, 50_000), TopicPartition("large", 1): (0, 50_000)}
     first = link.fetch(both, timeout=60)
     assert [len(fetched.records) for fetched in first.values()].count(1) == 1  # a request's first batch comes whole
@@ -267,14 +267,14 @@ def transactions(bootstrap: str) -> list[bytes]:
     """Topic ``transacted``: transactions of 1 to 5 records, every third aborted; returns the committed values."""
     create(bootstrap, "transacted")
     committed: list[bytes] = []
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "t", "linger.ms": 0})
+    producer = Delivery({"bootstrap.servers": bootstrap, "transactional.id": "t", "linger.ms": 0})
     producer.init_transactions(60)
     for number in range(60):
         producer.begin_transaction()
         values = [b"%d-%d" % (number, i) for i in range(number % 5 + 1)]
         for value in values:
             producer.produce("transacted", value, partition=0, timestamp=BASE_MS + number)
-        assert producer.flush(60) == 0
+        producer.confirm()
         if number % 3 == 1:
             producer.abort_transaction(60)
         else:
@@ -321,12 +321,12 @@ def test_a_tail_stops_where_retention_has_cut_the_log(link: Link, admin: AdminCl
 def test_an_open_transaction_holds_back_the_end_for_read_committed(link: Link, bootstrap: str) -> None:
     create(bootstrap, "open")
     partition = TopicPartition("open", 0)
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "open", "linger.ms": 0})
+    producer = Delivery({"bootstrap.servers": bootstrap, "transactional.id": "open", "linger.ms": 0})
     producer.init_transactions(60)
     produce(bootstrap, "open", numbered(5))
     producer.begin_transaction()
     producer.produce("open", b"pending", partition=0, timestamp=BASE_MS + 60_000)
-    assert producer.flush(60) == 0
+    producer.confirm()
 
     def looked(time_ms: int, *, read_committed: bool) -> int | None:
         answer = link.offsets({partition: time_ms}, read_committed=read_committed, timeout=60)[partition]

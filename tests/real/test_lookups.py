@@ -4,10 +4,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as TheirPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from lab.delivery import Delivery
 from state.settings.keys import Cluster
 from streaming.kafka.link import Link
 from tests.lookups import CASES, Case, Commit, Delete, Elect, Write, follow
@@ -35,7 +35,7 @@ class BrokerWriter:
         self._brokers = brokers
         self._case = case
         self._admin = AdminClient({"bootstrap.servers": brokers.bootstrap})
-        self._open: dict[str, Producer] = {}
+        self._open: dict[str, Delivery] = {}
         config = {key: value for key, value in case.config.items() if key != "producer"}
         if case.elects:
             brokers.start(2)
@@ -57,26 +57,26 @@ class BrokerWriter:
             case Elect():
                 self._brokers.kill(2)
 
-    def _producer(self, by: str) -> Producer:
+    def _producer(self, by: str) -> Delivery:
         if by in self._open:
             return self._open[by]
         codec = self._case.config.get("producer", "none")
         common = {"bootstrap.servers": self._brokers.bootstrap, "linger.ms": 300, "compression.type": codec}
         if not by:
-            return Producer({**common, "acks": "all"})
-        producer = self._open[by] = Producer({**common, "transactional.id": f"{self._case.name}-{by}"})
+            return Delivery({**common, "acks": "all"})
+        producer = self._open[by] = Delivery({**common, "transactional.id": f"{self._case.name}-{by}"})
         producer.init_transactions(60)
         producer.begin_transaction()
         return producer
 
-    def _write(self, producer: Producer, times: tuple[int, ...], *, together: bool) -> None:
+    def _write(self, producer: Delivery, times: tuple[int, ...], *, together: bool) -> None:
         for time_ms in times:
             for partition in range(self._case.partitions):
                 producer.produce(self._case.name, b"x" * 10, partition=partition, timestamp=time_ms)
             if not together:
-                assert producer.flush(60) == 0
+                producer.confirm()
                 time.sleep(0.003)  # two batches are not stamped with the same millisecond
-        assert producer.flush(60) == 0
+        producer.confirm()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

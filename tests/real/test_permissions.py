@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
+from lab.delivery import Delivery
 from orchestrator.facts.source_cluster import new_topic_wants
 from state.model.cluster_status import Fault, Layer, ProbeReport
 from state.model.entities import TopicPartition
@@ -55,10 +55,10 @@ def scram(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gua
         topic.make("t", foreign=True)
         topic.make(SYNCS, foreign=False)
         topic.make(HEARTBEATS, foreign=False)
-        producer = Producer({"bootstrap.servers": broker.address, "log_level": 0, **broker.security})
+        producer = Delivery({"bootstrap.servers": broker.address, "log_level": 0, **broker.security})
         key = struct.pack(">h", 1) + b"t" + struct.pack(">i", 0)
         producer.produce(SYNCS, key=key, value=struct.pack(">qq", *SYNCED_AT), partition=0)
-        assert producer.flush(60) == 0
+        producer.confirm()
         yield broker
 
 
@@ -265,6 +265,6 @@ def reading(heartbeats: Heartbeats) -> Iterator[Callable[[Callable[[ProbeReport]
 
 def beat(broker: Guarded) -> None:
     """One heartbeat has come over."""
-    producer = Producer({"bootstrap.servers": broker.address, "log_level": 0, **broker.security})
+    producer = Delivery({"bootstrap.servers": broker.address, "log_level": 0, **broker.security})
     producer.produce(HEARTBEATS, value=b"alive", partition=0)
-    assert producer.flush(60) == 0
+    producer.confirm()

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
+from lab.delivery import Delivery
 from state.model.entities import TopicPartition
 from state.settings.keys import Cluster, MethodName
 from streaming.cluster_log import Spec
@@ -45,11 +45,11 @@ def bootstrap(folder: Path) -> Iterator[str]:
 def rounds(bootstrap: str) -> list[int]:
     """Three rounds of records in segments of two or three; the time after each, in milliseconds."""
     make_topic({"bootstrap.servers": bootstrap}, NewTopic("orders", 1, 1, config={"segment.bytes": "1000"}))
-    producer, after = Producer({"bootstrap.servers": bootstrap, "batch.size": 500, "linger.ms": 0}), []
+    producer, after = Delivery({"bootstrap.servers": bootstrap, "batch.size": 500, "linger.ms": 0}), []
     for _ in range(3):
         for number in range(ROUND):
             producer.produce("orders", b"%d" % number + b"x" * 400, partition=0)
-            assert producer.flush(60) == 0
+            producer.confirm()
         time.sleep(1.2)
         after.append(int(time.time() * 1000))
         time.sleep(1.2)
@@ -70,11 +70,11 @@ def backdate(path: Path, time_ms: int) -> None:
 def tabled(folder: Path, bootstrap: str) -> TopicPartition:
     """The log of the table: a batch fills a segment."""
     make_topic({"bootstrap.servers": bootstrap}, NewTopic("tabled", 1, 1, config={"segment.bytes": "43000"}))
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 60_000})
+    producer = Delivery({"bootstrap.servers": bootstrap, "linger.ms": 60_000})
     for base in range(0, RECORDS, SEGMENT_RECORDS):
         for offset in range(base, base + SEGMENT_RECORDS):
             producer.produce("tabled", b"x" * 400, partition=0, timestamp=written_at(offset))
-        assert producer.flush(60) == 0
+        producer.confirm()
     segments = files(folder, "tabled")
     assert list(segments) == list(range(0, RECORDS, SEGMENT_RECORDS))
     for base, path in segments.items():

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from lab.delivery import Delivery
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from state.model.entities import OperationKind, Position, TopicPartition
@@ -28,10 +28,10 @@ KEY = TopicPartition("orders", 0)
 
 
 def produce(cluster: Brokers, first: int, count: int, *, acks: str) -> None:
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": acks})
+    producer = Delivery({"bootstrap.servers": cluster.bootstrap, "acks": acks})
     for number in range(first, first + count):
         producer.produce("orders", b"%d" % number, partition=0)
-    assert producer.flush(60) == 0
+    producer.confirm()
 
 
 def test_records_lost_by_an_unclean_election_are_found_in_a_longer_log(

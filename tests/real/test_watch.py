@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from lab import configuration, faults, topics
+from lab.delivery import Delivery
 from lab.faults import FAULTS
 from lab.world import TOPIC, World
 from orchestrator.cluster_watch import ClusterWatch, Observer
@@ -215,7 +215,7 @@ def test_an_end_keeps_its_time_while_its_newest_record_is_not_replicated(
         number = next(each for each, facts in partitions.items() if facts.leader != 2)
         partition = TopicPartition("orders", number)
         on_all, on_the_leader = (
-            Producer({"bootstrap.servers": bootstrap[0], "acks": acks, "log_level": 0}) for acks in ("all", "1")
+            Delivery({"bootstrap.servers": bootstrap[0], "acks": acks, "log_level": 0}) for acks in ("all", "1")
         )
         produce(on_the_leader, partition, timestamp_ms=1_000_000)  # later it asks nobody who leads: not a frozen one
         produce(on_all, partition, timestamp_ms=1_000_000)  # else the end that is sampled first may lie before it
@@ -244,10 +244,10 @@ def leaders(three: World) -> set[int]:
     return {each.leader for each in admin.list_topics(TOPIC, timeout=60).topics[TOPIC].partitions.values()}
 
 
-def produce(producer: Producer, partition: TopicPartition, timestamp_ms: int) -> None:
+def produce(producer: Delivery, partition: TopicPartition, timestamp_ms: int) -> None:
     """One record that the leader has acknowledged."""
     producer.produce(partition.topic, b"{}", partition=partition.partition, timestamp=timestamp_ms)
-    assert producer.flush(60) == 0
+    producer.confirm()
 
 
 def test_all_three_gone_is_down(three: World, tmp_path: Path) -> None:

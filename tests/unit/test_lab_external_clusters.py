@@ -106,8 +106,8 @@ class Cluster:
     def produce(self, topic: str, *, key: str, value: str) -> None:
         self.done.append((self._name, topic, key, value))
 
-    def flush(self, _: float) -> int:
-        return 0
+    def confirm(self, _: float) -> None:
+        """All of it was taken."""
 
     def create_topics(self, made: list[NewTopic], **_: float) -> dict[str, Future[None]]:
         return {each.topic: self._did("make", each.topic, f"{each.replication_factor} replicas") for each in made}
@@ -134,7 +134,7 @@ def turned(external: ExternalClusters, monkeypatch: pytest.MonkeyPatch) -> Exter
     monkeypatch.setattr(turn, "read_on", lambda bootstrap, topic, _: iter(held[bootstrap[0].partition(":")[0]]))
     monkeypatch.setattr(topics, "names", lambda bootstrap: Cluster.names[bootstrap[0].partition(":")[0]])
     monkeypatch.setattr(topics, "broker_ids", lambda bootstrap: ("id", {1, 2, 3} if bootstrap[0] == "a:1" else {1}))
-    monkeypatch.setattr(turn, "Producer", Cluster)
+    monkeypatch.setattr(turn, "Delivery", Cluster)
     monkeypatch.setattr(turn, "AdminClient", Cluster)
     return external
 
