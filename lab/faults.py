@@ -1,6 +1,7 @@
 """Faults, by signal, on a cluster, one of its brokers, or the replicator."""
 
 import signal
+import time
 
 from lab.errors import Refused
 from lab.java import Say
@@ -8,10 +9,15 @@ from lab.lifecycle import start_parts
 from lab.processes import send
 from lab.world import World
 
+_LOOK_SECONDS = 0.01
+
 
 def kill(world: World, name: str, say: Say) -> None:
-    """SIGKILL; what is gone already stays gone."""
-    _signal(world, world.parts(name), signal.SIGKILL)
+    """SIGKILL, and wait until the kernel has ended them: who starts them next is to find them gone."""
+    parts = world.parts(name)
+    _signal(world, parts, signal.SIGKILL)
+    while any(world.look(part) in ("running", "frozen") for part in parts):
+        time.sleep(_LOOK_SECONDS)
     say(f"killed {name}")
 
 

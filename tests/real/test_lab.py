@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lab import processes, topics
+from lab import faults, processes, topics
 from lab.errors import ClusterSilent
 from lab.ports import free_base_port
+from lab.world import World
 from tests.background import deaf
 from tests.jars import connector_jars
 from tests.waiting import PROCESS_SECONDS, until
@@ -49,8 +50,9 @@ def test_traffic_outlives_a_kill_and_a_freeze_and_notes_acknowledgements(world: 
         topics.ends([world.bootstrap("east")], "orders", timeout=1.0)
     world.lab("thaw", "east")
     await_acked(world, more_than=count_acked(world))
-    world.lab("kill", "east")
-    assert world.states()["east-1"] == "gone"
+    here = World.load(world.directory)
+    faults.kill(here, "east", print)
+    assert here.look("east-1") == "gone", "who starts it next would find it running"
     world.lab("freeze", "east", exit_code=1)
     traffic.send_signal(signal.SIGTERM)
     assert traffic.wait(PROCESS_SECONDS) == 0
