@@ -196,7 +196,8 @@ def _watch_it(on: Stage, _: Script, struck_at: float) -> tuple[int, list[str]]:
             held = {event["query"]: event["operation"] for event in on.ask("history") if event["kind"] == "hold"}
             return 0, [held[row["query"]] for row in rows]
         time.sleep(0.5)
-    raise StoryFailed(f"not every query was moved within {_MOVED_SECONDS:g} s: see controller-one.log")
+    told = "\n".join(f"{each['at']} {each['query'] or ''} {each['kind']}: {each['text']}" for each in on.ask("history"))
+    raise StoryFailed(f"not every query was moved within {_MOVED_SECONDS:g} s; the history says\n{told}")
 
 
 def declare(config: Path, script: Script) -> None:

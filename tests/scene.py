@@ -20,10 +20,13 @@ from lab import faults
 from lab.world import CLUSTERS, TOPIC, World
 from state.model.entities import IntentState, Operation, Phase
 from state.store.controller_store import ControllerStore
+from streaming.java import java_home_binary
 from tests.streams import Cluster
 from tests.waiting import PROCESS_SECONDS
 
 ROOT = Path(__file__).resolve().parents[1]
+_TELLING = ("stream execution", "Executor task", "tideover")
+"""By their names, the threads of a query, of its tasks, and of the companion."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,15 @@ class Driver:
             except subprocess.TimeoutExpired:
                 self.kill()
 
+    def stacks(self) -> str:
+        """What the threads of its JVM do that plan, read or wait: a run that hangs says nothing of it in its log."""
+        *_, jvm = self._pids()
+        printed = subprocess.run(
+            [java_home_binary().with_name("jstack"), str(jvm)], capture_output=True, text=True, check=False
+        )
+        found = [each for each in printed.stdout.split("\n\n") if any(name in each[:80] for name in _TELLING)]
+        return "\n\n".join(found) or printed.stderr
+
     def _pids(self) -> list[int]:
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         return [self.process.pid, *map(int, children)]
@@ -258,19 +270,29 @@ class Scene:
         self.until(f"something is asked for {query}", asked)
         return self.store.operations(query=query, only_open=True, limit=1)[0]
 
-    def until(self, what: str, holds: Callable[[], object], seconds: float = 240.0) -> None:
-        """Wait until something holds; shows what runners and operations say when it never does."""
+    def until(
+        self,
+        what: str,
+        holds: Callable[[], object],
+        seconds: float = 240.0,
+        *,
+        instead: Callable[[], str] = lambda: "",
+    ) -> None:
+        """Wait until something holds; when it never does, show what is found ``instead``, and what runners and
+        operations say."""
         deadline = time.monotonic() + seconds
         while not holds():
             if time.monotonic() > deadline or any(driver.has_failed for driver in self.drivers.values()):
-                raise AssertionError(f"not within {seconds:g} s: {what}\n{self._told()}")
+                raise AssertionError(f"not within {seconds:g} s: {what}; {instead()}\n{self._told()}")
             time.sleep(0.005)
 
     def _told(self) -> str:
         lines = [f"{each.query}: {each.phase} {each.sentence}" for each in self.store.operations(limit=6)]
         lines += [f"{fact.query} on {fact.cluster}: {fact.state} {fact.error}" for fact in self.store.query_facts()]
         lines += [each.told() for each in self.typed[-3:]]
-        return "\n".join([*lines, *(f"{each.name}: {each.log()[-3000:]}" for each in self.drivers.values())])
+        lines += [f"{each.name}: {each.log()[-3000:]}" for each in self.drivers.values()]
+        lines += [f"{each.name}: {each.stacks()}" for each in self.drivers.values() if each.process.poll() is None]
+        return "\n".join(lines)
 
 
 @dataclass

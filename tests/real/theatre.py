@@ -101,7 +101,11 @@ class Theatre(Stage):
         """
         end = max(each.ends[topic] for each in self.clusters.values())
         if topic == ORDERS:
-            self.until(f"rows has {end}", lambda: self.ids().keys() >= set(range(end)))
+            self.until(
+                f"rows has {end}",
+                lambda: self.ids().keys() >= set(range(end)),
+                instead=lambda: f"it lacks {sorted(set(range(end)) - self.ids().keys())[:3]}",
+            )
             self.until(f"sums has {end}", lambda: sum(count for count, _ in self.sums().values()) >= end)
         else:
             self.until(f"boxed has {end}", lambda: end - 1 in self.ids("boxed") and end - 2 in self.ids("boxed"))
