@@ -328,6 +328,18 @@ def test_a_host_that_has_booted_since_proves_it(folder: Path) -> None:
     assert fenced(folder, process(boot_id="an earlier boot")).evidence is Evidence.PROCESS
 
 
+def test_a_run_that_asked_a_silent_cluster_has_time_to_come_to_the_hold(folder: Path) -> None:
+    """Its wait for an answer ends with the hold, and the thread that waited may be late on a busy machine."""
+
+    class Asking(HoldableRun):
+        def hold(self) -> bool:
+            self.waits_for_cluster = False
+            return super().hold()
+
+    run = Asking(looks=20, silent=True)
+    assert held(folder, run).detail == "held here between two batches: no task and no callback of it is running"
+
+
 def test_a_boot_id_under_a_possibly_shared_name_proves_nothing(folder: Path) -> None:
     container = replace(HERE, host="runner-a-0/4026532201")
     guard = FenceContext(instance="mine", here=container, spark=Spark(), files=LocalFiles(), knows=lambda _: True)
