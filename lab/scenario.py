@@ -23,7 +23,9 @@ Fault = Literal["kill", "freeze"]
 Resume = Literal["auto", "carry", "switch"]
 SPARE = "b"
 """The runner that stands by."""
-_MOVED_SECONDS = 90.0
+_MOVED_SECONDS = 180.0
+"""An attempt that a gate refuses behind the fence is made again after a minute (``decide.gates.automatic``), and on a
+busy machine each of the two may last for tens of seconds."""
 _KEEPS_UP_SECONDS = 120.0
 
 

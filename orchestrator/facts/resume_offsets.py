@@ -11,6 +11,7 @@ from typing import Any
 
 from orchestrator.decide import truncation
 from orchestrator.decide.buffer import buffered
+from orchestrator.decide.gates.loss import refuses_unknown_repeats
 from orchestrator.decide.lookup_wants import (
     batches_looked_into,
     is_counted,
@@ -50,6 +51,9 @@ from streaming.resume.model import Resolution, Target, Want
 STANDBY_SECONDS = 3.0
 """How long an answer of the standby stands."""
 RESOLVE_SECONDS = 5.0
+COUNT_SECONDS = 10.0
+"""How long a move that an unknown number of repeats would refuse searches for them, once it has not got them at first:
+a machine on which many queries move at once is slow, and a refusal costs a minute (``automatic.FIRST_RETRY``)."""
 MOVES = 20
 """How many moves back is looked for the one that left a cluster."""
 
@@ -86,7 +90,7 @@ class ResumeOffsets:
         sampled, positions = self._ends(facts, report), self._read(facts, report, self._remembered(facts, report))
         facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
         wants, ends = self._wants(facts, report.offsets, positions, sampled)
-        asked_at, found = self._clock.monotonic(), self._ask(facts, wants, ends)
+        asked_at, found = self._clock.monotonic(), self._ask(facts, wants, ends, may_wait=False)
         self._ahead = _Asked(at=asked_at, target=facts.target, wants=wants, resolution=found)
 
     def _fresh_ahead(self) -> _Asked | None:
@@ -282,21 +286,26 @@ class ResumeOffsets:
         came = next((o for o in done if o.target == facts.target and o.epoch < away.epoch), None)
         return away if came is not None and came.started_at > replaced else None
 
-    def _ask(self, facts: MoveFacts, wants: Sequence[Want], ends: Mapping[TopicPartition, EndSample]) -> Resolution:
+    def _ask(
+        self,
+        facts: MoveFacts,
+        wants: Sequence[Want],
+        ends: Mapping[TopicPartition, EndSample],
+        *,
+        may_wait: bool = True,
+    ) -> Resolution:
         log, now = self._logs(facts.target), self._clock.now()
         if has_patterns(facts.settings):
             new = new_topic_wants(
                 log, self._settings, facts.settings, source=facts.source, target=facts.target, wants=wants
             )
             wants, ends = (*wants, *new), {**unseen_samples(new, facts.source, now), **ends}
-        return resolve(
-            log,
-            wants,
-            rules_of(facts.settings, facts.policy.on_no_match, facts.route),
-            old_ends=ends,
-            now=now,
-            timeout=RESOLVE_SECONDS,
-        )
+        rules = rules_of(facts.settings, facts.policy.on_no_match, facts.route)
+        found = resolve(log, wants, rules, old_ends=ends, now=now, timeout=RESOLVE_SECONDS)
+        if not (may_wait and found.search_cut_short and refuses_unknown_repeats(facts)):
+            return found
+        patient = {"timeout": 2 * COUNT_SECONDS, "search_seconds": COUNT_SECONDS}
+        return resolve(log, wants, rules, old_ends=ends, now=now, **patient)
 
 
 def _all_exact(resolution: Resolution) -> bool:

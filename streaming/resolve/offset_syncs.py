@@ -34,6 +34,10 @@ class Lookup:
     old_ends: Mapping[TopicPartition, EndSample]
     now: datetime
     deadline: Deadline
+    search_seconds: float
+    """For how long what was sent again is searched for."""
+    search_cut_short: bool = False
+    """Whether that was too short."""
     facts: Mapping[str, TopicFacts] = field(default_factory=dict)
     answers: dict[Question, OffsetAnswer] = field(default_factory=dict)
     visible: dict[Question, OffsetAnswer] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from streaming.cluster_log import ClusterLog, Spec
 from streaming.resolve.batched_lookups import Question, ask_offsets, ask_segments
 from streaming.resolve.offset_syncs import Case, Lookup, add_syncs, prove_copies
 from streaming.resolve.scan import SKEW_MS, Scan, scan
-from streaming.resolve.sent_again_scan import count_sent_again
+from streaming.resolve.sent_again_scan import SEARCH_SECONDS, count_sent_again
 from streaming.resume import notes, topic_checks
 from streaming.resume.gaps import admitted, better, committed, is_countable, normalised, nothing_read
 from streaming.resume.methods import segment
@@ -44,16 +44,26 @@ def resolve(
     old_ends: Mapping[TopicPartition, EndSample],
     now: datetime,
     timeout: float,
+    search_seconds: float = SEARCH_SECONDS,
 ) -> Resolution:
     """Find every want's place on ``log`` within ``timeout`` seconds.
 
+    For what was sent again behind the places it searches for ``search_seconds``, or half of the time that is left.
     ``old_ends``: last samples of the old cluster by old topic and partition. The same partition may be wanted several
     times. A topic with another partition count yields one target per partition of the standby. Raises
     ``ClusterUnreachable`` when no server of the standby answers.
     """
     began, deadline = time.monotonic(), Deadline.after(timeout)
     facts = log.describe(sorted({want.target_topic for want in wants}), timeout=deadline.remaining)
-    run = Lookup(log=log, rules=rules, old_ends=old_ends, now=now, deadline=deadline, facts=facts)
+    run = Lookup(
+        log=log,
+        rules=rules,
+        old_ends=old_ends,
+        now=now,
+        deadline=deadline,
+        search_seconds=search_seconds,
+        facts=facts,
+    )
     targets: list[Target] = []
     cases: list[Case] = []
     counts: dict[str, tuple[int, int]] = {}
@@ -83,6 +93,7 @@ def resolve(
         fewer_partitions=counts,
         timestamp_types={name: topic.timestamp_type for name, topic in facts.items() if topic.timestamp_type},
         earliest_timestamps=_earliest(run),
+        search_cut_short=run.search_cut_short,
     )
 
 

@@ -24,7 +24,8 @@ MOST_READ = 200_000
 """Behind the place of one partition no more offsets are looked through."""
 MOST_SEARCHED = 20_000
 """Records before the place that are read to find the first copy of one record."""
-LONGEST_SECONDS = 2.0
+SEARCH_SECONDS = 2.0
+"""How long is searched by default: as long as somebody who only looks may wait."""
 AT_ONCE = 500
 
 
@@ -50,15 +51,17 @@ class _Look:
 
 
 def count_sent_again(run: Lookup, cases: Iterable[Case]) -> None:
-    """Give each case whose place was found by content what was sent again behind it."""
+    """Give each case whose place was found by content what was sent again behind it; tell where time was too short."""
     looks = [look for case in cases if (look := _look(run, case)) is not None]
-    deadline = Deadline.after(min(LONGEST_SECONDS, run.deadline.remaining / 2))
+    deadline = Deadline.after(min(run.search_seconds, run.deadline.remaining / 2))
     for some in _in_turns(looks):
         _read(run, some, deadline)
     doubted = [look for look in looks if look.left]
     while doubted:
         _search(run, doubted, deadline)
         doubted = [look for look in doubted if look.left]
+    unknown = any(look.case.resent.records is None for look in looks)
+    run.search_cut_short = unknown and deadline.passed
 
 
 def _look(run: Lookup, case: Case) -> _Look | None:
@@ -100,7 +103,9 @@ def _read(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
     for look in looks:
         rest = read.get(look.case.key) if look.read_to < look.end else ()
         if rest is None:
-            look.case.resent = Resent(records=None, note=notes.unread_behind(look.end - look.place))
+            behind = look.end - look.place
+            note = notes.unread_behind(behind) if behind > MOST_READ else notes.unsearched_behind(behind)
+            look.case.resent = Resent(records=None, note=note)
             continue
         records = [*look.known, *rest[bisect_left(rest, look.read_to, key=OFFSET) :]]
         look.behind = _behind(look, records)

@@ -133,6 +133,8 @@ class Resolution:
     """``message.timestamp.type`` per standby topic."""
     earliest_timestamps: Mapping[TopicPartition, int] | None = None
     """Timestamp of the first record still kept on the standby, where it was needed (retention)."""
+    search_cut_short: bool = False
+    """Whether a number of repeats is unknown because the time to search for them was over."""
 
     @property
     def is_complete(self) -> bool:

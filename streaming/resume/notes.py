@@ -106,6 +106,14 @@ def unread_behind(offsets: int) -> str:
     )
 
 
+def unsearched_behind(offsets: int) -> str:
+    """Not read to the end: the time was over, or the cluster gave no answer."""
+    return (
+        f"{offsets} offsets after the resume offset were not searched to the end for records that the replicator sent "
+        "again: how many are read twice is unknown"
+    )
+
+
 def unconfirmed(agreeing: int, known: int) -> str:
     """Syncs against content: they prove themselves by the times of the records that they speak of."""
     return f"the offset syncs are not trusted either: only {agreeing} of {known} remembered times are where they say"

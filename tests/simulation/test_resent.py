@@ -1,12 +1,18 @@
 """A replicator or a copier sends again what was read: the plan forecasts it, a gate refuses it, and it is measured."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from orchestrator.facts import resume_offsets
 from orchestrator.facts.measure import with_outcome
+from orchestrator.facts.resume_offsets import COUNT_SECONDS
 from state.messages import StateOperator
 from state.model.entities import Operation
+from streaming.resolve.resolver import resolve
+from streaming.resume.model import Resolution
 from tests.simulation.control import Site, pass_time
 from tests.simulation.faults.scenes import assert_moved, operations, runs_on, scene
 from tests.simulation.faults.test_records import totals
@@ -98,6 +104,33 @@ def test_a_copy_that_has_not_come_as_far_is_told_with_what_is_to_come(idle: tupl
     assert refusal(returned(world, site)).startswith("repeats-into-state: records of orders-0, orders-1")
     known = totals(newest(world))
     assert (known["replay_records"], known["replay_later_records"]) == (sent, ALL - sent)
+
+
+def test_a_move_that_an_unknown_number_would_refuse_searches_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a busy machine, where the usual time is over before what was sent again is read."""
+    searched: list[float | None] = []
+
+    def hurried(*asked: Any, **how: Any) -> Resolution:
+        searched.append(how.get("search_seconds"))
+        found = resolve(*asked, **how)
+        if searched[-1] is not None:
+            return found
+        unknown = tuple(replace(target, exact=False, replay_records=None) for target in found.targets)
+        return replace(found, targets=unknown, search_cut_short=True)
+
+    monkeypatch.setattr(resume_offsets, "resolve", hurried)
+    world, site = scene(LiveWorld(rate=0))
+    keep_state(world)
+    pass_time(world, 10, site)
+    sent = send_again(world, "east", "west", first=70)
+    world.clusters["east"].reachable = False
+    pass_time(world, 30, site)
+    assert (newest(world).outcome, totals(newest(world))["replay_records"]) == ("refused", sent)
+    assert searched.count(COUNT_SECONDS) == 1, "who only looks does not wait"
+    world.request(consents=("repeats",))
+    pass_time(world, 30, site)
+    assert (newest(world).outcome, totals(newest(world))["replay_records"]) == ("done", None)
+    assert searched.count(COUNT_SECONDS) == 1, "a person has accepted any number"
 
 
 def test_a_replicator_that_sends_again_while_a_topic_is_idle_is_forecast() -> None:

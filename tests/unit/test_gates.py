@@ -372,6 +372,27 @@ def test_repeats_that_cannot_reach_state_pass(facts: MoveFacts) -> None:
     assert gate.ok
 
 
+@pytest.mark.parametrize(
+    ("facts", "refuses"),
+    [
+        (STATEFUL, True),
+        (replace(STATEFUL, attended=False), True),
+        (replace(GOOD, attended=False), True),
+        (GOOD, False),
+        (replace(STATEFUL, settings=query(replay_safe=True)), False),
+        (replace(STATEFUL, settings=query(replay_safe=True), attended=False), True),
+        (replace(STATEFUL, consents=frozenset({"repeats"}), attended=False), False),
+        (replace(STATEFUL, settings=query(resume="fresh")), False),
+    ],
+)
+def test_a_number_is_waited_for_where_an_unknown_one_refuses(facts: MoveFacts, refuses: bool) -> None:
+    assert loss.refuses_unknown_repeats(replace(facts, operation="op")) is refuses
+    assert not loss.refuses_unknown_repeats(replace(facts, operation=None)), "who only looks does not wait"
+    unknown = replace(facts, resolution=resolution(place(exact=False, replay_records=None)))
+    gates = (judged("replay", unknown), judged("repeats-into-state", unknown))
+    assert any(gate is not None and not gate.ok for gate in gates) is refuses
+
+
 def test_a_place_whose_records_expired_is_a_gap_whatever_the_times_say() -> None:
     gate = judged("retention", replace(GOOD, resolution=resolution(place(exact=False, expired=True))))
     assert gate is not None

@@ -256,6 +256,13 @@ def replay(facts: MoveFacts) -> Gate | None:
     )
 
 
+def refuses_unknown_repeats(facts: MoveFacts) -> bool:
+    """Whether an operation ends where it is not known how many records are read twice: worth to wait for the number."""
+    if facts.operation is None or "repeats" in facts.consents:
+        return False
+    return not facts.attended or (bool(facts.stateful) and not facts.fresh and _tolerated(facts) is None)
+
+
 def repeats(facts: MoveFacts) -> int | None:
     """Records that may reach the sink twice: those of the place, and those of the planned batch; None unknown."""
     certain, possible = replayed(facts), possibly_replayed(facts)
@@ -288,12 +295,7 @@ def repeats_into_state(facts: MoveFacts) -> Gate | None:
     calm = "no record would be counted twice in the state" + (
         f" now; {later} records would be if the replicator runs again and appends them" if later else ""
     )
-    excuses = {
-        "the query removes duplicates before its state": bool(facts.report and facts.report.deduplicates_ahead),
-        "replay_safe is set for the query": facts.settings.replay_safe,
-        "consent repeats is given": "repeats" in facts.consents,
-    }
-    excuse = next((text for text, holds in excuses.items() if holds), None)
+    excuse = _tolerated(facts)
     return answer(
         "repeats-into-state",
         not risky or excuse is not None,
@@ -303,6 +305,16 @@ def repeats_into_state(facts: MoveFacts) -> Gate | None:
         f"records of {_named(risky)} would be counted twice in the state; --consent repeats accepts it, "
         f"replay_safe: true says that the query tolerates it",
     )
+
+
+def _tolerated(facts: MoveFacts) -> str | None:
+    """Why repeats may reach the state, if they may."""
+    excuses = {
+        "the query removes duplicates before its state": bool(facts.report and facts.report.deduplicates_ahead),
+        "replay_safe is set for the query": facts.settings.replay_safe,
+        "consent repeats is given": "repeats" in facts.consents,
+    }
+    return next((text for text, holds in excuses.items() if holds), None)
 
 
 def fresh_allowed(facts: MoveFacts) -> Gate | None:

@@ -221,9 +221,10 @@ def found(
     wants: Sequence[Want] | Want,
     using: Rules | None = None,
     old_ends: Mapping[TopicPartition, EndSample] | None = None,
+    **more: float,
 ) -> Resolution:
     several = [wants] if isinstance(wants, Want) else wants
-    return resolve(log, several, using or rules(), old_ends=old_ends or {}, now=NOW, timeout=60)
+    return resolve(log, several, using or rules(), old_ends=old_ends or {}, now=NOW, timeout=60, **more)
 
 
 def one(

@@ -96,11 +96,19 @@ def test_a_first_copy_that_is_too_far_back_leaves_it_unknown(monkeypatch: pytest
     shows(resumed(late, NEW), replay_records=None)
 
 
-def test_without_time_to_look_it_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sent_again_scan, "LONGEST_SECONDS", -1.0)
+def test_without_time_to_look_it_is_unknown() -> None:
     for sent, replay in ((NEW, None), ([], 0)):
-        target = one(standby(Slot(copied([*OLD, *sent])), per_fetch=1), want(OLD))
+        resolution = found(standby(Slot(copied([*OLD, *sent])), per_fetch=1), want(OLD), search_seconds=-1.0)
+        (target,) = resolution.targets
         shows(target, target_offset=600, replay_records=replay)
+        assert resolution.search_cut_short == ("not searched to the end" in target.note) == (replay is None)
+
+
+def test_more_time_is_not_asked_for_where_it_would_tell_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sent_again_scan, "MOST_READ", 3)
+    resolution = found(standby(Slot(copied([*OLD, *NEW]))), want(OLD))
+    shows(resolution.targets[0], replay_records=None)
+    assert not resolution.search_cut_short
 
 
 def test_a_standby_that_stamps_records_itself_is_told_by_content() -> None:
