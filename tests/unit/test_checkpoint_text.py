@@ -31,9 +31,12 @@ OFFSETS = st.dictionaries(
 
 
 @pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("ending", ["", "\n"])
 @pytest.mark.parametrize("sources", [(orders(0),), (orders(0), None), (None, orders(3), orders(4, topic="other"))])
-def test_an_offset_entry_is_written_back_byte_for_byte(version: int, sources: tuple[dict[str, Any], ...]) -> None:
-    text = offset_text(*sources, version=version, watermark_ms=17).encode()
+def test_an_offset_entry_is_written_back_byte_for_byte(
+    version: int, ending: str, sources: tuple[dict[str, Any], ...]
+) -> None:
+    text = (offset_text(*sources, version=version, watermark_ms=17) + ending).encode()
     entry = parse_offset_entry(text, "offsets/1")
     assert format_offset_entry(entry) == text
     assert {key: parse_kafka_offsets(value) if value else None for key, value in entry.sources.items()} == {
