@@ -169,11 +169,14 @@ class Driver:
     def stacks(self) -> str:
         """What the threads of its JVM do that plan, read or wait: a run that hangs says nothing of it in its log."""
         *_, jvm = self._pids()
-        printed = subprocess.run(
-            [java_home_binary().with_name("jstack"), str(jvm)], capture_output=True, text=True, check=False
-        )
-        found = [each for each in printed.stdout.split("\n\n") if any(name in each[:80] for name in _TELLING)]
-        return "\n\n".join(found) or printed.stderr
+        command = [str(java_home_binary().with_name("jstack")), str(jvm)]
+        try:
+            printed = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        except subprocess.TimeoutExpired:
+            return "the JVM stands still"
+        busy = [each for each in printed.stdout.split("\n\n") if "org.apache" in each]  # a pool's own frames are Java's
+        told = [each for each in busy if any(name in each[:80] for name in _TELLING)]
+        return "\n\n".join(told) or printed.stderr
 
     def _pids(self) -> list[int]:
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
