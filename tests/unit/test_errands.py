@@ -24,7 +24,7 @@ from streaming.spark.errors import FileVanished
 from streaming.spark.query.launch import FileSink
 from streaming.spark.runner import intents as module
 from streaming.spark.runner.hosting import Hosting, Subject
-from streaming.spark.runner.intents import IntentWorker, QueryLocks
+from streaming.spark.runner.intents import CopyTurns, IntentWorker
 from streaming.spark.tracking.tracker import Tracker
 from tests.checkpoints import CheckpointFolder
 from tests.memory_log import MemoryCluster
@@ -295,7 +295,7 @@ def test_a_fresh_start_is_built_once_its_offsets_are_known(runner: Runner, monke
 
 def test_copies_take_turns_but_for_one_that_takes_long() -> None:
     now = [0.0]
-    turns, go_on, inside = QueryLocks(2, 10.0, lambda: now[0]), Event(), threading.Semaphore(0)
+    turns, go_on, inside = CopyTurns(2, 10.0, lambda: now[0]), Event(), threading.Semaphore(0)
 
     def copy() -> None:
         with turns.one():

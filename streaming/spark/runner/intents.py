@@ -1,7 +1,7 @@
 """What controllers ask of a runner: each intent once at a time, in a thread of its own, and again without harm.
 
 Up to ``operations.at_once`` queries are moved together, and no fence may wait for another query's copy, nor for an
-intent that hangs in a file system that does not answer. So only copies take turns (``QueryLocks``).
+intent that hangs in a file system that does not answer. So only copies take turns (``CopyTurns``).
 """
 
 import contextlib
@@ -42,7 +42,7 @@ from streaming.spark.runner.supervisor import QuerySupervisor
 _LOOK_SECONDS = 0.2
 
 
-class QueryLocks:
+class CopyTurns:
     """How many at once; one that has taken long no longer counts, for it may never end."""
 
     def __init__(self, at_once: int, long_seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -116,7 +116,7 @@ class IntentWorker:
             files=hosting.files,
             knows=lambda operation: hosting.store.operation(operation) is not None,
         )
-        self._copies = QueryLocks(_COPIES, _LONG_COPY_SECONDS)
+        self._copies = CopyTurns(_COPIES, _LONG_COPY_SECONDS)
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._taken: dict[str, bool] = {}
