@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from state.settings.keys import MethodName
+from streaming.resume.gaps import better
+from streaming.resume.methods.content_search import Cause, Found, NoPlace
 from streaming.resume.model import Rules, Target, Want
 from tests.unit.resume.standby import T0, Slot, copied, one, rules, sample, standby, stream, want
 
@@ -213,6 +215,19 @@ def test_records_after_the_ring_are_not_counted_if_they_may_be_aborted() -> None
     target = one(standby(Slot(copied(log.read_by(committed_only=True)))), known, EXACT)
     assert target.target_offset == 40, "twenty records that the query has not read lie behind"
     assert not target.exact
+
+
+@pytest.mark.parametrize(
+    ("exact", "missing", "offset", "taken"),
+    [(True, 2, 5, True), (True, None, 4, True), (False, 2, 5, False), (True, 0, 5, False), (True, 2, 6, False)],
+)
+def test_a_place_by_what_the_standby_can_hold_says_more_and_skips_no_more(
+    exact: bool, missing: int | None, offset: int, taken: bool
+) -> None:
+    whole, partial = Found(5, exact=False, missing=missing), Found(offset, exact=exact)
+    assert better(whole, partial) is taken
+    nowhere = NoPlace(Cause.MISMATCH)
+    assert [better(nowhere, partial), better(whole, nowhere), better(whole, None)] == [True, False, False]
 
 
 def test_a_log_without_transactions_is_counted_over_as_ever() -> None:
