@@ -159,8 +159,10 @@ class Holding:
         return self.waits
 
 
-def held(query: Query, holding: Holding, root: Any = None, gate: CallbackGate | None = None) -> Run:
-    known = session(root)
+def held(
+    query: Query, holding: Holding, root: Any = None, gate: CallbackGate | None = None, *, ended: bool = False
+) -> Run:
+    known = session(root, ended=ended)
     known.sparkContext._jvm = SimpleNamespace(tideover=SimpleNamespace(Hold=holding))
     followed = cast(Any, SimpleNamespace(follower="f"))
     return Run(known, cast(Any, query), gate or CallbackGate(), followed)
@@ -226,6 +228,16 @@ def test_a_run_is_kept_in_its_batch_only_if_all_of_its_tasks_wait(waiting: int, 
     assert holding.told == [("keep", "f"), *([] if is_kept else [("leave", "f")])]
     gate.watch(lambda _frame, _batch: said.append(known.unrest_on_hold()))(cast(Any, None), 1)
     assert said == [None if is_kept else "1 foreachBatch callback is still running"]
+
+
+def test_a_run_whose_tasks_cannot_be_counted_is_not_kept_in_its_batch() -> None:
+    """Else its tasks would wait for a hold that nobody has begun."""
+    holding = Holding(waits=False, tasks=1)
+    known = held(Query(IN_BATCH, active=True), holding, ended=True)
+    with pytest.raises(SparkMissing):
+        known.keep_in_batch()
+    assert holding.told == [("keep", "f"), ("leave", "f")]
+    assert not known.is_kept_in_batch
 
 
 def test_a_run_that_is_kept_in_its_batch_is_not_quiet_once_it_has_ended() -> None:

@@ -180,10 +180,12 @@ class Run:
         """
         follower = self._follower
         self._holding.keepInBatch(follower)
-        waiting = int(self._holding.waitingTasks(follower))
-        self._kept_in_batch = 0 < waiting == running_tasks(self._session, self.run_id)
-        if not self._kept_in_batch:
-            self._holding.leaveBatch(follower)
+        try:
+            waiting = int(self._holding.waitingTasks(follower))
+            self._kept_in_batch = 0 < waiting == running_tasks(self._session, self.run_id)
+        finally:
+            if not self._kept_in_batch:
+                self._holding.leaveBatch(follower)
         return self._kept_in_batch
 
     @property
