@@ -38,6 +38,7 @@ _AT_ONCE = 1000
 """Records of a batch, so that the state is made in several."""
 _BEHIND_SECONDS = 3.0
 _FILL_SECONDS = 900.0
+"""The first batches make state as well: of 5 GB one takes ten seconds, and more where the disk is slow."""
 _STORE = "spark.sql.streaming.stateStore"
 _ROOM = {"spark.sql.streaming.minBatchesToRetain": "2", f"{_STORE}.maintenanceInterval": "10s"}
 """While the state is made RocksDB writes it several times over, and Spark would keep the files of a hundred batches."""
@@ -105,7 +106,7 @@ def _play(setting: Setting, kind: Kind, resume: str) -> Taken:
         on.say(f"{kind.what}, resume: {resume}")
         opened = open_restartable(
             on, setting.base_port, (QUERY,), partial(changed, kind=kind, resume=resume),
-            rate=RATE, conf={"spark.driver.memory": kind.memory, **_ROOM},
+            rate=RATE, conf={"spark.driver.memory": kind.memory, **_ROOM}, within=_FILL_SECONDS,
         )  # fmt: skip
         _await_filled(on, kind, opened)
         taken = play(on, opened, setting.count(ROUNDS), rate=RATE)

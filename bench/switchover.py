@@ -49,6 +49,7 @@ LATEST_BEGIN_SECONDS = 330.0
 ONE = ("revenue",)
 THREE = ("revenue", "orders", "archive")
 _WARM_BATCHES = 20
+_WARM_SECONDS = 300.0
 BATCHES = 4
 """Between one stop and the next."""
 _COMMIT_SECONDS = 60.0
@@ -206,18 +207,19 @@ def open_restartable(
     *,
     rate: int = RATE,
     conf: Mapping[str, str] = NOTHING,
+    within: float = _WARM_SECONDS,
 ) -> Opened:
     """Begin a world with these queries alone, warmed up."""
     open_world(on, Script(base_port=base_port))
-    return run_restartable(on, leave_alone(on.config, queries, changed, conf), rate=rate)
+    return run_restartable(on, leave_alone(on.config, queries, changed, conf), rate=rate, within=within)
 
 
-def run_restartable(on: Stage, places: Places, *, rate: int) -> Opened:
+def run_restartable(on: Stage, places: Places, *, rate: int, within: float = _WARM_SECONDS) -> Opened:
     """Start a runner that restarts its queries when it is asked, and the load; returns once all is warmed up."""
     on.environment[DOOR] = str(on.directory)
     runner = on.start("runner-a", "bench.restarting_runner", "-c", str(on.config), "run", "--name", "a")
     traffic = on.start_traffic("east", rate, 3600)
-    await_running(on, runner, batches=_WARM_BATCHES, warm=True)
+    await_running(on, runner, batches=_WARM_BATCHES, warm=True, timeout=within)
     return Opened(places, runner, traffic)
 
 
