@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from bench.errors import BenchError
 from bench.setting import Setting
 from lab import cluster
+from lab.delivery import Delivery
 from lab.world import PRIMARY, Options, World
 
 _END_SECONDS = 30.0
@@ -57,20 +56,13 @@ class Put(Protocol):
 
 @contextmanager
 def writing(bootstrap: str) -> Iterator[Put]:
-    """Write records in a block, each once; at its end the broker has them all. Raises BenchError."""
-    refused: list[str] = []
+    """Write records in a block, each once; at its end the broker has them all. Raises NotDelivered."""
     more = {"linger.ms": 50, "queue.buffering.max.messages": _MOST_WAITING, "log_level": 0}
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, **more})
-
-    def answered(error: object, _: object) -> None:
-        if error is not None:
-            refused.append(str(error))
+    producer = Delivery({"bootstrap.servers": bootstrap, "enable.idempotence": True, **more})
 
     def put(topic: str, partition: int, value: bytes, at_ms: int = 0) -> None:
-        producer.produce(topic, partition=partition, value=value, timestamp=at_ms, on_delivery=answered)
+        producer.produce(topic, partition=partition, value=value, timestamp=at_ms)
         producer.poll(0)
 
     yield put
-    waiting = producer.flush(_WRITTEN_SECONDS)
-    if waiting or refused:
-        raise BenchError(f"{waiting} records had no answer in {_WRITTEN_SECONDS:g} s, refused: {refused[:1] or 'none'}")
+    producer.confirm(_WRITTEN_SECONDS)

@@ -38,7 +38,7 @@ _AT_ONCE = 1000
 """Records of a batch, so that the state is made in several."""
 _BEHIND_SECONDS = 3.0
 _FILL_SECONDS = 900.0
-"""The first batches make state as well: of 5 GB one takes ten seconds, and more where the disk is slow."""
+"""The first batches make state as well: those of 5 GB take long."""
 _STORE = "spark.sql.streaming.stateStore"
 _ROOM = {"spark.sql.streaming.minBatchesToRetain": "2", f"{_STORE}.maintenanceInterval": "10s"}
 """While the state is made RocksDB writes it several times over, and Spark would keep the files of a hundred batches."""

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 
 from lab import archive, credentials, ledger, lifecycle, topics, traffic, turn
@@ -93,8 +92,8 @@ def _status(chosen: argparse.Namespace) -> int:
 def _fault(chosen: argparse.Namespace) -> int:
     World.load(chosen.dir)  # says so when there is none, before a lock file is made
     with hold(chosen.dir):
-        FAULTS[chosen.verb](World.load(chosen.dir), chosen.name, say)
-        print(datetime.now(UTC).isoformat(timespec="milliseconds"))  # for who measures from that moment on
+        done_at = FAULTS[chosen.verb](World.load(chosen.dir), chosen.name, say)
+        print(done_at.isoformat(timespec="milliseconds"))  # for who measures from that moment on
     return 0
 
 

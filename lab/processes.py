@@ -73,7 +73,12 @@ def end(processes: Iterable[Process], grace_seconds: float) -> None:
         time.sleep(_POLL_SECONDS if left else 0)
     for process in left:
         send(process, signal.SIGKILL)
-    while any(look(process) != "gone" for process in left):
+    await_gone(left)
+
+
+def await_gone(processes: Sequence[Process]) -> None:
+    """Wait until the kernel has ended what was killed."""
+    while any(look(process) != "gone" for process in processes):
         time.sleep(_POLL_SECONDS)
 
 

@@ -286,7 +286,7 @@ class Scene:
         deadline = time.monotonic() + seconds
         while not holds():
             if time.monotonic() > deadline or any(driver.has_failed for driver in self.drivers.values()):
-                raise AssertionError(f"not within {seconds:g} s: {what}; {instead()}\n{self._told()}")
+                raise AssertionError(f"not within {seconds:g} s: {what} {instead()}\n{self._told()}")
             time.sleep(0.005)
 
     def _told(self) -> str:

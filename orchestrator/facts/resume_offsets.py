@@ -90,7 +90,7 @@ class ResumeOffsets:
         sampled, positions = self._ends(facts, report), self._read(facts, report, self._remembered(facts, report))
         facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
         wants, ends = self._wants(facts, report.offsets, positions, sampled)
-        asked_at, found = self._clock.monotonic(), self._ask(facts, wants, ends, may_wait=False)
+        asked_at, found = self._clock.monotonic(), self._ask(facts, wants, ends)
         self._ahead = _Asked(at=asked_at, target=facts.target, wants=wants, resolution=found)
 
     def _fresh_ahead(self) -> _Asked | None:
@@ -286,14 +286,7 @@ class ResumeOffsets:
         came = next((o for o in done if o.target == facts.target and o.epoch < away.epoch), None)
         return away if came is not None and came.started_at > replaced else None
 
-    def _ask(
-        self,
-        facts: MoveFacts,
-        wants: Sequence[Want],
-        ends: Mapping[TopicPartition, EndSample],
-        *,
-        may_wait: bool = True,
-    ) -> Resolution:
+    def _ask(self, facts: MoveFacts, wants: Sequence[Want], ends: Mapping[TopicPartition, EndSample]) -> Resolution:
         log, now = self._logs(facts.target), self._clock.now()
         if has_patterns(facts.settings):
             new = new_topic_wants(
@@ -302,7 +295,7 @@ class ResumeOffsets:
             wants, ends = (*wants, *new), {**unseen_samples(new, facts.source, now), **ends}
         rules = rules_of(facts.settings, facts.policy.on_no_match, facts.route)
         found = resolve(log, wants, rules, old_ends=ends, now=now, timeout=RESOLVE_SECONDS)
-        if not (may_wait and found.search_cut_short and refuses_unknown_repeats(facts)):
+        if not (found.search_cut_short and refuses_unknown_repeats(facts)):
             return found
         patient = {"timeout": 2 * COUNT_SECONDS, "search_seconds": COUNT_SECONDS}
         return resolve(log, wants, rules, old_ends=ends, now=now, **patient)

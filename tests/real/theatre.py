@@ -104,7 +104,7 @@ class Theatre(Stage):
             self.until(
                 f"rows has {end}",
                 lambda: self.ids().keys() >= set(range(end)),
-                instead=lambda: f"it lacks {sorted(set(range(end)) - self.ids().keys())[:3]}",
+                instead=lambda: f"and lacks {sorted(set(range(end)) - self.ids().keys())[:3]}",
             )
             self.until(f"sums has {end}", lambda: sum(count for count, _ in self.sums().values()) >= end)
         else:

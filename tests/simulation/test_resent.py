@@ -106,6 +106,17 @@ def test_a_copy_that_has_not_come_as_far_is_told_with_what_is_to_come(idle: tupl
     assert (known["replay_records"], known["replay_later_records"]) == (sent, ALL - sent)
 
 
+def lost_behind_copies() -> tuple[LiveWorld, Site, int]:
+    """A query with state on east, of which the replicator has sent that many records again before east died."""
+    world, site = scene(LiveWorld(rate=0))
+    keep_state(world)
+    pass_time(world, 10, site)
+    sent = send_again(world, "east", "west", first=70)
+    world.clusters["east"].reachable = False
+    pass_time(world, 30, site)
+    return world, site, sent
+
+
 def test_a_move_that_an_unknown_number_would_refuse_searches_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a busy machine, where the usual time is over before what was sent again is read."""
     searched: list[float | None] = []
@@ -119,12 +130,7 @@ def test_a_move_that_an_unknown_number_would_refuse_searches_longer(monkeypatch:
         return replace(found, targets=unknown, search_cut_short=True)
 
     monkeypatch.setattr(resume_offsets, "resolve", hurried)
-    world, site = scene(LiveWorld(rate=0))
-    keep_state(world)
-    pass_time(world, 10, site)
-    sent = send_again(world, "east", "west", first=70)
-    world.clusters["east"].reachable = False
-    pass_time(world, 30, site)
+    world, site, sent = lost_behind_copies()
     assert (newest(world).outcome, totals(newest(world))["replay_records"]) == ("refused", sent)
     assert searched.count(COUNT_SECONDS) == 1, "who only looks does not wait"
     world.request(consents=("repeats",))
@@ -134,12 +140,7 @@ def test_a_move_that_an_unknown_number_would_refuse_searches_longer(monkeypatch:
 
 
 def test_a_replicator_that_sends_again_while_a_topic_is_idle_is_forecast() -> None:
-    world, site = scene(LiveWorld(rate=0))
-    keep_state(world)
-    pass_time(world, 10, site)
-    sent = send_again(world, "east", "west", first=70)
-    world.clusters["east"].reachable = False
-    pass_time(world, 30, site)
+    world, site, sent = lost_behind_copies()
     assert refusal(newest(world)).startswith(
         "repeats-into-state: records of orders-0, orders-1 would be counted twice in the state"
     )
