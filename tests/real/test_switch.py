@@ -44,10 +44,6 @@ class Switched(Theatre):
         """By what the newest entry of the offset log says which cluster it is of; empty at home."""
         return {name: mark for name, mark in self.newest_offsets(query).items() if name.startswith("@")}
 
-    def has_batch(self, query: str, batch: int) -> bool:
-        """Whether the sink has it."""
-        return bool(kept(self.sink(query))[-1]["batch"] >= batch)
-
     def knows_batch(self, query: str, batch: int) -> bool:
         """Whether the store has its positions: without them its records are not known to be the same elsewhere."""
         return bool(self.store.positions(query, batch=batch))

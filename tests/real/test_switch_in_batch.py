@@ -15,6 +15,7 @@ from lab.world import CLUSTERS
 from state.store.sql.migrate import open_store
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.read import batch_ids
+from tests.real.pipelines import HOLD, kept
 from tests.real.theatre import COPIES, ORDERS, Theatre, read_ids, settings, sides_of
 from tests.scene import exactly
 from tests.world import running_clusters
@@ -48,21 +49,39 @@ class InBatch(Theatre):
 
     def freeze_in_batch(self, *, in_transactions: bool = False, lacking: int = 0) -> int:
         """Write orders, and freeze the east when each query is in the middle of them, and the store knows where its
-        batch and the topic end; how many there are now, of which the standby lacks some."""
-        begun, end = self.begun(), self.clusters[EAST].ends[ORDERS] + COUNT
+        batch and the topic end; how many there are now, of which the standby lacks some.
+
+        Those that a sink can hold take all of them in one batch, which begins once the slowest query is in its own.
+        """
+        self.hold("rows", "sums")
+        end = self.clusters[EAST].ends[ORDERS] + COUNT
         self.clusters[WEST].extend(ORDERS, end - lacking)
         if in_transactions:
             self.clusters[EAST].extend_in_transactions(ORDERS, end, each=2 * FETCHED)
         else:
             self.clusters[EAST].extend(ORDERS, end)
-        self.until("some of them are copied", lambda: self.begun() > begun + FETCHED)
         self.until("the ends of the topic are sampled", lambda: self.sampled() >= end)
-        for query in self.settings["queries"]:
+        self.until("copied is in a long batch", partial(self.is_in_long_batch, "copied"))
+        for query in ("rows", "sums"):
+            self.sink(query).joinpath(HOLD).unlink()
+        for query in ("rows", "sums"):
             self.until(f"{query} is in a long batch", partial(self.is_in_long_batch, query))
+        begun = self.begun()
+        self.until("some more are copied", lambda: self.begun() > begun + FETCHED)
         self.freeze(EAST)
+        assert all(map(self.is_in_long_batch, self.settings["queries"])), "a batch ended before the cluster froze"
         self.until("all are silent", lambda: all(each.silent_since is not None for each in self.store.query_facts()))
         assert self.copies().total() < end, "nothing was left to read"
         return end
+
+    def hold(self, *queries: str) -> None:
+        """Each has a batch that its sink holds before its commit."""
+        before = {query: kept(self.sink(query))[-1]["batch"] for query in queries}
+        for query in queries:
+            self.sink(query).joinpath(HOLD).touch()
+        self.more(ORDERS)
+        for query in queries:
+            self.until(f"{query} has a batch", partial(self.has_batch, query, before[query] + 1))
 
     def sampled(self) -> int:
         return sum(each.end for each in self.store.ends(EAST, topics=frozenset({ORDERS})).values())

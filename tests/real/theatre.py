@@ -139,6 +139,10 @@ class Theatre(Stage):
         self.await_all(ORDERS)
         self.assert_all_once()
 
+    def has_batch(self, query: str, batch: int) -> bool:
+        """Whether the sink has it."""
+        return bool(kept(self.sink(query))[-1]["batch"] >= batch)
+
     def assert_no_batch_skipped(self, query: str) -> None:
         """Batch ids run from 0, each with one content."""
         batches = [each["batch"] for each in kept(self.sink(query))]
