@@ -250,13 +250,8 @@ def test_a_batch_in_flight_runs_again_under_its_id_on_the_standby(stage: Switche
     here, there = stage.gathered()
     lost = stage.host
     spare = stage.stand_by()
-    for query in QUERIES:
-        stage.sink(query).joinpath(HOLD).touch()
-    before = {query: kept(stage.sink(query))[-1]["batch"] for query in QUERIES}
-    stage.more(ORDERS)
-    for query in QUERIES:
-        stage.until(f"{query} has a batch", partial(stage.has_batch, query, before[query] + 1))
-        stage.until(f"the store knows where {query} is", partial(stage.knows_batch, query, before[query] + 1))
+    for query, batch in stage.hold_batches(*QUERIES).items():
+        stage.until(f"the store knows where {query} is", partial(stage.knows_batch, query, batch))
     lost.kill()
     flying = {query: kept(stage.sink(query))[-1] for query in QUERIES}
     for query in QUERIES:

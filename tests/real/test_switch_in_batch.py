@@ -15,7 +15,7 @@ from lab.world import CLUSTERS
 from state.store.sql.migrate import open_store
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.read import batch_ids
-from tests.real.pipelines import HOLD, kept
+from tests.real.pipelines import HOLD
 from tests.real.theatre import COPIES, ORDERS, Theatre, read_ids, settings, sides_of
 from tests.scene import exactly
 from tests.world import running_clusters
@@ -53,7 +53,7 @@ class InBatch(Theatre):
 
         Those that a sink can hold take all of them in one batch, which begins once the slowest query is in its own.
         """
-        self.hold("rows", "sums")
+        held = self.hold_batches("rows", "sums")
         end = self.clusters[EAST].ends[ORDERS] + COUNT
         self.clusters[WEST].extend(ORDERS, end - lacking)
         if in_transactions:
@@ -62,9 +62,9 @@ class InBatch(Theatre):
             self.clusters[EAST].extend(ORDERS, end)
         self.until("the ends of the topic are sampled", lambda: self.sampled() >= end)
         self.until("copied is in a long batch", partial(self.is_in_long_batch, "copied"))
-        for query in ("rows", "sums"):
+        for query in held:
             self.sink(query).joinpath(HOLD).unlink()
-        for query in ("rows", "sums"):
+        for query in held:
             self.until(f"{query} is in a long batch", partial(self.is_in_long_batch, query))
         begun = self.begun()
         self.until("some more are copied", lambda: self.begun() > begun + FETCHED)
@@ -73,15 +73,6 @@ class InBatch(Theatre):
         self.until("all are silent", lambda: all(each.silent_since is not None for each in self.store.query_facts()))
         assert self.copies().total() < end, "nothing was left to read"
         return end
-
-    def hold(self, *queries: str) -> None:
-        """Each has a batch that its sink holds before its commit."""
-        before = {query: kept(self.sink(query))[-1]["batch"] for query in queries}
-        for query in queries:
-            self.sink(query).joinpath(HOLD).touch()
-        self.more(ORDERS)
-        for query in queries:
-            self.until(f"{query} has a batch", partial(self.has_batch, query, before[query] + 1))
 
     def sampled(self) -> int:
         return sum(each.end for each in self.store.ends(EAST, topics=frozenset({ORDERS})).values())

@@ -17,7 +17,7 @@ from typing import Any
 from lab.world import CLUSTERS, World
 from state.errors import StoreUnavailable
 from state.store.sql.migrate import open_store
-from tests.real.pipelines import kept, kept_ids, kept_sums, sums_of
+from tests.real.pipelines import HOLD, kept, kept_ids, kept_sums, sums_of
 from tests.scene import Driver, Stage, exactly
 from tests.streams import Cluster, position
 from tests.topics import read_whole
@@ -139,7 +139,17 @@ class Theatre(Stage):
         self.await_all(ORDERS)
         self.assert_all_once()
 
-    def has_batch(self, query: str, batch: int) -> bool:
+    def hold_batches(self, *queries: str) -> dict[str, int]:
+        """One of each that its sink has and Spark has not committed, until ``HOLD`` is taken away; their ids."""
+        held = {query: kept(self.sink(query))[-1]["batch"] + 1 for query in queries}
+        for query in queries:
+            self.sink(query).joinpath(HOLD).touch()
+        self.more(ORDERS)
+        for query, batch in held.items():
+            self.until(f"{query} has a batch", partial(self._has_batch, query, batch))
+        return held
+
+    def _has_batch(self, query: str, batch: int) -> bool:
         """Whether the sink has it."""
         return bool(kept(self.sink(query))[-1]["batch"] >= batch)
 
