@@ -171,7 +171,8 @@ class Process(Message):
 
 
 FINISH_SECONDS = 30.0
-"""How long a planned move lets the batch under way finish; one that takes longer is cut off, as in a failover."""
+"""How long a planned move lets the batch under way finish; one that takes longer is cut off, as in a failover, and so
+is one whose cluster has gone silent meanwhile."""
 
 
 class FenceRequest(Message):

@@ -474,10 +474,24 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/spark/runner/fence.py",
-        "        if clock.monotonic() - began >= patience:\n            return False\n",
-        "        if clock.monotonic() - began >= patience:\n            break\n",
+        "        if wait.is_over and clock.monotonic() - began >= least:\n            return False\n",
+        "        if wait.is_over and clock.monotonic() - began >= least:\n            break\n",
         ("tests/unit/test_fence.py", "tests/unit/test_hosted.py"),
         "hold: a run that does not come to rest counts as held",
+    ),
+    Mistake(
+        "streaming/spark/runner/fence.py",
+        "        if not self._is_silent():\n            self._heard = now\n",
+        "        self._heard = self._heard if self._is_silent() else self._heard\n",
+        ("tests/unit/test_fence.py",),
+        "fence: a planned move gives its batch up after three seconds though the cluster answers",
+    ),
+    Mistake(
+        "streaming/spark/runner/intents.py",
+        "lambda: self._hosting.is_silent(cluster)",
+        "lambda: False",
+        ("tests/unit/test_errands.py",),
+        "fence: a batch of a cluster that died is waited for as one of a cluster that lives",
     ),
     Mistake(
         "streaming/spark/query/query_run.py",

@@ -22,6 +22,7 @@ from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.mapping import MAPPINGS
 from streaming.spark.errors import FileVanished
 from streaming.spark.query.launch import FileSink
+from streaming.spark.runner import fence as fencing
 from streaming.spark.runner import intents as module
 from streaming.spark.runner.hosting import Hosting, Subject
 from streaming.spark.runner.intents import CopyTurns, IntentWorker
@@ -83,6 +84,15 @@ class Ended:
         return SinkState.UNKNOWN
 
 
+class Unfinished(Ended):
+    """A hosted run whose batch ends with it alone."""
+
+    is_finishing = True
+
+    def close(self) -> None:
+        self.is_finishing = False
+
+
 class Runner:
     """One process that hosted a query of which batch 1 was the last, and a cluster that still answers."""
 
@@ -105,8 +115,9 @@ class Runner:
         hosting = Hosting(
             settings=SETTINGS, runner="a", instance="one", spark_master="local[4]", application_id="app", base=folder,
             here=own_identity(), session=cast(Any, None), files=LocalFiles(), store=self.store, listener=self.tracker,
-            now=lambda: NOW,
+            is_silent=lambda cluster: cluster in self.silent, now=lambda: NOW,
         )  # fmt: skip
+        self.silent: set[str] = set()
         self.run = Ended(self.folder)
         self.hosted = [cast(Any, self.run)]
         sinks = cast(Any, SimpleNamespace(sink=lambda _row: self.run.sink))
@@ -125,9 +136,12 @@ class Runner:
             self.tracker.see(self.run.subject, batch)
         self.tracker.forget(self.run.subject)
 
-    def fence(self, cluster: str = "") -> None:
+    def fence(self, cluster: str = "", finish_seconds: float = 0.0) -> None:
         """Ask for a fence, and wait for the answer."""
-        request = FenceRequest(checkpoint=str(self.folder), epoch=2, operation="op", hosting=None, cluster=cluster)
+        request = FenceRequest(
+            checkpoint=str(self.folder), epoch=2, operation="op", hosting=None, cluster=cluster,
+            finish_seconds=finish_seconds,
+        )  # fmt: skip
         self.errands.take([intent(IntentKind.FENCE, request.as_json())])
         assert self.store.answered.wait(60.0)
 
@@ -169,6 +183,16 @@ def test_a_fence_is_answered_behind_the_newest_positions(runner: Runner) -> None
     runner.store.refusals["positions"] = 5
     runner.fence()
     assert runner.store.taken.index("position of batch 1") < runner.store.taken.index("answer")
+
+
+def test_a_batch_of_a_cluster_that_died_is_given_up_in_a_planned_move(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fencing, "_SILENT_SECONDS", 0.05)
+    CheckpointFolder(runner.folder).plan(2)
+    runner.hosted, runner.silent = [cast(Any, Unfinished(runner.folder))], {"east"}
+    runner.fence(finish_seconds=3600.0)
+    assert not runner.hosted[0].is_finishing
 
 
 def test_a_fence_tells_of_the_last_batch_though_nobody_saw_it(runner: Runner) -> None:

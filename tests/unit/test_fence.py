@@ -21,7 +21,7 @@ from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Left, Move, write_move
 from streaming.spark.errors import AlreadyRun, HeldByStranger
 from streaming.spark.query.launch import UNKNOWN_SINK, FileSink
-from streaming.spark.runner.fence import FenceContext, fence, hold
+from streaming.spark.runner.fence import FenceContext, FinishWait, fence, hold
 from tests.checkpoints import CheckpointFolder
 
 HERE = replace(own_identity(), host=f"{socket.gethostname()}/4026531836/5a3e92c1")
@@ -42,6 +42,30 @@ def process(**changes: Any) -> Process:
     return known.model_copy(update=changes)
 
 
+class LooksOnly(SystemClock):
+    """Time passes by what is waited for and by nothing else, however busy the machine is."""
+
+    def __init__(self) -> None:
+        self.passed = 0.0
+
+    def monotonic(self) -> float:
+        return self.passed
+
+    def wait(self, seconds: float) -> None:
+        self.passed += seconds
+
+
+def answers() -> bool:
+    """The cluster that the query reads is never silent."""
+    return False
+
+
+def wait_for(
+    request: FenceRequest, is_silent: Callable[[], bool] = answers, clock: SystemClock | None = None
+) -> FinishWait:
+    return FinishWait(request, is_silent, clock or LooksOnly())
+
+
 def moved_before(folder: Path) -> CheckpointFolder:
     """A checkpoint on which operation ``then`` took the query to west with epoch 4."""
     checkpoint = CheckpointFolder(folder)
@@ -58,9 +82,10 @@ def test_a_query_that_went_on_elsewhere_is_not_fenced(tmp_path: Path) -> None:
     request = FenceRequest(checkpoint=str(tmp_path), epoch=2, operation="op", hosting=None, wait_seconds=0.0)
     context = FenceContext(instance="me", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: False)
     with pytest.raises(HeldByStranger, match="operation then of epoch 4"):
-        fence(context, request, [], DECLARED, lambda: UNKNOWN_SINK, 1)
+        fence(context, request, wait_for(request), [], DECLARED, lambda: UNKNOWN_SINK, 1)
+    own = request.model_copy(update={"operation": "then"})
     with pytest.raises(AlreadyRun):
-        fence(context, request.model_copy(update={"operation": "then"}), [], DECLARED, lambda: UNKNOWN_SINK, 1)
+        fence(context, own, wait_for(own), [], DECLARED, lambda: UNKNOWN_SINK, 1)
     assert checkpoint.files() == before
 
 
@@ -141,7 +166,7 @@ def fenced(
     )
     request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=wait_seconds)
     sink = UNKNOWN_SINK if file_sink is None else FileSink(str(file_sink), by_query_id=False)
-    return fence(guard, request, cast(Any, here), DECLARED, lambda: sink)
+    return fence(guard, request, wait_for(request), cast(Any, here), DECLARED, lambda: sink)
 
 
 @pytest.fixture
@@ -152,12 +177,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "c"
 
 
-def finished(folder: Path, run: BusyRun, seconds: float) -> FenceReport:
+def finished(
+    folder: Path, run: BusyRun, seconds: float, is_silent: Callable[[], bool] = answers, clock: LooksOnly | None = None
+) -> FenceReport:
     guard = FenceContext(instance="mine", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: True)
     request = FenceRequest(
         checkpoint=str(folder), epoch=4, operation="op", hosting=process(instance="mine"), finish_seconds=seconds
     )
-    return fence(guard, request, cast(Any, [run]), DECLARED, lambda: UNKNOWN_SINK)
+    wait = wait_for(request, is_silent, clock)
+    return fence(guard, request, wait, cast(Any, [run]), DECLARED, lambda: UNKNOWN_SINK)
 
 
 class HoldableRun:
@@ -208,32 +236,26 @@ class HoldableRun:
         return SinkState.UNKNOWN
 
 
-class LooksOnly(SystemClock):
-    """Time passes by what is waited for and by nothing else, however busy the machine is."""
-
-    def __init__(self) -> None:
-        self.passed = 0.0
-
-    def monotonic(self) -> float:
-        return self.passed
-
-    def wait(self, seconds: float) -> None:
-        self.passed += seconds
-
-
-def held(folder: Path, *here: Any, finish_seconds: float = 0.0) -> FenceReport:
+def held(
+    folder: Path,
+    *here: Any,
+    finish_seconds: float = 0.0,
+    is_silent: Callable[[], bool] = answers,
+    clock: LooksOnly | None = None,
+) -> FenceReport:
     """A fence of a run that may be held."""
     guard = FenceContext(instance="mine", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: True)
     request = FenceRequest(
         checkpoint=str(folder), epoch=4, operation="op", hosting=process(instance="mine"), wait_seconds=0.05,
         finish_seconds=finish_seconds,
     )  # fmt: skip
-    hold(request, cast(Any, here), LooksOnly())
-    return fence(guard, request, cast(Any, here), DECLARED, lambda: UNKNOWN_SINK)
+    wait = wait_for(request, is_silent, clock)
+    hold(wait, cast(Any, here))
+    return fence(guard, request, wait, cast(Any, here), DECLARED, lambda: UNKNOWN_SINK)
 
 
 def test_a_run_that_comes_to_rest_in_a_hold_is_fenced_alive(folder: Path) -> None:
-    run = HoldableRun(looks=3)
+    run = HoldableRun(looks=100)
     report = held(folder, run, finish_seconds=60.0)
     assert report.evidence is Evidence.RUNNER
     assert report.detail == "held here between two batches: no task and no callback of it is running"
@@ -294,6 +316,31 @@ def test_a_batch_that_takes_too_long_is_cut_off(folder: Path) -> None:
     assert report.checkpoint.planned.batch == 2
 
 
+def test_a_batch_of_a_silent_cluster_is_waited_for_three_seconds(folder: Path) -> None:
+    CheckpointFolder(folder).plan(2)
+    run, clock = BusyRun(folder, looks=1_000_000), LooksOnly()
+    report = finished(folder, run, 30.0, lambda: True, clock)
+    assert clock.passed == pytest.approx(3.0, abs=0.05)
+    assert (run.closed_at, report.checkpoint.batch) == (1, 1)
+
+
+def test_a_run_that_cannot_rest_on_a_silent_cluster_is_stopped_soon(folder: Path) -> None:
+    """Its tasks run on other hosts, so nobody here knows whether they wait; and no wait follows the first."""
+    CheckpointFolder(folder).plan(2)
+    run, clock = HoldableRun(looks=1_000_000), LooksOnly()
+    held(folder, run, finish_seconds=30.0, is_silent=lambda: True, clock=clock)
+    assert run.closed
+    assert clock.passed == pytest.approx(3.0, abs=0.05)
+
+
+def test_a_cluster_that_answers_in_between_leaves_a_batch_its_time(folder: Path) -> None:
+    CheckpointFolder(folder).plan(2)
+    run, clock = BusyRun(folder, looks=450), LooksOnly()
+    finished(folder, run, 30.0, lambda: clock.passed % 2 >= 0.1, clock)
+    assert (run.closed_at, run.refused) == (2, True)
+    assert clock.passed > 2 * 3.0
+
+
 def test_a_run_between_two_batches_is_stopped_behind_the_next(folder: Path) -> None:
     run = RestingRun(folder, looks=8)
     report = finished(folder, run, 60.0)
@@ -345,7 +392,7 @@ def test_a_boot_id_under_a_possibly_shared_name_proves_nothing(folder: Path) -> 
     guard = FenceContext(instance="mine", here=container, spark=Spark(), files=LocalFiles(), knows=lambda _: True)
     hosting = process(host=container.host, boot_id="of another node")
     request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=0.05)
-    report = fence(guard, request, [], DECLARED, lambda: UNKNOWN_SINK)
+    report = fence(guard, request, wait_for(request), [], DECLARED, lambda: UNKNOWN_SINK)
     assert report.evidence is None
     assert "before a reboot" in report.detail
 

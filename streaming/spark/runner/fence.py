@@ -61,7 +61,30 @@ class FenceContext:
     knows: Knows
 
 
-def hold(request: FenceRequest, hosted: Sequence[QuerySupervisor], clock: Clock | None = None) -> bool:
+class FinishWait:
+    """How long the batch under way may still finish, counted from now.
+
+    As long as the request says, but no longer than three seconds once the cluster is silent: then the batch waits for
+    records that do not come, be it in an executor that this process cannot look into.
+    """
+
+    def __init__(self, request: FenceRequest, is_silent: Callable[[], bool], clock: Clock | None = None) -> None:
+        """``is_silent``: whether the newest look of this runner at the query's cluster was not answered."""
+        self.clock = clock or SystemClock()
+        self._is_silent = is_silent
+        self._heard = self.clock.monotonic()
+        self._until = self._heard + request.finish_seconds
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits for the batch any more; to be asked often, for silence is counted by it."""
+        now = self.clock.monotonic()
+        if not self._is_silent():
+            self._heard = now
+        return now >= self._until or now - self._heard >= _SILENT_SECONDS
+
+
+def hold(wait: FinishWait, hosted: Sequence[QuerySupervisor]) -> bool:
     """Keep the query's run alive between two batches, so that it can go on elsewhere; whether it is quiet there.
 
     It stays where it is while the move finds its place: that costs no start, and its batch is finished first, or kept
@@ -71,15 +94,15 @@ def hold(request: FenceRequest, hosted: Sequence[QuerySupervisor], clock: Clock 
     running = [one for one in hosted if not one.is_quiet]
     if len(running) != 1:
         return False
-    (one,), clock = running, clock or SystemClock()
+    (one,), clock = running, wait.clock
     is_silent = one.waits_for_cluster  # before: a run that is held waits for no answer any more
     if not (one.is_held or one.hold()):
         return False
     began = clock.monotonic()
     while one.unrest() is not None and not one.keep_in_batch():
         is_silent = is_silent or one.waits_for_cluster
-        patience = max(request.finish_seconds or _HOLD_SECONDS, _SILENT_SECONDS if is_silent else 0.0)
-        if clock.monotonic() - began >= patience:
+        least = _SILENT_SECONDS if is_silent else _HOLD_SECONDS
+        if wait.is_over and clock.monotonic() - began >= least:
             return False
         clock.wait(_LOOK_SECONDS)
     one.keep_held()
@@ -89,6 +112,7 @@ def hold(request: FenceRequest, hosted: Sequence[QuerySupervisor], clock: Clock 
 def fence(
     guard: FenceContext,
     request: FenceRequest,
+    wait: FinishWait,
     hosted: Sequence[QuerySupervisor],
     declared: Declared,
     sink_of: Callable[[], FileSink],
@@ -100,10 +124,10 @@ def fence(
     """
     if placed is not None:
         require_unmoved(guard.files, request.checkpoint, placed=placed, operation=request.operation, knows=guard.knows)
-    if request.finish_seconds and any(one.is_finishing for one in hosted):
-        _await_batch(guard.files, request, hosted)
+    if not wait.is_over and any(one.is_finishing for one in hosted):
+        _await_batch(guard.files, request, wait, hosted)
         _plant(guard, request)
-        _let_finish(guard.files, request, hosted)
+        _let_finish(guard.files, request, wait, hosted)
     deadline = time.monotonic() + request.wait_seconds
     for one in hosted:
         if not one.is_held:
@@ -135,25 +159,28 @@ def fence(
     )
 
 
-def _await_batch(files: CheckpointFiles, request: FenceRequest, hosted: Sequence[QuerySupervisor]) -> None:
+def _await_batch(
+    files: CheckpointFiles, request: FenceRequest, wait: FinishWait, hosted: Sequence[QuerySupervisor]
+) -> None:
     """Wait until a batch is under way, if one begins soon: what a query rests between two would be part of its pause.
 
     Nothing is planted yet, so a query that has nothing to read, or a long trigger, runs on as it is.
     """
-    deadline = time.monotonic() + min(request.finish_seconds, _NEXT_SECONDS)
-    while time.monotonic() < deadline and any(one.is_finishing for one in hosted):
+    deadline = wait.clock.monotonic() + _NEXT_SECONDS
+    while wait.clock.monotonic() < deadline and not wait.is_over and any(one.is_finishing for one in hosted):
         if is_under_way(files, request.checkpoint):
             return
-        time.sleep(_LOOK_SECONDS)
+        wait.clock.wait(_LOOK_SECONDS)
 
 
-def _let_finish(files: CheckpointFiles, request: FenceRequest, hosted: Sequence[QuerySupervisor]) -> None:
+def _let_finish(
+    files: CheckpointFiles, request: FenceRequest, wait: FinishWait, hosted: Sequence[QuerySupervisor]
+) -> None:
     """Wait until the batch under way is committed: behind planted entries no other one begins."""
-    deadline = time.monotonic() + request.finish_seconds
-    while time.monotonic() < deadline and any(one.is_finishing for one in hosted):
+    while not wait.is_over and any(one.is_finishing for one in hosted):
         if not is_under_way(files, request.checkpoint):
             return
-        time.sleep(_LOOK_SECONDS)
+        wait.clock.wait(_LOOK_SECONDS)
 
 
 def _plant(guard: FenceContext, request: FenceRequest) -> tuple[int, ...]:

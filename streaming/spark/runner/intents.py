@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
@@ -34,7 +35,7 @@ from streaming.spark.query.jvm import cause_of
 from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, FileSinks, changes_in_its_run
 from streaming.spark.query.writers_ahead import WritersAhead
 from streaming.spark.runner.drill import rehearse
-from streaming.spark.runner.fence import FenceContext, fence, hold
+from streaming.spark.runner.fence import FenceContext, FinishWait, fence, hold
 from streaming.spark.runner.hosting import EndedRun, Hosting
 from streaming.spark.runner.query_report import about, logger_about
 from streaming.spark.runner.supervisor import QuerySupervisor
@@ -220,9 +221,11 @@ class IntentWorker:
             case IntentKind.FENCE:
                 request = FenceRequest.of(intent.request)
                 hosted = self._hosted_of(intent.query)
-                if not (self._may_be_held(request, intent.query, cluster) and hold(request, hosted)):
+                wait = FinishWait(request, lambda: self._hosting.is_silent(cluster))
+                if not (self._may_be_held(request, intent.query, cluster) and hold(wait, hosted)):
                     self._build_ahead(intent, request.cluster, self._hosting.resume(intent.query))
-                fenced = fence(self._guard, request, hosted, declared, lambda: self._sink_of(hosted, row), placed)
+                sink_of = partial(self._sink_of, hosted, row)
+                fenced = fence(self._guard, request, wait, hosted, declared, sink_of, placed)
                 ended = _ended(intent.query, hosted, fenced.checkpoint)
                 return fenced.as_json(), lambda: self._hosting.listener.catch_up(cluster, ended, _CATCH_UP_SECONDS)
             case IntentKind.PREPARE:
