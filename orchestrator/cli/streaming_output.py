@@ -7,6 +7,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
+from types import FrameType
+from typing import NoReturn
 
 import click
 import yaml
@@ -18,12 +21,57 @@ from state.model.entities import Event
 from streaming.clocks import Clock
 
 
+class OutputClock:
+    """A clock whose waits end once nobody wants more output: who prints only when something happens would else stay.
+
+    An interrupt is remembered, too: one that meets Python in the callback of a weak reference is dropped there, and
+    libraries have such callbacks, as SQLAlchemy's where a connection fails.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._is_over = False
+
+    def interrupt(self, _number: int, _frame: FrameType | None) -> NoReturn:
+        """A handler of signals. Raises ``KeyboardInterrupt``."""
+        self._is_over = True
+        raise KeyboardInterrupt
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass.
+
+        Raises ``KeyboardInterrupt`` after an interrupt, and ``BrokenPipeError`` when what is printed goes into a pipe
+        whose reader has gone.
+        """
+        if self._is_over:
+            raise KeyboardInterrupt
+        self._clock.wait(seconds)
+        try:
+            written = sys.stdout.fileno()
+        except (OSError, ValueError):  # not a file: there is nothing to look at
+            return
+        look = select.poll()
+        look.register(written, 0)
+        if any(event & (select.POLLERR | select.POLLHUP) for _, event in look.poll(0)):
+            raise BrokenPipeError(errno.EPIPE, "the reader of the output has gone")
+
+
 @contextmanager
-def until_enough() -> Iterator[None]:
-    """Ends on SIGINT, on SIGTERM, and when the reader of its output has gone."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+def until_enough(clock: Clock) -> Iterator[OutputClock]:
+    """Ends on SIGINT, on SIGTERM, and when the reader of its output has gone; gives the clock to wait by."""
+    waiting = OutputClock(clock)
+    heeded = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as a shell has it for what runs in the background
+        heeded.append(signal.SIGINT)
+    before = {number: signal.signal(number, waiting.interrupt) for number in heeded}
     try:
-        yield
+        yield waiting
     except KeyboardInterrupt:
         return
     except OSError as error:
@@ -31,29 +79,14 @@ def until_enough() -> Iterator[None]:
             raise
         sys.stdout = None  # the interpreter would flush into the closed pipe and complain
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def say(text: str, *, newline: bool = True) -> None:
     """Print data at once. Raises ``OSError`` also when the reader has gone: ``until_enough`` tells them apart."""
     click.echo(render.in_letters_of(sys.stdout, text), nl=newline)
     sys.stdout.flush()
-
-
-def wait(clock: Clock, seconds: float) -> None:
-    """Let time pass. Raises ``BrokenPipeError`` when what is printed goes into a pipe whose reader has gone.
-
-    Who prints only when something happens would else stay for ever.
-    """
-    clock.wait(seconds)
-    try:
-        written = sys.stdout.fileno()
-    except (OSError, ValueError):  # not a file: there is nothing to look at
-        return
-    look = select.poll()
-    look.register(written, 0)
-    if any(event & (select.POLLERR | select.POLLHUP) for _, event in look.poll(0)):
-        raise BrokenPipeError(errno.EPIPE, "the reader of the output has gone")
 
 
 LOOK_SECONDS = 0.5
@@ -80,7 +113,7 @@ def follow(
     One line an event: values in columns for people, tabs for TSV, one object a line for JSON, one document for YAML.
     """
     tail, begun, away = HistoryTail(read, restored=_talk_of_restored, is_kept=is_kept), False, False
-    with until_enough():
+    with until_enough(clock) as waiting:
         if output == "tsv":
             say("\t".join(columns))
         while True:
@@ -93,7 +126,7 @@ def follow(
                 events, away = (), True
             for event in events:
                 say(_line(shape(event), columns, output))
-            wait(clock, LOOK_SECONDS)
+            waiting.wait(LOOK_SECONDS)
 
 
 def _talk_of_restored(lost: Event) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import termios
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fcntl import ioctl
@@ -18,6 +19,7 @@ import pytest
 
 from orchestrator.cli.context import Context as CliWorld
 from orchestrator.cli.inspect import watch
+from orchestrator.cli.streaming_output import until_enough
 from orchestrator.decide.status import Status
 from orchestrator.shapes.status import status_json
 from state.errors import StoreUnavailable
@@ -185,6 +187,28 @@ class Shown:
 
     def store_is_away(self, why: str) -> None:
         self.seen.append(why)
+
+
+class Gone:
+    """What is to be collected."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_that_python_drops_ends_it_at_the_next_wait(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dropped, before = list[object](), signal.getsignal(number)
+    monkeypatch.setattr(sys, "unraisablehook", lambda raised: dropped.append(raised.exc_type))
+    clock = Clock(lambda: None)
+    with until_enough(clock) as waiting:  # type: ignore[arg-type] # a twin
+        gone = Gone()
+        told = weakref.ref(gone, lambda _: signal.raise_signal(number))
+        del gone
+        assert told() is None
+        waiting.wait(3600.0)
+        dropped.append("and it waited")
+    assert dropped == [KeyboardInterrupt]
+    assert signal.getsignal(number) is before
 
 
 def test_a_store_that_goes_away_and_comes_back_is_shown_so(

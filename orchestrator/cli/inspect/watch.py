@@ -11,7 +11,7 @@ import click
 
 from orchestrator.cli import render
 from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.streaming_output import say, until_enough, wait
+from orchestrator.cli.streaming_output import say, until_enough
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.status import Leader, QueryStatus, Status
@@ -65,8 +65,8 @@ def watch(ctx: Context, interval: timedelta, output: str) -> None:
     ctx.loaded  # noqa: B018 # a mistake in the configuration is reported before anything is drawn
     on_a_terminal = output == "table" and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     display: Display = Terminal() if on_a_terminal else Changes(output)
-    with until_enough():
-        follow_status(ctx, display, SystemClock(), interval.total_seconds())
+    with until_enough(SystemClock()) as clock:
+        follow_status(ctx, display, clock, interval.total_seconds())
 
 
 class Display(Protocol):
@@ -89,7 +89,7 @@ def follow_status(ctx: Context, display: Display, clock: Clock, seconds: float) 
             display.store_is_away(str(error))
         else:
             display.show(status)
-        wait(clock, seconds)
+        clock.wait(seconds)
 
 
 class Terminal:
