@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from orchestrator.decide.times import instant
-from tests.simulation.test_cli import Terminal, run, run_json
+from tests.simulation.test_cli import LONG_ENOUGH_TO_BEGIN, Terminal, run, run_json
 from tests.simulation.test_cli_programs import keys, said
 from tests.simulation.world import QUERY, START_MS, World
 
@@ -60,7 +60,7 @@ def test_a_time_that_cannot_be_gone_back_to_is_refused(
 
 def test_a_rewind_is_taken_back_by_its_id(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.runner.evidence = None
-    assert run(capsys, "rewind", QUERY, "--to-time", THEN, "--yes", "--timeout", "2")[0] == 3
+    assert run(capsys, "rewind", QUERY, "--to-time", THEN, "--yes", "--timeout", LONG_ENOUGH_TO_BEGIN)[0] == 3
     (blocked,) = world.store.operations()
     code, shown = run_json(capsys, "cancel", blocked.id)
     assert (code, shown["id"], shown["outcome"]) == (0, blocked.id, "refused")
