@@ -474,8 +474,8 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/spark/runner/fence.py",
-        "        if wait.is_over and clock.monotonic() - began >= least:\n            return False\n",
-        "        if wait.is_over and clock.monotonic() - began >= least:\n            break\n",
+        "        if wait.is_over() and clock.monotonic() - began >= least:\n            return False\n",
+        "        if wait.is_over() and clock.monotonic() - began >= least:\n            break\n",
         ("tests/unit/test_fence.py", "tests/unit/test_hosted.py"),
         "hold: a run that does not come to rest counts as held",
     ),

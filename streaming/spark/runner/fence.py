@@ -75,9 +75,8 @@ class FinishWait:
         self._heard = self.clock.monotonic()
         self._until = self._heard + request.finish_seconds
 
-    @property
     def is_over(self) -> bool:
-        """Whether nobody waits for the batch any more; to be asked often, for silence is counted by it."""
+        """Whether nobody waits for the batch any more; to be asked often, for it counts the silence."""
         now = self.clock.monotonic()
         if not self._is_silent():
             self._heard = now
@@ -102,7 +101,7 @@ def hold(wait: FinishWait, hosted: Sequence[QuerySupervisor]) -> bool:
     while one.unrest() is not None and not one.keep_in_batch():
         is_silent = is_silent or one.waits_for_cluster
         least = _SILENT_SECONDS if is_silent else _HOLD_SECONDS
-        if wait.is_over and clock.monotonic() - began >= least:
+        if wait.is_over() and clock.monotonic() - began >= least:
             return False
         clock.wait(_LOOK_SECONDS)
     one.keep_held()
@@ -124,7 +123,7 @@ def fence(
     """
     if placed is not None:
         require_unmoved(guard.files, request.checkpoint, placed=placed, operation=request.operation, knows=guard.knows)
-    if not wait.is_over and any(one.is_finishing for one in hosted):
+    if not wait.is_over() and any(one.is_finishing for one in hosted):
         _await_batch(guard.files, request, wait, hosted)
         _plant(guard, request)
         _let_finish(guard.files, request, wait, hosted)
@@ -167,7 +166,7 @@ def _await_batch(
     Nothing is planted yet, so a query that has nothing to read, or a long trigger, runs on as it is.
     """
     deadline = wait.clock.monotonic() + _NEXT_SECONDS
-    while wait.clock.monotonic() < deadline and not wait.is_over and any(one.is_finishing for one in hosted):
+    while wait.clock.monotonic() < deadline and not wait.is_over() and any(one.is_finishing for one in hosted):
         if is_under_way(files, request.checkpoint):
             return
         wait.clock.wait(_LOOK_SECONDS)
@@ -177,7 +176,7 @@ def _let_finish(
     files: CheckpointFiles, request: FenceRequest, wait: FinishWait, hosted: Sequence[QuerySupervisor]
 ) -> None:
     """Wait until the batch under way is committed: behind planted entries no other one begins."""
-    while not wait.is_over and any(one.is_finishing for one in hosted):
+    while not wait.is_over() and any(one.is_finishing for one in hosted):
         if not is_under_way(files, request.checkpoint):
             return
         wait.clock.wait(_LOOK_SECONDS)
