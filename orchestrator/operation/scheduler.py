@@ -287,14 +287,10 @@ class Scheduler:
         self._failed[operation] += 1
         self._retry_at[operation] = self.clock.monotonic() + pause
         self.failures[operation] = error
-        try:
+        with contextlib.suppress(NotLeading, StoreError):  # whoever looks at ``failures`` tells of it all the same
             if driver.tell_failure(operation, error):
                 self._failed.pop(operation, None)
                 self._retry_at[operation] = self.clock.monotonic() + min(self.retry_seconds, GIVEN_UP_SECONDS)
-        except (NotLeading, StoreError) as unsaid:
-            log.warning(
-                "the store does not save why an operation cannot continue", operation=operation, error=str(unsaid)
-            )
 
 
 def _defect(error: Exception) -> str:
