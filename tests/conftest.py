@@ -24,6 +24,9 @@ settings.load_profile("tideover")
 # Spark's Python workers are of this environment.
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
+# Rich draws an exception with all local values of all frames, which takes seconds; the product writes it plainly, too.
+structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
+
 # JVMs of tests live for a minute: what the second compiler makes comes too late and takes a core.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
