@@ -143,7 +143,8 @@ class Controller:
             for cluster, status in self._believed.items()
         }
         if is_due or self._believed is not before:
-            self.automatic_failover.submit(self._believed, term=self.lead.term)
+            with self._apart("automatic failover"):  # of its own: most looks at the verdicts judge nothing
+                self.automatic_failover.submit(self._believed, term=self.lead.term)
 
     @contextmanager
     def _apart(self, part: str) -> Iterator[None]:

@@ -160,14 +160,14 @@ def test_a_defect_in_one_part_of_a_round_is_said_once_and_ends_no_controller(
     assert len([line for line in lines if line["event"].startswith("a bug in Tideover; the other parts continue")]) == 1
 
 
-def test_a_query_that_cannot_be_judged_keeps_no_other_on_a_dead_cluster(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_query_that_cannot_be_judged_keeps_no_other_on_a_dead_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(settings(queries=QUERIES, policy={"automatic": True}))
     judged = broken_for("first", lambda _, query, *rest: str(query), AutomaticFailover._judged)
     monkeypatch.setattr(AutomaticFailover, "_judged", judged)
     site = controller(world)
     pass_time(world, 5, site)
     world.clusters["east"].reachable = False
-    pass_time(world, 30, site)
+    with capture_logs() as lines:
+        pass_time(world, 30, site)
     assert (cluster_of(world, "first"), cluster_of(world, "second")) == ("east", "west")
+    assert [line["part"] for line in lines if "part" in line] == ["automatic failover"], "said once"
