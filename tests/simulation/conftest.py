@@ -35,17 +35,22 @@ queries:
 WAIT = 60.0
 
 
+_IS_SIMULATED = threading.Event()
+"""Other tests may run in this process, too."""
+
+
+@event.listens_for(sa.Pool, "checkout")
+def skip_the_disk(connection: object, *_: object) -> None:
+    """Nothing here loses power, and a disk that stalls in ``fsync`` would hold a lock past the store's patience."""
+    if _IS_SIMULATED.is_set() and isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA synchronous=OFF")
+
+
 @pytest.fixture(autouse=True)
 def unsynced_stores() -> Iterator[None]:
-    """Nothing here loses power, and a disk that stalls in ``fsync`` would hold a lock past the store's patience."""
-
-    def skip_the_disk(connection: object, *_: object) -> None:
-        if isinstance(connection, sqlite3.Connection):
-            connection.execute("PRAGMA synchronous=OFF")
-
-    event.listen(sa.Pool, "checkout", skip_the_disk)
+    _IS_SIMULATED.set()
     yield
-    event.remove(sa.Pool, "checkout", skip_the_disk)
+    _IS_SIMULATED.clear()
 
 
 @pytest.fixture
