@@ -3,6 +3,7 @@ package tideover;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -36,6 +37,7 @@ final class PatientReadersTest {
     private final AtomicInteger tries = new AtomicInteger();
     private final CountDownLatch asking = new CountDownLatch(1);
     private final CountDownLatch answer = new CountDownLatch(1);
+    private final CountDownLatch answered = new CountDownLatch(1);
     private final CountDownLatch closed = new CountDownLatch(1);
 
     @Override
@@ -49,6 +51,7 @@ final class PatientReadersTest {
       } catch (InterruptedException never) {
         throw new AssertionError("whoever asks is not interrupted", never);
       }
+      answered.countDown();
       return true;
     }
 
@@ -254,6 +257,25 @@ final class PatientReadersTest {
         java.util.concurrent.TimeoutException.class, () -> next.get(100, TimeUnit.MILLISECONDS));
     assertTrue(hold.release(4, null));
     assertTrue(next.get(), "the cluster has answered, and the run stayed there");
+  }
+
+  @Test
+  void anAnswerThatComesWhileNobodyLooksIsTheNextRecord() throws Exception {
+    Hold hold = new Hold();
+    Silent kafka = new Silent();
+    AtomicReference<Throwable> ended = new AtomicReference<>();
+    Thread task = task(patient(kafka, hold, new AtomicBoolean()), ended);
+    kafka.asking.await();
+    hold.setInBatch(true);
+    while (task.getState() != Thread.State.WAITING) { // for the hold, and no more for the answer
+      Thread.onSpinWait();
+    }
+    kafka.answer.countDown();
+    kafka.answered.await();
+    assertTrue(hold.release(4, null));
+    task.join();
+    assertNull(ended.get());
+    assertEquals(2, kafka.tries.get(), "it was asked again, and the record was dropped");
   }
 
   @Test

@@ -136,9 +136,13 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
       }
     }
 
-    /** Each try lasts for a second or more, for so long Kafka's clients wait themselves. */
+    /**
+     * Each try lasts for a second or more, for so long Kafka's clients wait themselves. The next
+     * one begins only when the last is known to have failed: an answer that came while nobody
+     * looked is the task's next record.
+     */
     private Boolean askAfter(Throwable first) throws InterruptedException {
-      Throwable failure = first;
+      Throwable failure = first; // of the last try; null while one is under way
       long since = System.nanoTime();
       while (true) {
         if (hold.isInBatch()) {
@@ -148,7 +152,7 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
         if (elsewhere().isPresent()) {
           return null;
         }
-        if (asked.isDone()) {
+        if (failure != null) {
           if (isStopped.getAsBoolean() || !Patience.isSilence(failure)) {
             throw Companion.<RuntimeException>undeclared(failure);
           }
@@ -156,6 +160,7 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
             throw Companion.<RuntimeException>undeclared(leg.patience().over(since, failure));
           }
           asked = ASKING.submit(leg::next);
+          failure = null;
         }
         try {
           return asked.get(LOOK_MILLISECONDS, TimeUnit.MILLISECONDS);
