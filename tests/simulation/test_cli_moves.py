@@ -131,4 +131,5 @@ def test_ages_go_by_the_clock_that_stamped_them(
     _, shown = run_json(capsys, "show", "revenue")
     assert isinstance(shown, dict)
     ages = (row["progress_age_seconds"], shown["progress_age_seconds"], shown["runners"][0]["seen_seconds_ago"])
-    assert all(3600 <= age < 4200 for age in ages), ages
+    # The store is asked for its time first: what a runner reports while the rest is read is a little newer.
+    assert all(3590 <= age < 4200 for age in ages), ages
