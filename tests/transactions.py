@@ -291,7 +291,7 @@ def _settings(world: World, folder: Path, url: str) -> dict[str, Any]:
             "clusters": [east, west],
             "runners": ["a"],
             "checkpoint": str(folder / "checkpoints" / name),
-            "trigger": "200ms",
+            "trigger": "2s",  # beside a load a look at the records takes seconds: what was read last is behind else
             "sink": "batch-id",
         }
 

@@ -111,7 +111,10 @@ def test_real_faults_fire_the_alerts_that_are_for_them(tmp_path: Path) -> None:
 
             until(lambda: {"NotReady", "DrillOverdue"} <= firing(address).keys(), "no runner, and no drill ever")
             until(lambda: "NoLeader" not in firing(address), "it leads")
-            assert "runner-alive" in firing(address)["NotReady"]["annotations"]["summary"]
+            until(
+                lambda: "runner-alive" in fires("NotReady")["annotations"]["summary"],
+                "the gate is named as soon as readiness was sampled",
+            )
             assert {"ClusterDown", "ReplicationStalled", "StoreUnreachable"} & firing(address).keys() == set()
 
             world.lab("kill", "replicator")
