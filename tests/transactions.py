@@ -19,7 +19,7 @@ from lab.ports import free_base_port
 from lab.world import CLUSTERS, REPLICATOR, Options, World
 from state.store.sql.migrate import open_store
 from streaming.spark.checkpoint.files import LocalFiles
-from streaming.spark.checkpoint.read import newest_commit
+from streaming.spark.checkpoint.read import batch_ids
 from tests.kafka_tools import Copier, Producer
 from tests.real.pipelines import kept
 from tests.scene import Stage
@@ -154,14 +154,15 @@ def _has_read_aborted(sink: Path) -> bool:
 
 
 def _is_remembered(stage: Stage, query: str) -> bool:
-    """Whether the records before the newest commit are in the store.
+    """Whether the records before the newest commit are in the store, and those of a batch in flight, which may commit.
 
     A cluster that dies before they were read leaves a gap that cannot be counted over among transactions: its records
     are read again, as the plan forecasts. That is no fault of the place, which this story is about.
     """
-    committed = newest_commit(LocalFiles(), str(stage.folder / "checkpoints" / query))
-    newest = stage.store.positions(query, batch=committed)
-    return len(newest) == PARTITIONS and all(each.ring for each in newest)
+    checkpoint = str(stage.folder / "checkpoints" / query)
+    newest = {batch_ids(LocalFiles(), checkpoint, log)[-1] for log in ("commits", "offsets")}
+    ends = [each for batch in newest for each in stage.store.positions(query, batch=batch)]
+    return len(ends) == PARTITIONS * len(newest) and all(each.ring for each in ends)
 
 
 def judged(told: Told) -> list[str]:
