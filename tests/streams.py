@@ -18,9 +18,10 @@ from lab.delivery import Delivery
 from lab.judge import weigh, weight
 from state.messages import CheckpointReport, PrepareRequest, UncommittedBatch
 from streaming.spark.checkpoint.carry import Placed, prepare
+from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.checkpoint.log_fence import plant, unplant
-from streaming.spark.checkpoint.read import read_checkpoint
+from streaming.spark.checkpoint.read import batch_ids, newest_commit, read_checkpoint
 from streaming.spark.query.kafka_options import SHORT_WAIT
 from tests.topics import make_topic
 
@@ -107,6 +108,12 @@ def read(
     number = functions.get_json_object(value, "$.id").cast("long").alias("id")
     at = functions.timestamp_millis(functions.get_json_object(value, "$.at_ms").cast("long")).alias("at")
     return reader.load().select(functions.col("key").cast("string"), number, at)
+
+
+def has_rested(checkpoint: Path) -> bool:
+    """Whether a query has committed all that it has planned, and anything at all."""
+    committed = newest_commit(LocalFiles(), str(checkpoint))
+    return committed is not None and committed == batch_ids(LocalFiles(), str(checkpoint), "offsets")[-1]
 
 
 def run(writer: DataStreamWriter, checkpoint: str) -> str | None:

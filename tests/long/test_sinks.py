@@ -19,14 +19,12 @@ from lab.world import CLUSTERS
 from state.settings.keys import Resume
 from state.store.sql.migrate import open_store
 from streaming.jars import jar_paths
-from streaming.spark.checkpoint.files import LocalFiles
-from streaming.spark.checkpoint.read import batch_ids
 from tests.postgres import Postgres, running_postgres
 from tests.real import sinks
 from tests.real.kinds import DELTA_CONF
 from tests.real.theatre import sides_of
 from tests.scene import Scene
-from tests.streams import uncommit
+from tests.streams import has_rested, uncommit
 from tests.world import running_clusters
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), pytest.mark.jars("delta")]
@@ -136,9 +134,8 @@ def play(resume: str, moment: str, postgres: Postgres, folder: Path) -> Played:
 
 def has_all(scene: Scene, found: Mapping[int, int], checkpoint: Path, name: str, end: int) -> bool:
     """Whether a sink has these ids, the checkpoint the commit of their batch, and the store their positions."""
-    newest = [max(batch_ids(LocalFiles(), str(checkpoint), log), default=-1) for log in ("offsets", "commits")]
     tracked = {each.partition: each.ring[-1].offset + 1 for each in scene.store.positions(name) if each.ring}
-    return newest[0] == newest[1] and tracked == {0: end // 2, 1: end // 2} and found.keys() >= set(range(end))
+    return has_rested(checkpoint) and tracked == {0: end // 2, 1: end // 2} and found.keys() >= set(range(end))
 
 
 def settings(bootstraps: Mapping[str, list[str]], folder: Path, url: str, resume: str, address: str) -> dict[str, Any]:

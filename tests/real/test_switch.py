@@ -16,6 +16,7 @@ from streaming.spark.checkpoint.mapping import all_moves
 from streaming.spark.checkpoint.read import batch_ids, newest_commit
 from tests.real.pipelines import HOLD, UNREAD, kept, sums_of
 from tests.real.theatre import BATCH, ORDERS, Theatre, settings, sides_of
+from tests.streams import has_rested
 from tests.world import running_clusters
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.shared]
@@ -86,8 +87,7 @@ class Switched(Theatre):
         return batch_ids(LocalFiles(), str(self.checkpoint(query)), "offsets")
 
     def has_rested(self, query: str) -> bool:
-        """Whether it has committed all that it has planned."""
-        return self.offsets(query)[-1] == newest_commit(LocalFiles(), str(self.checkpoint(query)))
+        return has_rested(self.checkpoint(query))
 
     def assert_same(self, before: dict[str, str]) -> None:
         """Nothing was copied: each query has its checkpoint and its id, and both sinks have each record once."""
