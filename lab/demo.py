@@ -28,6 +28,7 @@ from streaming.jars import jar_paths
 
 KEPT_SECONDS = 8 * 3600.0
 KEPT_RATE = 200
+_CALM_SECONDS = 4.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         jar_paths(jars, progress=say)
     script = Script(
         fault=options.fault, rate=options.rate, base_port=options.base_port, kafka=options.kafka,
-        resume=options.resume, automatic=options.auto, returns=options.way_home, shows_desk=True,
+        resume=options.resume, calm_seconds=_CALM_SECONDS, automatic=options.auto,
+        returns=options.way_home, shows_desk=True,
     )  # fmt: skip
 
     def stay(on: Stage, story: Story) -> None:

@@ -27,6 +27,10 @@ _MOVED_SECONDS = 180.0
 """An attempt that a gate refuses behind the fence is made again after a minute (``decide.gates.automatic``), and on a
 busy machine each of the two may last for tens of seconds."""
 _KEEPS_UP_SECONDS = 120.0
+_WARMS = (
+    "; then it warms up: a throw-away query with state reads a few records of west, is stopped, and starts again from "
+    "its checkpoint, as in a move"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +41,8 @@ class Script:
     rate: int = 2000
     """Records per second."""
     calm_seconds: float = 8.0
-    """Load on the primary, once all queries run, before the fault strikes."""
+    """Load on the primary, once all queries commit what it sends, before the fault strikes; a plan is made meanwhile,
+    and may take longer."""
     decide_seconds: float = 1.0
     """From the fault to the moment the operator types the failover."""
     after_seconds: float = 4.0
@@ -115,21 +120,22 @@ def tell(
             say(f"look at it: {give_token(on)}")
         if script.automatic or script.shows_desk:
             on.start_controller()
-        say("a runner with all queries of the example" + (", warmed up on the standby" if script.wait_warm else ""))
+        say("runner a starts Spark, and in it all queries of the example" + (_WARMS if script.wait_warm else ""))
         await_running(on, runner, warm=script.wait_warm)
+        say(f"{script.rate:,} records/s to east")
         traffic = on.start_traffic("east", script.rate, 600)
-        await_running(on, runner, batches=3)
+        await_running(on, runner, batches=2)  # the first may have been empty
         spare = on.start_runner(SPARE) if script.loses_driver else None
         if spare is not None:
             await_spare(on, spare, SPARE, warm=script.wait_warm)
         if script.automatic:
             await_verdicts(on)
         watch.mark("queries_running")
-        time.sleep(script.calm_seconds)
+        calm_until = time.monotonic() + script.calm_seconds
         plan = foreseen(on)
-        before = max((event["sequence"] for event in on.ask("history")), default=0)
+        time.sleep(max(0.0, calm_until - time.monotonic()))
         say(f"{script.fault} east, under {script.rate:,} records/s")
-        struck_at = datetime.fromisoformat(on.lab(script.fault, "east").strip()).timestamp()
+        struck_at = _at(on.lab(script.fault, "east").strip())
         if script.loses_driver:
             say("the driver of all queries dies with it")
             runner.kill()
@@ -142,7 +148,7 @@ def tell(
         verdict = json.loads(on.lab("verify", "--wait", "60", "-o", "json"))
         watch.mark("verdict")
         operations = [on.ask("show-op", identity) for identity in identities]
-        events = [event for event in on.ask("history", "--limit", "1000") if event["sequence"] > before]
+        events = [event for event in on.ask("history", "--limit", "1000") if _at(event["at"]) >= struck_at]
         home = come_home(on, carried_of(operations), rate=script.rate, fault=script.fault) if script.returns else None
         if home is not None:
             watch.mark("way_home")
@@ -240,15 +246,20 @@ def first_commit_after(operation: Mapping[str, Any], struck_at: float) -> float 
     at = operation["measured"].get("first_commit_at")
     if at is None:
         return None
-    return datetime.fromisoformat(at).timestamp() - struck_at
+    return _at(at) - struck_at
 
 
 def verdict_after(events: Sequence[Mapping[str, Any]], struck_at: float) -> float | None:
     """Seconds from the fault to the verdict DOWN on the primary, by the history."""
     for event in events:
         if event["kind"] == "verdict" and event["text"].startswith("east is DOWN"):
-            return datetime.fromisoformat(event["at"]).timestamp() - struck_at
+            return _at(event["at"]) - struck_at
     return None
+
+
+def _at(written: str) -> float:
+    """Seconds since the epoch."""
+    return datetime.fromisoformat(written).timestamp()
 
 
 class _Stopwatch:

@@ -14,9 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from lab.runner_log import STARTED, WARM, RunnerLog, in_words
+
 Say = Callable[[str], None]
 
 GRACE_SECONDS = 30.0
+_GLANCE_SECONDS = 0.2
+"""Between two readings of a log."""
+_LOOK_SECONDS, _RARE_SECONDS = 3.0, 20.0
+"""Between two looks by a command: for what no log says, and where it says when it is time to look."""
 
 
 class StoryFailed(Exception):
@@ -34,6 +40,7 @@ class Stage:
         self.environment: dict[str, str] = {}
         """What its processes get beside our own."""
         self._started: list[subprocess.Popen[bytes]] = []
+        self._logs: dict[int, RunnerLog] = {}
 
     def lab(self, *arguments: str, timeout: float = 300.0, check: bool = True) -> str:
         """Run a verb of the lab and return what it printed."""
@@ -57,15 +64,28 @@ class Stage:
     def start(self, name: str, *command: str, inside: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         """Start a process in the background; its log is ``<name>.log``, and it ends with the story."""
         words = [*inside, sys.executable, "-m", *command]
-        with (self.directory / f"{name}.log").open("ab") as log:
+        path = self.directory / f"{name}.log"
+        with path.open("ab") as log:
             process = subprocess.Popen(words, stdout=log, stderr=log, env=self._environment())
         self._started.append(process)
+        self._logs[process.pid] = RunnerLog(path)
         return process
 
     def start_runner(self, name: str = "a", *, inside: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         """Start ``tideover run``, behind the words ``inside``: a namespace of its own, say."""
         command = ("orchestrator", "-c", str(self.config), "run", "--name", name)
         return self.start(f"runner-{name}", *command, inside=inside)
+
+    def hear(self, runner: subprocess.Popen[bytes]) -> set[str]:
+        """What a runner's log has said since the last time, by name; what is worth telling is told."""
+        news = self._logs[runner.pid].news()
+        for text in in_words(news):
+            self.say(text)
+        return {entry.event for entry in news}
+
+    def has_said(self, runner: subprocess.Popen[bytes], event: str) -> bool:
+        """Whether a runner's log has said that, as far as it was read."""
+        return event in self._logs[runner.pid].said
 
     def start_controller(self, name: str = "one") -> subprocess.Popen[bytes]:
         """Start ``tideover control``."""
@@ -124,14 +144,19 @@ def await_running(
 ) -> None:
     """Wait until every query runs and has committed ``batches``, and the runner has warmed up if that is wanted."""
     deadline = time.monotonic() + timeout
+    wanted = WARM if warm else STARTED
+    look_at = time.monotonic() + (_LOOK_SECONDS if on.has_said(runner, wanted) else _RARE_SECONDS)
     while time.monotonic() < deadline:
         if runner.poll() is not None:
             raise StoryFailed(f"the runner ended with exit code {runner.returncode}: see runner-a.log")
-        rows = on.ask("list") if (on.world / "tideover.yaml").exists() else []
-        running = [row for row in rows if row["state"] == "running" and _committed(row) >= batches]
-        if rows and len(running) == len(rows) and (not warm or is_warm(on, rows[0]["query"])):
-            return
-        time.sleep(2.0)  # each look is a process of its own
+        if wanted in on.hear(runner) or time.monotonic() >= look_at:
+            rows = on.ask("list")
+            is_running = bool(rows) and all(row["state"] == "running" for row in rows)
+            is_ready = is_running and (not warm or on.has_said(runner, WARM))
+            if is_ready and all(_committed(row) >= batches for row in rows):
+                return
+            look_at = time.monotonic() + (_LOOK_SECONDS if is_ready else _RARE_SECONDS)
+        time.sleep(_GLANCE_SECONDS)
     raise StoryFailed(f"not every query ran within {timeout:g} s: see runner-a.log")
 
 
