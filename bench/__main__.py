@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bench import (
     crowd,
+    demo,
     desk,
     desk_size,
     drill,
@@ -47,7 +48,7 @@ from streaming import class_archive
 
 _MODULES = (
     lookup, lookup_100k, exact, tracking, tracking_cost, timeline, switch, switchover, switchover_four, state, light,
-    drill, takeover, watch, desk, desk_size, size, thousand, crowd,
+    drill, takeover, watch, desk, desk_size, size, thousand, crowd, demo,
 )  # fmt: skip
 MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
     **{module.NAME: module.measure for module in _MODULES},

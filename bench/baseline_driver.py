@@ -5,26 +5,17 @@ pipeline that ours runs, in a session with the same settings, with ``startingOff
 until it is ended. Who started it watches the checkpoint for the commit of the first batch.
 """
 
-import importlib
 import json
 import sys
 from collections.abc import Sequence
 
-import pyspark
-from pyspark.sql import SparkSession
-
-from streaming.jars import jar_paths
+from bench.plain_driver import pipeline, plain_session
 
 
 def main(arguments: Sequence[str]) -> int:
     """Start the query and wait for its end; an error ends the process with its traceback."""
     wanted = json.loads(arguments[0])
-    builder = SparkSession.builder
-    jars = ",".join(str(path) for path in jar_paths(f"spark-{pyspark.__version__}"))
-    for key, value in {**wanted["conf"], "spark.jars": jars}.items():
-        builder = builder.config(key, str(value))
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    session = plain_session(wanted["conf"])
     starting = {wanted["topic"]: {str(number): wanted["time_ms"] for number in range(wanted["partitions"])}}
     frame = (
         session.readStream.format("kafka")
@@ -33,8 +24,7 @@ def main(arguments: Sequence[str]) -> int:
         .option("startingOffsetsByTimestamp", json.dumps(starting))
         .load()
     )
-    module, _, function = wanted["pipeline"].partition(":")
-    writer = getattr(importlib.import_module(module), function)({"orders": frame}, wanted["settings"])
+    writer = pipeline(wanted["pipeline"])({"orders": frame}, wanted["settings"])
     writer.trigger(processingTime="1 second").option(
         "checkpointLocation", wanted["checkpoint"]
     ).start().awaitTermination()

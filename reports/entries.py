@@ -95,7 +95,7 @@ ENTRIES = (
     ),
     Entry(
         name="chaos", title="Faults in containers, two of them between secured clusters",
-        command=("chaos", "run", "--missing", "--dir", "{folder}/chaos"), minutes=80, judged=BY_RECORDS,
+        command=("chaos", "run", "--missing", "--dir", "{folder}/chaos"), minutes=97, judged=BY_RECORDS,
         judges=(*_LAB_JUDGE, "chaos/outcome.py"), unit="scenarios", written="chaos/report.md",
     ),
     Entry(
@@ -157,6 +157,11 @@ ENTRIES = (
         name="bench-size", title="Measurements of 25, 50, 100 and 1,000 queries that leave a dead cluster at once",
         command=_bench("bench-size", "size", "thousand", "crowd"), minutes=10, judged=BY_FIGURES,
         judges=("bench/samples.py",), unit="measurements", written="bench-size/report.md",
+    ),
+    Entry(
+        name="bench-demo", title="Measurements of the demo from its start to the kill",
+        command=_bench("bench-demo", "demo"), minutes=12, judged=BY_FIGURES,
+        judges=("bench/samples.py",), unit="measurements", written="bench-demo/report.md",
     ),
     Entry(
         name="timeline", title="Size and cost of the timeline", command=_bench("timeline", "timeline"), minutes=6,
