@@ -63,5 +63,9 @@ def in_words(entries: Sequence[Entry]) -> list[str]:
         elif entry.event == STARTED and entry.values["query"] == started[-1]:
             told.append(f"started on {entry.values['cluster']}: {', '.join(started)}")
         elif entry.event == WARM:
-            told.append(f"warmed up, in {entry.values['seconds']} s")
+            read = " and ".join(re.findall(r"\d+", entry.values["records"]))
+            told.append(
+                f"warmed up, in {entry.values['seconds']} s: a throw-away query with state read {read} records of the "
+                "standby, stopped in between, as in a move"
+            )
     return told

@@ -27,10 +27,6 @@ _MOVED_SECONDS = 180.0
 """An attempt that a gate refuses behind the fence is made again after a minute (``decide.gates.automatic``), and on a
 busy machine each of the two may last for tens of seconds."""
 _KEEPS_UP_SECONDS = 120.0
-_WARMS = (
-    "; then it warms up: a throw-away query with state reads a few records of west, is stopped, and starts again from "
-    "its checkpoint, as in a move"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +116,10 @@ def tell(
             say(f"look at it: {give_token(on)}")
         if script.automatic or script.shows_desk:
             on.start_controller()
-        say("runner a starts Spark, and in it all queries of the example" + (_WARMS if script.wait_warm else ""))
+        say(
+            "runner a starts Spark, and in it all queries of the example"
+            + (", and warms up" if script.wait_warm else "")
+        )
         await_running(on, runner, warm=script.wait_warm)
         say(f"{script.rate:,} records/s to east")
         traffic = on.start_traffic("east", script.rate, 600)
