@@ -23,11 +23,11 @@ class Entry:
 
 
 class RunnerLog:
-    """The log of a runner, read as it grows."""
+    """The log of a runner, read as it grows; what an earlier process of its name has left there is not read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._at = 0
+        self._at = path.stat().st_size if path.exists() else 0
         self._began = ""
         """A line that has no end yet."""
         self.said: set[str] = set()

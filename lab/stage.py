@@ -65,10 +65,11 @@ class Stage:
         """Start a process in the background; its log is ``<name>.log``, and it ends with the story."""
         words = [*inside, sys.executable, "-m", *command]
         path = self.directory / f"{name}.log"
+        said = RunnerLog(path)
         with path.open("ab") as log:
             process = subprocess.Popen(words, stdout=log, stderr=log, env=self._environment())
         self._started.append(process)
-        self._logs[process.pid] = RunnerLog(path)
+        self._logs[process.pid] = said
         return process
 
     def start_runner(self, name: str = "a", *, inside: Sequence[str] = ()) -> subprocess.Popen[bytes]:

@@ -38,6 +38,16 @@ def test_a_line_counts_once_and_as_soon_as_it_is_whole(tmp_path: Path) -> None:
     assert log.said == {UP, STARTED}
 
 
+def test_the_words_of_an_earlier_runner_of_that_name_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "runner-a.log"
+    path.write_text(f"{LINES[STARTED]}\n{LINES[WARM]}\n")
+    log = RunnerLog(path)
+    with path.open("a") as file:
+        file.write(f"{LINES[UP]}\n")
+    assert [entry.event for entry in log.news()] == [UP]
+    assert log.said == {UP}
+
+
 WARMED = (
     "warmed up, in 5.7 s: a throw-away query with state read 38 and 38 records of the standby, stopped in between, "
     "as in a move"

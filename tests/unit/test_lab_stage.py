@@ -15,7 +15,7 @@ from lab.stage import Stage, StoryFailed, await_running
 AT = "2026-11-29T07:36:38.336054Z"
 LINES = {
     STARTED: f"{AT} [info     ] query started     cluster=east query=orders\n",
-    WARM: f"{AT} [info     ] warmed up     runner=a seconds=5.7\n",
+    WARM: f"{AT} [info     ] warmed up     records=(38, 38) runner=a seconds=5.7\n",
 }
 
 
