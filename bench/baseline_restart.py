@@ -2,11 +2,13 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 from bench.errors import BenchError
+from bench.plain_driver import plain_conf
 from lab.configuration import declaration
 from lab.stage import Stage
 from lab.world import TOPIC
@@ -24,19 +26,27 @@ def start_anew(on: Stage, query: str, struck_at: float) -> float:
     wanted = naive_settings(declaration(on.config), query, folder, struck_at)
     started_at = time.time()
     process = on.start("naive", "bench.baseline_driver", json.dumps(wanted))
-    commit, deadline = checkpoint / "commits" / "0", time.monotonic() + _NAIVE_SECONDS
-    while not commit.exists():
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise BenchError(f"the naive driver committed nothing: see {on.directory / 'naive.log'}")
-        time.sleep(_POLL_SECONDS)
-    took = commit.stat().st_mtime - started_at
+    took = await_commits(on, process, [checkpoint], batch=0) - started_at
     on.stop(process)
     return took
 
 
+def await_commits(on: Stage, driver: "Popen[bytes]", checkpoints: Sequence[Path], *, batch: int) -> float:
+    """Wait until each checkpoint has a batch committed; when the last one was, by the commit file's own time.
+
+    Raises BenchError where the driver ends before, or takes two minutes.
+    """
+    commits, deadline = [each / "commits" / str(batch) for each in checkpoints], time.monotonic() + _NAIVE_SECONDS
+    while not all(each.exists() for each in commits):
+        if driver.poll() is not None or time.monotonic() > deadline:
+            raise BenchError(f"a plain driver did not commit batch {batch}: see {on.log_of(driver).path}")
+        time.sleep(_POLL_SECONDS)
+    return max(each.stat().st_mtime for each in commits)
+
+
 def naive_settings(configuration: Mapping[str, Any], query: str, folder: Path, struck_at: float) -> dict[str, Any]:
     """What ``bench.baseline_driver`` gets: the query as declared, from a guessed time, with nothing kept."""
-    told, spark = configuration["queries"][query], configuration["spark"]
+    told = configuration["queries"][query]
     return {
         "bootstrap": configuration["clusters"]["west"]["bootstrap"][0],
         "topic": TOPIC,
@@ -45,5 +55,5 @@ def naive_settings(configuration: Mapping[str, Any], query: str, folder: Path, s
         "checkpoint": str(folder / "naive-checkpoint"),
         "pipeline": told["pipeline"],
         "settings": {**told["settings"], "sink": str(folder / "naive.db")},
-        "conf": {**spark["conf"], "spark.master": spark["master"], "spark.ui.enabled": "false"},
+        "conf": plain_conf(configuration["spark"]),
     }

@@ -20,14 +20,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.baseline_restart import await_commits
 from bench.errors import BenchError
+from bench.plain_driver import plain_conf
 from bench.report import STEPS, Other, Row
 from bench.samples import Spread
 from bench.setting import Setting
 from lab import archive
 from lab.configuration import declaration
 from lab.scenario import Script, open_world
-from lab.stage import Stage, stage
+from lab.stage import stage
 from lab.world import TOPIC
 from streaming import class_archive
 
@@ -44,8 +46,7 @@ _ENDS = {
 }
 """By step, how the line begins that ends it; of several the last one does."""
 _LINE = re.compile(r" *\d+\.\d s  (.*)")
-_COMMIT_SECONDS = 120.0
-_LOOK_SECONDS = 0.05
+_TRAFFIC_SECONDS = 120.0
 
 Told = Sequence[tuple[float, str]]
 """Lines of a demo, each with the seconds since its start."""
@@ -94,11 +95,10 @@ def steps(told: Told) -> dict[str, float]:
 
 def plain_settings(configuration: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """What ``bench.plain_driver`` gets: every query as declared, with a checkpoint and a sink of its own."""
-    spark = configuration["spark"]
     return {
         "bootstrap": configuration["clusters"]["east"]["bootstrap"][0],
         "topic": TOPIC,
-        "conf": {**spark["conf"], "spark.master": spark["master"], "spark.ui.enabled": "false"},
+        "conf": plain_conf(configuration["spark"]),
         "queries": {
             name: {
                 "pipeline": declared["pipeline"],
@@ -112,7 +112,7 @@ def plain_settings(configuration: Mapping[str, Any], folder: Path) -> dict[str, 
 
 def _play(setting: Setting, name: str, mode: str) -> Told:
     folder = setting.directory / name
-    command = [sys.executable, "-u", "-m", "lab.demo", "--dir", str(folder), "--base-port", str(setting.base_port)]
+    command = [sys.executable, "-m", "lab.demo", "--dir", str(folder), "--base-port", str(setting.base_port)]
     began = time.monotonic()
     environment = {**os.environ, class_archive.SETTING: mode}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
@@ -130,18 +130,8 @@ def _take_floor(setting: Setting, name: str, mode: str) -> float:
         began = time.time()
         open_world(on, Script(base_port=setting.base_port))
         wanted = plain_settings(declaration(on.config), on.world / "plain")
-        on.start("plain", "bench.plain_driver", json.dumps(wanted))
-        folders = [Path(query["checkpoint"]) / "commits" for query in wanted["queries"].values()]
-        _await_commits(on, [each / "0" for each in folders])
-        on.start_traffic("east", Script().rate, _COMMIT_SECONDS)
-        return _await_commits(on, [each / "1" for each in folders]) - began
-
-
-def _await_commits(on: Stage, commits: Sequence[Path]) -> float:
-    """Wait until all are there; when the last one was written."""
-    deadline = time.monotonic() + _COMMIT_SECONDS
-    while not all(each.exists() for each in commits):
-        if time.monotonic() > deadline:
-            raise BenchError(f"the plain driver did not commit within {_COMMIT_SECONDS:g} s: see {on.directory}")
-        time.sleep(_LOOK_SECONDS)
-    return max(each.stat().st_mtime for each in commits)
+        driver = on.start("plain", "bench.plain_driver", json.dumps(wanted))
+        checkpoints = [Path(query["checkpoint"]) for query in wanted["queries"].values()]
+        await_commits(on, driver, checkpoints, batch=0)
+        on.start_traffic("east", Script().rate, _TRAFFIC_SECONDS)
+        return await_commits(on, driver, checkpoints, batch=1) - began

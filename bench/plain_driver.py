@@ -34,6 +34,11 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
+def plain_conf(spark: Mapping[str, Any]) -> dict[str, Any]:
+    """What a configuration says of Spark, as the settings of a plain session."""
+    return {**spark["conf"], "spark.master": spark["master"], "spark.ui.enabled": "false"}
+
+
 def plain_session(conf: Mapping[str, Any]) -> SparkSession:
     """A session with these settings and the connector's jars."""
     builder = SparkSession.builder

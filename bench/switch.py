@@ -15,7 +15,6 @@ cluster is gone. The naive driver starts without its state, and what it lost or 
 """
 
 import json
-import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,14 +28,14 @@ from bench.samples import Spread
 from bench.setting import Setting
 from lab.configuration import changing
 from lab.scenario import Script, open_world
-from lab.stage import Stage, is_warm, stage
+from lab.stage import Stage, await_running, stage
 
 NAME = "switch"
 WARM_SECONDS = 1.2
 COLD_SECONDS = 2.0
 QUERY = "revenue"
 RATE = 2000
-_BATCHES = {"warm": 60, "kept": 60, "frozen": 60, "cold": 10}
+_BATCHES = {"warm": 61, "kept": 61, "frozen": 61, "cold": 11}
 """Committed by the query before the primary is struck."""
 _DECIDE_SECONDS, _FROZEN_SECONDS = 1.0, 3.0
 """From the fault to the command. A cluster that freezes is not called DOWN sooner, and until then tasks ask on."""
@@ -82,7 +81,7 @@ def _move(on: Stage, base_port: int, program: str, kind: str) -> Moved:
     _declare_alone(on.config, "switch" if kind in _BY_SWITCH else "carry")
     runner = on.start("runner", program, "-c", str(on.config), "run", "--name", _RUNNER)
     traffic = on.start_traffic("east", RATE, 600)
-    _await_running(on, runner, _BATCHES[kind], warm=kind != "cold")
+    await_running(on, runner, batches=_BATCHES[kind], warm=kind != "cold", timeout=_RUNNING_SECONDS)
     on.lab("freeze" if kind == "frozen" else "kill", "east")
     (on.directory / "struck").write_text(str(time.time()), encoding="ascii")
     time.sleep(_FROZEN_SECONDS if kind == "frozen" else _DECIDE_SECONDS)
@@ -97,19 +96,6 @@ def _declare_alone(config: Path, resume: str) -> None:
     with changing(config) as declared:
         declared["queries"] = {QUERY: {**declared["queries"][QUERY], "runners": [_RUNNER], "resume": resume}}
         declared["runners"] = {_RUNNER: {"site": "bench"}}
-
-
-def _await_running(on: Stage, runner: subprocess.Popen[bytes], batches: int, *, warm: bool) -> None:
-    deadline = time.monotonic() + _RUNNING_SECONDS
-    while time.monotonic() < deadline:
-        if runner.poll() is not None:
-            raise BenchError(f"the runner ended with exit code {runner.returncode}: see {on.directory}")
-        shown = on.ask("list")
-        ran = bool(shown) and shown[0]["state"] == "running" and (shown[0]["batch"] or 0)
-        if ran and ran >= batches and (not warm or is_warm(on, QUERY)):
-            return
-        time.sleep(3.0)  # each look is a process of its own
-    raise BenchError(f"the query did not run for long enough within {_RUNNING_SECONDS:g} s: see {on.directory}")
 
 
 def _fail_over(on: Stage) -> Moved:

@@ -29,6 +29,7 @@ from bench.report import Other, Row
 from bench.samples import Spread
 from bench.setting import Setting
 from lab.configuration import declaration
+from lab.runner_log import UP, WARM
 from lab.scenario import Script, open_world
 from lab.stage import Stage, stage
 
@@ -45,7 +46,6 @@ _DECIDE_SECONDS = 1.0
 _RUNNING_SECONDS = 150.0
 _UP_SECONDS = 120.0
 _LOOK_SECONDS = 0.05
-_IS_WARM, _IS_UP = "warmed up", "runner is up"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,7 @@ def _play(
         on.stop(process)
     started_at = time.time()
     successor = _start(on, "orchestrator", "c")
-    _await_line(on, successor, "c", _IS_UP, _UP_SECONDS)
+    _await_event(on, successor, UP, _UP_SECONDS)
     cold.append(taken_over(_fail_over(on, _COLD), struck_at=struck_at, started_at=started_at))
     on.say(f"cold: {cold[-1]}")
     on.stop(successor)
@@ -173,20 +173,18 @@ def _play(
 
 
 def _start(on: Stage, program: str, name: str) -> "Popen[bytes]":
-    return on.start(_log(on, name), program, "-c", str(on.config), "run", "--name", name)
-
-
-def _log(on: Stage, name: str) -> str:
-    return f"{on.config.parent.name}-runner-{name}"
+    return on.start(
+        f"{on.config.parent.name}-runner-{name}", program, "-c", str(on.config), "run", "--name", name
+    )  # fmt: skip
 
 
 def _await_ready(on: Stage, active: "Popen[bytes]", standby: "Popen[bytes]") -> None:
     """Until both queries have committed their batches, the standby runner is warm, and both may be moved."""
-    _await_line(on, standby, "b", _IS_WARM, _RUNNING_SECONDS)
+    _await_event(on, standby, WARM, _RUNNING_SECONDS)
     deadline = time.monotonic() + _RUNNING_SECONDS
     while time.monotonic() < deadline:
         if active.poll() is not None:
-            raise BenchError(f"runner a ended with exit code {active.returncode}: see {_log(on, 'a')}.log")
+            raise BenchError(f"runner a ended with exit code {active.returncode}: see {on.log_of(active).path.name}")
         if all(row["state"] == "running" and (row["batch"] or 0) >= _BATCHES for row in on.ask("list")):
             code, _ = on.tideover("plan", "failover", "--all", "--to", "west", check=False)
             if code == 0:
@@ -195,12 +193,12 @@ def _await_ready(on: Stage, active: "Popen[bytes]", standby: "Popen[bytes]") -> 
     raise BenchError(f"the queries could not be moved within {_RUNNING_SECONDS:g} s: see {on.directory}")
 
 
-def _await_line(on: Stage, process: "Popen[bytes]", name: str, line: str, seconds: float) -> None:
-    """Until the log of a runner has the line: to ask for it would take a process, which costs what is measured."""
-    path, deadline = on.directory / f"{_log(on, name)}.log", time.monotonic() + seconds
-    while line not in path.read_text(encoding="utf-8", errors="replace"):
+def _await_event(on: Stage, process: "Popen[bytes]", event: str, seconds: float) -> None:
+    """Until the log of a runner says so: to ask for it would take a process, which costs what is measured."""
+    deadline = time.monotonic() + seconds
+    while event not in on.hear(process):
         if process.poll() is not None or time.monotonic() > deadline:
-            raise BenchError(f"runner {name} did not say {line!r} within {seconds:g} s: see {path}")
+            raise BenchError(f"a runner did not say {event!r} within {seconds:g} s: see {on.log_of(process).path}")
         time.sleep(_LOOK_SECONDS)
 
 

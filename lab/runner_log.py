@@ -26,7 +26,7 @@ class RunnerLog:
     """The log of a runner, read as it grows; what an earlier process of its name has left there is not read."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._at = path.stat().st_size if path.exists() else 0
         self._began = ""
         """A line that has no end yet."""
@@ -35,9 +35,9 @@ class RunnerLog:
 
     def news(self) -> list[Entry]:
         """What has been written since the last time; what Spark writes there is left out."""
-        if not self._path.exists():
+        if not self.path.exists():
             return []
-        with self._path.open("rb") as file:
+        with self.path.open("rb") as file:
             file.seek(self._at)
             read = file.read()
         self._at += len(read)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from subprocess import Popen
 from typing import Any, Literal
 
 from lab.configuration import changing
@@ -111,24 +112,7 @@ def tell(
         open_world(on, script)
         declare(on.config, script)
         watch.mark("world_up")
-        runner = on.start_runner()
-        if script.shows_desk:
-            say(f"look at it: {give_token(on)}")
-        if script.automatic or script.shows_desk:
-            on.start_controller()
-        say(
-            "runner a starts Spark, and in it all queries of the example"
-            + (", and warms up" if script.wait_warm else "")
-        )
-        await_running(on, runner, warm=script.wait_warm)
-        say(f"{script.rate:,} records/s to east")
-        traffic = on.start_traffic("east", script.rate, 600)
-        await_running(on, runner, batches=2)  # the first may have been empty
-        spare = on.start_runner(SPARE) if script.loses_driver else None
-        if spare is not None:
-            await_spare(on, spare, SPARE, warm=script.wait_warm)
-        if script.automatic:
-            await_verdicts(on)
+        runner, traffic, spare = bring_up_queries(on, script)
         watch.mark("queries_running")
         calm_until = time.monotonic() + script.calm_seconds
         plan = foreseen(on)
@@ -166,6 +150,27 @@ def tell(
         stay(on, story)
         on.stop(spare or runner)
         return story
+
+
+def bring_up_queries(on: Stage, script: Script) -> tuple["Popen[bytes]", "Popen[bytes]", "Popen[bytes] | None"]:
+    """Start what the script wants, and wait until its queries commit under load; the runner, the traffic, the spare."""
+    runner = on.start_runner()
+    if script.shows_desk:
+        on.say(f"look at it: {give_token(on)}")
+    if script.automatic or script.shows_desk:
+        on.start_controller()
+    warms = ", and warms up" if script.wait_warm else ""
+    on.say(f"runner a starts Spark, and in it all queries of the example{warms}")
+    await_running(on, runner, warm=script.wait_warm)
+    on.say(f"{script.rate:,} records/s to east")
+    traffic = on.start_traffic("east", script.rate, 600)
+    await_running(on, runner, batches=2)  # the first may have been empty
+    spare = on.start_runner(SPARE) if script.loses_driver else None
+    if spare is not None:
+        await_spare(on, spare, SPARE, warm=script.wait_warm)
+    if script.automatic:
+        await_verdicts(on)
+    return runner, traffic, spare
 
 
 def foreseen(on: Stage, within: float = _KEEPS_UP_SECONDS) -> list[Mapping[str, Any]]:

@@ -79,14 +79,14 @@ class Stage:
 
     def hear(self, runner: subprocess.Popen[bytes]) -> set[str]:
         """What a runner's log has said since the last time, by name; what is worth telling is told."""
-        news = self._logs[runner.pid].news()
+        news = self.log_of(runner).news()
         for text in in_words(news):
             self.say(text)
         return {entry.event for entry in news}
 
-    def has_said(self, runner: subprocess.Popen[bytes], event: str) -> bool:
-        """Whether a runner's log has said that, as far as it was read."""
-        return event in self._logs[runner.pid].said
+    def log_of(self, runner: subprocess.Popen[bytes]) -> RunnerLog:
+        """The log of a process that was started here, as far as it was heard."""
+        return self._logs[runner.pid]
 
     def start_controller(self, name: str = "one") -> subprocess.Popen[bytes]:
         """Start ``tideover control``."""
@@ -145,20 +145,20 @@ def await_running(
 ) -> None:
     """Wait until every query runs and has committed ``batches``, and the runner has warmed up if that is wanted."""
     deadline = time.monotonic() + timeout
-    wanted = WARM if warm else STARTED
-    look_at = time.monotonic() + (_LOOK_SECONDS if on.has_said(runner, wanted) else _RARE_SECONDS)
+    log, wanted = on.log_of(runner), WARM if warm else STARTED
+    look_at = time.monotonic() + (_LOOK_SECONDS if wanted in log.said else _RARE_SECONDS)
     while time.monotonic() < deadline:
         if runner.poll() is not None:
-            raise StoryFailed(f"the runner ended with exit code {runner.returncode}: see runner-a.log")
+            raise StoryFailed(f"the runner ended with exit code {runner.returncode}: see {log.path.name}")
         if wanted in on.hear(runner) or time.monotonic() >= look_at:
             rows = on.ask("list")
             is_running = bool(rows) and all(row["state"] == "running" for row in rows)
-            is_ready = is_running and (not warm or on.has_said(runner, WARM))
+            is_ready = is_running and (not warm or WARM in log.said)
             if is_ready and all(_committed(row) >= batches for row in rows):
                 return
             look_at = time.monotonic() + (_LOOK_SECONDS if is_ready else _RARE_SECONDS)
         time.sleep(_GLANCE_SECONDS)
-    raise StoryFailed(f"not every query ran within {timeout:g} s: see runner-a.log")
+    raise StoryFailed(f"not every query ran within {timeout:g} s: see {log.path.name}")
 
 
 def await_spare(on: Stage, process: subprocess.Popen[bytes], name: str, *, warm: bool, timeout: float = 180.0) -> None:
@@ -204,8 +204,3 @@ def await_verdicts(on: Stage, timeout: float = 60.0) -> None:
             return
         time.sleep(1.0)
     raise StoryFailed(f"the controller gave no verdict within {timeout:g} s: see controller-one.log")
-
-
-def is_warm(on: Stage, query: str) -> bool:
-    """Whether the runner of a query says that it is warmed up."""
-    return bool(on.ask("show", query)["runner"]["warm"])
