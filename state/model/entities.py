@@ -176,7 +176,7 @@ class RunnerFact:
     spark_master: str
     application_id: str | None
     companion: bool = False
-    """Whether its Spark has the companion, so that a query can keep its checkpoint; none before schema 0015 said so."""
+    """Whether its Spark has the companion, so that a query can keep its checkpoint."""
     warm: bool
     plans: Mapping[str, str] = field(default_factory=dict)
     """Of each query whose plan was built and run here for a warm-up: why it could not go on here from its checkpoint;

@@ -1,7 +1,7 @@
 """Waking up at a write of another process instead of asking again and again.
 
 A request, an order to a runner and its answer, and a new assignment are what somebody waits for. PostgreSQL tells of
-them itself: triggers of schema 0014 notify a channel, and whoever waits listens on it (``LISTEN``, one connection for
+them itself: triggers notify a channel, and whoever waits listens on it (``LISTEN``, one connection for
 each process). SQLite has a counter of its file's commits (``PRAGMA data_version``), which a thread compares a hundred
 times a second, at 0.3 % of a core; it counts whatever is written.
 

@@ -40,6 +40,12 @@ def test_the_tables_are_those_that_the_program_knows(opened: SqlStore) -> None:
         assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
 
 
+def test_the_ring_of_a_position_lies_behind_its_other_columns(opened: SqlStore) -> None:
+    with opened._engines.write.connect() as connection:
+        columns = [column["name"] for column in sa.inspect(connection).get_columns("positions")]
+    assert columns[-1] == "ring", "SQLite would read what lies behind it through it"
+
+
 def test_a_store_is_found_again_as_it_was_left(made: str) -> None:
     store = open_store(made)
     store.adopt(samples.assignment())

@@ -49,7 +49,7 @@ class Schema:
 
     found: str | None
     """None: the database holds no store."""
-    known: str = HEAD
+    known: str
     steps: tuple[str, ...] = ()
     """One sentence for each version up to ``known``, in their order."""
 
@@ -88,7 +88,7 @@ def schema_of(url: str | Tell, patience: timedelta = PATIENCE) -> Schema:
     try:
         with translated(), engines.read.connect() as connection:
             found = schema_version(connection)
-            return Schema(found=found, steps=_steps(found))
+            return Schema(found=found, known=HEAD, steps=_steps(found))
     finally:
         engines.dispose()
 
@@ -147,7 +147,7 @@ def build(engines: Engines, *, rehearse: bool = False) -> Schema:
     """Bring the schema to ``HEAD``; returns what was found before."""
     with building(engines) as connection:
         found = schema_version(connection)
-        schema = Schema(found=found, steps=_steps(found))
+        schema = Schema(found=found, known=HEAD, steps=_steps(found))
         if found == HEAD:
             return schema
         if found is not None:

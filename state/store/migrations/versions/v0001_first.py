@@ -3,19 +3,32 @@
 Written out and not imported from the program, because a version stays as it is while the program moves on.
 """
 
-from typing import Any, NamedTuple
-
 import sqlalchemy as sa
 from alembic import op
+
+from state.store.migrations.elements import (
+    BIG,
+    BYTES,
+    FLAG,
+    JSON,
+    NAME,
+    NUMBER,
+    REAL,
+    TEXT,
+    TIME,
+    create_index,
+    key,
+    may,
+    need,
+    one_of,
+)
+from state.store.migrations.guards import EVIDENCE_STAYS, FIRST_GUARDS, create_guard
 
 revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
 
-NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-TEXT, BIG, FLAG, BYTES, JSON = sa.Text(), sa.BigInteger(), sa.Boolean(), sa.LargeBinary(), sa.JSON()
-TIME = sa.DateTime(timezone=True).with_variant(sa.Text(), "sqlite")
 KINDS = ("failover", "switchover", "failback", "rewind", "drill")
 PHASES = (
     *("WATCHING", "SUSPECT", "CONFIRMED", "FENCING", "RESOLVING", "PREPARING", "STARTING", "VERIFYING", "SETTLED"),
@@ -23,70 +36,6 @@ PHASES = (
 )
 
 VERDICTS = ("UP", "DEGRADED", "SUSPECT", "DOWN", "UNREACHABLE_FROM_HERE", "UNKNOWN", "CONFIG_ERROR")
-
-
-class Guard(NamedTuple):
-    """A trigger that refuses what ``when`` says; the same text serves both databases."""
-
-    name: str
-    table: str
-    verb: str
-    when: str
-    sentence: str
-
-
-GUARDS = (
-    Guard(
-        "leases_term_grows",
-        "leases",
-        "UPDATE",
-        "NEW.term < OLD.term OR (NEW.holder <> OLD.holder AND NEW.term = OLD.term)",
-        "a term only grows, and grows with every change of holder",
-    ),
-    Guard("leases_stay", "leases", "DELETE", "", "a lease stays: its term would start again"),
-    Guard(
-        "assignments_epoch_grows",
-        "assignments",
-        "UPDATE",
-        "NEW.epoch < OLD.epoch OR NEW.epoch > OLD.epoch + 1",
-        "an epoch only grows, by one",
-    ),
-    Guard(
-        "assignments_say_where_they_are_placed",
-        "assignments",
-        "UPDATE",
-        "NEW.placed_epoch < OLD.placed_epoch"
-        " OR (NEW.placed_epoch <> NEW.epoch AND (NEW.cluster <> OLD.cluster OR NEW.checkpoint <> OLD.checkpoint))",
-        "another cluster or checkpoint is placed by the epoch that commits it",
-    ),
-    Guard("assignments_stay", "assignments", "DELETE", "", "an assignment stays: its epoch would start again"),
-    Guard(
-        "operations_stay_closed",
-        "operations",
-        "UPDATE",
-        "OLD.outcome IS NOT NULL AND (NEW.outcome IS NULL OR NEW.outcome <> OLD.outcome)",
-        "a closed operation is never opened again",
-    ),
-    Guard("intents_stay_answered", "intents", "UPDATE", "OLD.state <> 'pending'", "an intent is answered once"),
-    Guard(
-        "query_facts_epoch_grows",
-        "query_facts",
-        "UPDATE",
-        "NEW.epoch < OLD.epoch",
-        "a fact of an old epoch is late",
-    ),
-    Guard("beliefs_term_grows", "beliefs", "UPDATE", "NEW.term < OLD.term", "a verdict of an old term is late"),
-    Guard("operations_end_first", "operations", "DELETE", "OLD.outcome IS NULL", "an open operation stays"),
-    Guard("history_unchanged", "history", "UPDATE", "", "history is append-only"),
-    Guard(
-        "retention_moves_on",
-        "retention",
-        "UPDATE",
-        "NEW.kept_from < OLD.kept_from OR NEW.kind <> OLD.kind",
-        "what is not kept cannot be kept again",
-    ),
-)
-OLD_HISTORY = "history is append-only: lines go when they are older than what is kept"
 
 
 def upgrade() -> None:
@@ -97,38 +46,20 @@ def upgrade() -> None:
     create_positions()
     create_timelines()
     create_automation()
-    create_sightings()
+    create_probes()
     create_upkeep()
+    create_schedules_and_notices()
     create_history()
-    for guard in GUARDS:
+    create_evidence()
+    if op.get_context().dialect.name == "postgresql":
+        create_server_triggers()
+    for guard in FIRST_GUARDS:
         create_guard(guard)
 
 
 def downgrade() -> None:
     """There is nothing older."""
     raise NotImplementedError("the first schema has no older one")
-
-
-def key(name: str, kind: Any) -> sa.Column[Any]:
-    return sa.Column(name, kind, primary_key=True)
-
-
-def need(name: str, kind: Any) -> sa.Column[Any]:
-    return sa.Column(name, kind, nullable=False)
-
-
-def may(name: str, kind: Any) -> sa.Column[Any]:
-    return sa.Column(name, kind, nullable=True)
-
-
-def one_of(table: str, column: str, *words: str) -> sa.CheckConstraint:
-    listed = ", ".join(f"'{word}'" for word in words)
-    return sa.CheckConstraint(f"{column} IN ({listed})", name=f"{table}_{column}_known")
-
-
-def create_index(name: str, table: str, columns: list[str], where: str = "", *, unique: bool = False) -> None:
-    condition = sa.text(where) if where else None
-    op.create_index(name, table, columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
 
 
 def create_decisions() -> None:
@@ -142,6 +73,7 @@ def create_decisions() -> None:
         *(key("id", NAME), need("group", NAME), need("kind", TEXT), need("query", NAME), may("target", NAME)),
         *(may("expect_active", NAME), need("actor", TEXT), need("reason", TEXT), need("consents", JSON)),
         *(need("created_at", TIME), need("expires_at", TIME), may("operation", NAME), may("refused", TEXT)),
+        sa.Column("parameters", JSON, nullable=False, server_default="{}"),
         one_of("requests", "kind", *KINDS),
         sa.CheckConstraint("expires_at > created_at", name="requests_expire"),
         sa.CheckConstraint("operation IS NULL OR refused IS NULL", name="requests_answered_once"),
@@ -165,16 +97,18 @@ def create_work() -> None:
         *(need("target", NAME), need("epoch", BIG), need("phase", TEXT), may("outcome", TEXT), need("actor", TEXT)),
         *(need("reason", TEXT), need("consents", JSON), may("plan", JSON), need("measured", JSON)),
         *(need("sentence", TEXT), need("started_at", TIME), may("ended_at", TIME)),
+        sa.Column("parameters", JSON, nullable=False, server_default="{}"),
         one_of("operations", "kind", *KINDS),
         one_of("operations", "phase", *PHASES),
         one_of("operations", "outcome", "done", "refused", "aborted", "failed"),
     )
-    create_index("operations_one_open", "operations", ["query"], "outcome IS NULL", unique=True)
+    for name, which in (("operations_one_open", "kind <> 'drill'"), ("operations_one_drill", "kind = 'drill'")):
+        create_index(name, "operations", ["query"], f"outcome IS NULL AND {which}", unique=True)
     create_index("operations_started_at", "operations", ["started_at"])
     op.create_table(
         "steps",
         sa.Column("operation", NAME, sa.ForeignKey("operations.id"), primary_key=True),
-        *(key("sequence", sa.Integer()), need("name", TEXT), need("started_at", TIME), may("ended_at", TIME)),
+        *(key("sequence", NUMBER), need("name", TEXT), need("started_at", TIME), may("ended_at", TIME)),
         *(may("outcome", TEXT), need("detail", JSON)),
     )
     op.create_table(
@@ -185,7 +119,7 @@ def create_work() -> None:
         *(need("request", JSON), need("state", TEXT), may("result", JSON), need("created_at", TIME)),
         may("ended_at", TIME),
         sa.UniqueConstraint("operation", "name", name="intents_asked_once"),
-        one_of("intents", "kind", "inspect", "fence", "prepare", "release"),
+        one_of("intents", "kind", "inspect", "fence", "prepare", "release", "drill"),
         one_of("intents", "state", "pending", "done", "failed", "withdrawn"),
     )
     create_index("intents_pending", "intents", ["runner"], "state = 'pending'")
@@ -196,7 +130,10 @@ def create_facts() -> None:
         "runners",
         *(key("runner", NAME), need("instance", NAME), need("site", TEXT), need("host", TEXT), need("boot_id", TEXT)),
         *(need("pid", BIG), need("pid_started", BIG), need("spark_master", TEXT), may("application_id", TEXT)),
-        *(need("warm", FLAG), need("started_at", TIME), need("seen_at", TIME)),
+        sa.Column("companion", FLAG, nullable=False, server_default=sa.false()),
+        need("warm", FLAG),
+        sa.Column("plans", JSON, nullable=False, server_default="{}"),
+        *(need("started_at", TIME), need("seen_at", TIME)),
     )
     op.create_table(
         "query_facts",
@@ -208,29 +145,27 @@ def create_facts() -> None:
         *(may("first_commit_at", TIME), may("progressed_at", TIME), may("input_rows", BIG)),
         *(may("dropped_late_rows", BIG), may("stateful", FLAG), may("deduplicates_ahead", FLAG), may("error", TEXT)),
         *(may("held_by", TEXT), may("held_epoch", BIG)),
-        need("reported_at", TIME),
+        *(need("reported_at", TIME), may("retained_from", TIME), may("silent_since", TIME)),
         one_of("query_facts", "state", "starting", "running", "failed", "stopped"),
     )
 
 
 def create_positions() -> None:
+    """The ring comes last: SQLite reads a row from its start, through 8 KB of it to what lies behind.
+
+    A look-up of 3,500 partitions reads 42,000 positions, and the rings of 3,500 of them.
+    """
     op.create_table(
         "positions",
         *(key("query", NAME), key("epoch", BIG), key("batch", BIG), key("source", NAME), key("topic", NAME)),
-        *(key("partition", sa.Integer()), need("cluster", NAME), need("offset", BIG), may("timestamp_ms", BIG)),
-        *(may("leader_epoch", sa.Integer()), may("topic_id", TEXT), need("ring", BYTES), may("dense", FLAG)),
-        need("tracked_at", TIME),
+        *(key("partition", NUMBER), need("cluster", NAME), need("offset", BIG), may("timestamp_ms", BIG)),
+        *(may("leader_epoch", NUMBER), may("topic_id", TEXT), may("dense", FLAG), need("tracked_at", TIME)),
+        need("ring", BYTES),
     )
     op.create_table(
         "ends",
-        *(
-            key("cluster", NAME),
-            key("topic", NAME),
-            key("partition", sa.Integer()),
-            need("begin", BIG),
-            need("end", BIG),
-        ),
-        *(may("newest_timestamp_ms", BIG), may("leader_epoch", sa.Integer()), may("topic_id", TEXT)),
+        *(key("cluster", NAME), key("topic", NAME), key("partition", NUMBER), need("begin", BIG), need("end", BIG)),
+        *(may("newest_timestamp_ms", BIG), may("leader_epoch", NUMBER), may("topic_id", TEXT)),
         need("sampled_at", TIME),
     )
 
@@ -258,42 +193,78 @@ def create_automation() -> None:
     )
 
 
-def create_sightings() -> None:
-    number = sa.Integer()
+def create_probes() -> None:
     op.create_table(
-        "sightings",
+        "probe_reports",
         *(key("cluster", NAME), key("viewpoint", NAME), need("instance", NAME), may("layer", TEXT), may("fault", TEXT)),
-        *(may("kind", TEXT), need("text", TEXT), may("retriable", FLAG), may("latency_ms", sa.Double())),
-        need("layers_ms", JSON),
-        *(may("brokers", number), may("brokers_silent", number), may("partitions", number), may("leaderless", number)),
-        *(may("unreadable", number), may("under_replicated", number), may("under_min_isr", number)),
+        *(may("kind", TEXT), need("text", TEXT), may("retriable", FLAG), may("latency_ms", REAL)),
+        *(may("cluster_id", TEXT), need("layers_ms", JSON)),
+        *(may("brokers", NUMBER), may("brokers_silent", NUMBER), may("partitions", NUMBER), may("leaderless", NUMBER)),
+        *(may("unreadable", NUMBER), may("under_replicated", NUMBER), may("under_min_isr", NUMBER)),
         *(need("successes_in_a_row", BIG), need("failures_in_a_row", BIG), need("failed_at", JSON)),
         *(may("first_failed_at", TIME), need("longest_row", BIG), may("last_ok_at", TIME), may("due_at", TIME)),
         *(may("voided_at", TIME), need("seen_at", TIME)),
-        one_of("sightings", "layer", "tcp", "security", "metadata", "leaders", "read"),
-        one_of("sightings", "fault", "ours", "here", "theirs"),
+        one_of("probe_reports", "layer", "tcp", "security", "metadata", "leaders", "read"),
+        one_of("probe_reports", "fault", "ours", "here", "theirs"),
     )
     op.create_table(
-        "beliefs",
+        "cluster_status",
         *(key("cluster", NAME), need("verdict", TEXT), need("since", TIME), may("down_since", TIME)),
-        *(need("reasons", JSON), may("first_failed_at", TIME), may("leaderless", number), may("unreadable", number)),
-        *(may("under_replicated", number), may("under_min_isr", number), need("decided_at", TIME), need("term", BIG)),
-        one_of("beliefs", "verdict", *VERDICTS),
+        *(need("reasons", JSON), may("first_failed_at", TIME), may("leaderless", NUMBER), may("unreadable", NUMBER)),
+        *(may("under_replicated", NUMBER), may("under_min_isr", NUMBER), need("decided_at", TIME), need("term", BIG)),
+        one_of("cluster_status", "verdict", *VERDICTS),
     )
 
 
 def create_upkeep() -> None:
     op.create_table(
+        "pins",
+        *(key("cluster", NAME), need("id", TEXT), need("pinned_at", TIME), may("replaced_at", TIME)),
+        need("former", JSON),
+    )
+    op.create_table(
         "readiness",
-        *(key("query", NAME), need("target", NAME), may("ready", FLAG), need("gates", JSON), need("since", TIME)),
+        *(key("query", NAME), need("target", NAME), may("ready", FLAG), need("gates", JSON)),
+        *(may("proven", BIG), may("partitions", BIG), need("since", TIME)),
         *(need("sampled_at", TIME), may("replication", BYTES)),
+    )
+    op.create_table(
+        "standby_samples",
+        *(key("query", NAME), key("sampled_at", TIME), need("source", NAME), need("target", NAME)),
+        *(may("ready", FLAG), may("exposure_records", BIG), may("exposure_seconds", REAL)),
+        may("copy_age_seconds", REAL),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "disorders",
         *(key("query", NAME), need("placed_epoch", BIG), need("cluster", NAME), need("topics", JSON)),
         need("measured_at", TIME),
     )
+    op.create_table(
+        "formers",
+        *(key("query", NAME), key("checkpoint", NAME), need("placed_epoch", BIG), need("left_epoch", BIG)),
+        *(need("left_at", TIME), may("operation", NAME), may("runner", NAME), may("asked_at", TIME)),
+        *(may("cleaned_at", TIME), may("files", BIG), may("bytes", BIG), may("refused", TEXT)),
+        sa.CheckConstraint("cleaned_at IS NULL OR asked_at IS NOT NULL", name="formers_cleaned_as_asked"),
+        sa.CheckConstraint("asked_at IS NULL OR runner IS NOT NULL", name="formers_asked_of_somebody"),
+    )
     op.create_table("retention", key("kind", NAME), need("kept_from", TIME))
+
+
+def create_schedules_and_notices() -> None:
+    op.create_table(
+        "notice_cursors",
+        *(key("target", NAME), need("sequence", BIG), need("incidents", JSON), may("told_at", TIME)),
+        *(need("failures", BIG), may("failing_since", TIME), need("error", TEXT)),
+    )
+    op.create_table(
+        "schedules",
+        *(key("id", NAME), need("kind", TEXT), need("queries", JSON), may("target", NAME), may("cron", TEXT)),
+        *(need("zone", TEXT), need("consents", JSON), need("actor", TEXT), need("reason", TEXT)),
+        *(need("created_at", TIME), may("next_at", TIME), may("last_at", TIME), may("last_outcome", TEXT)),
+        may("cancelled_by", TEXT),
+        one_of("schedules", "kind", *KINDS),
+    )
 
 
 def create_history() -> None:
@@ -307,42 +278,42 @@ def create_history() -> None:
     create_index("history_at", "history", ["at"])
     create_index("history_query", "history", ["query", "sequence"])
     create_index("history_operation", "history", ["operation", "sequence"])
-    if op.get_context().dialect.name == "postgresql":
-        op.execute(
-            "CREATE FUNCTION tideover_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-            " RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'integrity_constraint_violation'; END $$"
-        )
-        op.execute(
-            "CREATE TRIGGER history_untruncated BEFORE TRUNCATE ON history FOR EACH STATEMENT"
-            " EXECUTE FUNCTION tideover_refuse('history is append-only')"
-        )
-    guard_old_history()
 
 
-def guard_old_history() -> None:
-    """A line may go only when ``retention`` says that it is not kept: a condition that looks into another table."""
-    kept = "COALESCE(OLD.at >= (SELECT kept_from FROM retention WHERE kind = 'history'), {true})"
-    if op.get_context().dialect.name == "sqlite":
-        op.execute(
-            "CREATE TRIGGER history_undeleted BEFORE DELETE ON history FOR EACH ROW"
-            f" WHEN {kept.format(true='1')} BEGIN SELECT RAISE(ABORT, '{OLD_HISTORY}'); END"
-        )
-        return
-    op.execute(
-        "CREATE FUNCTION tideover_keep_history() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        f" IF {kept.format(true='true')} THEN RAISE EXCEPTION '{OLD_HISTORY}'"
-        " USING ERRCODE = 'integrity_constraint_violation'; END IF; RETURN OLD; END $$"
-    )
-    op.execute(
-        "CREATE TRIGGER history_undeleted BEFORE DELETE ON history FOR EACH ROW"
-        " EXECUTE FUNCTION tideover_keep_history()"
+def create_evidence() -> None:
+    op.create_table(
+        "evidence",
+        sa.Column("sequence", BIG, primary_key=True, autoincrement=False),
+        sa.Column("operation", NAME, nullable=False, unique=True),
+        need("query", NAME),
+        need("sha256", TEXT),
+        sa.Column("previous", TEXT, nullable=False, unique=True),
+        *(need("written_at", TIME), may("document", TEXT)),
+        sa.CheckConstraint("sequence >= 1", name="evidence_sequence_positive"),
     )
 
 
-def create_guard(guard: Guard) -> None:
-    head = f"CREATE TRIGGER {guard.name} BEFORE {guard.verb} ON {guard.table} FOR EACH ROW"
-    when = f" WHEN ({guard.when})" if guard.when else ""
-    if op.get_context().dialect.name == "sqlite":
-        op.execute(f"{head}{when} BEGIN SELECT RAISE(ABORT, '{guard.sentence}'); END")
-    else:
-        op.execute(f"{head}{when} EXECUTE FUNCTION tideover_refuse('{guard.sentence}')")
+def create_server_triggers() -> None:
+    """What only PostgreSQL has: the function behind every guard, no truncation, and a wake-up for those who wait.
+
+    A request, an order, its answer and an assignment notify, once for each transaction, and
+    ``state.store.wakeups`` listens.
+    """
+    op.execute(
+        "CREATE FUNCTION tideover_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'integrity_constraint_violation'; END $$"
+    )
+    for table, sentence in (("history", "history is append-only"), ("evidence", EVIDENCE_STAYS)):
+        op.execute(
+            f"CREATE TRIGGER {table}_untruncated BEFORE TRUNCATE ON {table} FOR EACH STATEMENT"
+            f" EXECUTE FUNCTION tideover_refuse('{sentence}')"
+        )
+    op.execute(
+        "CREATE FUNCTION tideover_wake() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN PERFORM pg_notify('tideover', TG_TABLE_NAME); RETURN NULL; END $$"
+    )
+    for table in ("requests", "intents", "assignments"):
+        op.execute(
+            f"CREATE TRIGGER tideover_wake AFTER INSERT OR UPDATE ON {table}"
+            " FOR EACH STATEMENT EXECUTE FUNCTION tideover_wake()"
+        )
