@@ -13,6 +13,8 @@ from streaming.jars import jar_paths
 from streaming.java import java_home_binary
 
 TESTS = Path(__file__).parent / "java"
+CASES = Path(__file__).parent / "cases"
+"""Cases that tests in Python and in Java share, where both apply one rule."""
 _SPARK, _KAFKA = "companion-4.2.0", "spark-4.2.0"
 _COMPILER_DOORS = [
     f"--add-exports=jdk.compiler/com.sun.tools.javac.{name}=ALL-UNNAMED"
@@ -33,7 +35,14 @@ def run_junit(scratch: Path) -> "subprocess.CompletedProcess[str]":
     jars = [companion_jar(), _tool("junit-platform-console-standalone"), *jar_paths(_KAFKA)]
     run_javac(sorted(TESTS.rglob("*.java")), [*jars, *jar_paths(_SPARK)], scratch)
     class_path = os.pathsep.join(map(str, [scratch, *jars, Path(pyspark.__file__).parent / "jars" / "*"]))
-    launcher = ["-cp", class_path, "org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"]
+    launcher = [
+        f"-Dtideover.cases={CASES}",
+        "-cp",
+        class_path,
+        "org.junit.platform.console.ConsoleLauncher",
+        "execute",
+        "--disable-banner",
+    ]
     return _java([*launcher, "--scan-class-path", str(scratch), "--fail-if-no-tests", "--details", "tree"])
 
 

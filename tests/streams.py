@@ -17,10 +17,11 @@ from examples.orders import id_hash
 from lab.delivery import Delivery
 from lab.judge import weigh, weight
 from state.messages import CheckpointReport, PrepareRequest, UncommittedBatch
-from streaming.spark.checkpoint.carry import Placed, prepare
+from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.checkpoint.log_fence import plant, unplant
+from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import batch_ids, newest_commit, read_checkpoint
 from streaming.spark.query.kafka_options import SHORT_WAIT
 from tests.topics import make_topic

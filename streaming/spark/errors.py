@@ -7,6 +7,7 @@ TideoverError
 │   ├── HalfWritten           it is a checkpoint, but a file that must be there is not
 │   ├── MalformedEntry        a log entry is not what Spark writes
 │   ├── NoMapping             an offset is of a cluster that was left, and nothing says what stands for it here
+│   ├── WrongCluster          the moves beside it lead to another cluster than the one that the query is to read
 │   ├── AmbiguousSources      nobody can tell which line of the offset log belongs to which source
 │   ├── CleanedAway           it was left long ago, and its state was deleted since
 │   ├── NotFenced             no fence holds it: it may be in use
@@ -69,6 +70,12 @@ class MalformedEntry(CheckpointError):
 
 class NoMapping(CheckpointError):
     """An offset is of a cluster that the query has left, and nothing says what stands for it on the present one."""
+
+
+class WrongCluster(CheckpointError):
+    """The mappings lead to another cluster than the one that the query is to read."""
+
+    kind = "wrong-cluster"
 
 
 class AmbiguousSources(CheckpointError):

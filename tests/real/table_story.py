@@ -29,9 +29,10 @@ from state.messages import PrepareRequest, UncommittedBatch
 from state.settings.keys import Query, Spark
 from streaming.companion.jar import companion_jar
 from streaming.jars import jar_paths
-from streaming.spark.checkpoint.carry import Placed, prepare
+from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.checkpoint.log_fence import plant, unplant
+from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.query.kafka_options import SHORT_WAIT, SWITCHING, read_source, switching_options
 from streaming.spark.query.launch import file_sink

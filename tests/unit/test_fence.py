@@ -18,7 +18,7 @@ from streaming.process import Identity, is_gone, own_identity, started_at
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import planted_epochs, release
 from streaming.spark.checkpoint.log_text import Fence
-from streaming.spark.checkpoint.mapping import Left, Move, write_move
+from streaming.spark.checkpoint.mapping import Left, Move, Placed, write_move
 from streaming.spark.errors import AlreadyRun, HeldByStranger
 from streaming.spark.query.launch import UNKNOWN_SINK, FileSink
 from streaming.spark.runner.fence import FenceContext, FinishWait, fence, hold
@@ -82,10 +82,10 @@ def test_a_query_that_went_on_elsewhere_is_not_fenced(tmp_path: Path) -> None:
     request = FenceRequest(checkpoint=str(tmp_path), epoch=2, operation="op", hosting=None, wait_seconds=0.0)
     context = FenceContext(instance="me", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: False)
     with pytest.raises(HeldByStranger, match="operation then of epoch 4"):
-        fence(context, request, wait_for(request), [], DECLARED, lambda: UNKNOWN_SINK, 1)
+        fence(context, request, wait_for(request), [], DECLARED, lambda: UNKNOWN_SINK, Placed("east", 1))
     own = request.model_copy(update={"operation": "then"})
     with pytest.raises(AlreadyRun):
-        fence(context, own, wait_for(own), [], DECLARED, lambda: UNKNOWN_SINK, 1)
+        fence(context, own, wait_for(own), [], DECLARED, lambda: UNKNOWN_SINK, Placed("east", 1))
     assert checkpoint.files() == before
 
 

@@ -1,6 +1,7 @@
 """A query that keeps its checkpoint goes on by a mapping beside it, and nothing else of it is touched."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from state.messages import Offsets, PrepareReport, PrepareRequest, ReleaseRequest, UncommittedBatch
 from streaming.spark.checkpoint import log_fence
-from streaming.spark.checkpoint.carry import Placed, prepare
+from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.log_fence import (
@@ -21,7 +22,7 @@ from streaming.spark.checkpoint.log_fence import (
     unplant,
 )
 from streaming.spark.checkpoint.log_text import Fence, parse_offset_entry, read_mark, with_mark
-from streaming.spark.checkpoint.mapping import MAPPINGS, all_moves, read_moves
+from streaming.spark.checkpoint.mapping import MAPPINGS, Move, Placed, all_moves, chain_of, read_moves
 from streaming.spark.checkpoint.read import read_checkpoint, read_log_end
 from streaming.spark.checkpoint.retained import read_retained, retained_since
 from streaming.spark.errors import (
@@ -32,12 +33,13 @@ from streaming.spark.errors import (
     MovedOn,
     NoMapping,
     TargetTaken,
+    WrongCluster,
 )
 from tests.checkpoints import PLANNED_MS, CheckpointFolder, offset_text, orders
 
 FILES = LocalFiles()
 SOURCES = {"orders": ["orders"]}
-EAST, WEST = Placed("east", 1), Placed("west", 2)
+EAST, WEST, HOME = Placed("east", 1), Placed("west", 2), Placed("east", 4)
 SHIFT, BACK = 900, 50
 NONE, REPLAN, PROMOTE, BRIDGE = UncommittedBatch
 
@@ -89,7 +91,7 @@ def returned(folder: CheckpointFolder, batch: int) -> None:
     unplant(FILES, str(folder.path), "home")
 
 
-def offsets_at(folder: CheckpointFolder, placed: int) -> tuple[Offsets, Offsets | None]:
+def offsets_at(folder: CheckpointFolder, placed: Placed) -> tuple[Offsets, Offsets | None]:
     """The ends of the last committed batch and of the planned one, as a report tells them."""
     report = read_checkpoint(FILES, str(folder.path), SOURCES, placed=placed)
     return report.offsets, None if report.planned is None else report.planned.offsets
@@ -140,9 +142,9 @@ def test_both_ends_of_the_batch_in_flight_lead_where_its_treatment_says(
     more = None if planned is None else {"orders": planned}
     report = moved(checkpoint, treatment, target_offsets={"orders": target}, planned_target_offsets=more)
     assert report.data_batch == data_batch
-    assert offsets_at(checkpoint, 2) == ({"orders": ends[0]}, {"orders": ends[1]})
-    assert offsets_at(checkpoint, 1) == ({"orders": orders(2)}, {"orders": orders(3)}), "before the commit"
-    follower = Follower(FILES, str(checkpoint.path), SOURCES, 2)
+    assert offsets_at(checkpoint, WEST) == ({"orders": ends[0]}, {"orders": ends[1]})
+    assert offsets_at(checkpoint, EAST) == ({"orders": orders(2)}, {"orders": orders(3)}), "before the commit"
+    follower = Follower(FILES, str(checkpoint.path), SOURCES, WEST)
     assert follower.data_batch == data_batch
     assert [dict(batch.offsets) for batch in follower.poll()] == [{"orders": ends[0]}, {"orders": ends[1]}]
 
@@ -159,26 +161,26 @@ def test_a_batch_that_was_never_planned_has_no_treatment(
 def test_an_entry_of_each_cluster_is_told_in_the_offsets_of_the_last(checkpoint: CheckpointFolder) -> None:
     moved(checkpoint)
     checkpoint.commit(3, marked(orders(3, SHIFT), "west", 2))
-    assert offsets_at(checkpoint, 2) == ({"orders": orders(3, SHIFT)}, None)
+    assert offsets_at(checkpoint, WEST) == ({"orders": orders(3, SHIFT)}, None)
     returned(checkpoint, 3)
-    assert offsets_at(checkpoint, 4) == ({"orders": orders(3, BACK)}, None)
-    assert read_log_end(FILES, str(checkpoint.path), 4).previous is None, "of batch 2 nothing is known on east"
+    assert offsets_at(checkpoint, HOME) == ({"orders": orders(3, BACK)}, None)
+    assert read_log_end(FILES, str(checkpoint.path), HOME).previous is None, "of batch 2 nothing is known on east"
     checkpoint.commit(4, marked(orders(4, BACK), "east", 4))
-    assert offsets_at(checkpoint, 4) == ({"orders": orders(4, BACK)}, None)
+    assert offsets_at(checkpoint, HOME) == ({"orders": orders(4, BACK)}, None)
     with pytest.raises(NoMapping, match="no mapping leads from there"):
-        read_log_end(FILES, str(checkpoint.path), 2)
+        read_log_end(FILES, str(checkpoint.path), WEST)
 
 
 def test_two_moves_without_a_batch_between_them_lead_on(checkpoint: CheckpointFolder) -> None:
     moved(checkpoint)
     returned(checkpoint, 2)
-    assert offsets_at(checkpoint, 4) == ({"orders": orders(2, BACK)}, None)
+    assert offsets_at(checkpoint, HOME) == ({"orders": orders(2, BACK)}, None)
 
 
 def test_an_offset_that_no_move_names_is_refused(checkpoint: CheckpointFolder) -> None:
     moved(checkpoint)
     entry = parse_offset_entry(offset_text(orders(1), {"logOffset": 4}).encode(), "offsets/1")
-    moves = read_moves(FILES, str(checkpoint.path), 2)
+    moves = read_moves(FILES, str(checkpoint.path), WEST)
     with pytest.raises(NoMapping, match="operation move found no place on west"):
         moves.on_active(entry, "offsets/1")
     known = parse_offset_entry(offset_text(orders(2), {"logOffset": 4}, None).encode(), "offsets/2")
@@ -196,9 +198,9 @@ def test_a_batch_of_the_cluster_that_was_left_is_nothing_to_go_back_to(checkpoin
         checkpoint.write(f"offsets/{batch}", later)
         checkpoint.keep_state(batch + 1)
         checkpoint.write(f"commits/{batch}", checkpoint.text("commits/2"))
-    found = read_retained(FILES, path, SOURCES, PLANNED_MS + 3, 2)
+    found = read_retained(FILES, path, SOURCES, PLANNED_MS + 3, WEST)
     assert (found.oldest_ms, found.batch and found.batch.batch) == (PLANNED_MS, 3), "batch 2 is where it came"
-    assert retained_since(FILES, path, 2) == PLANNED_MS
+    assert retained_since(FILES, path, WEST) == PLANNED_MS
 
 
 def test_writing_the_same_again_changes_nothing(checkpoint: CheckpointFolder) -> None:
@@ -254,6 +256,29 @@ def test_a_batch_that_is_committed_meanwhile_takes_the_mapping_back(checkpoint: 
     with pytest.raises(MovedOn, match="at batch 3"):
         prepare(Racing(), request(checkpoint, BRIDGE), SOURCES, placed=EAST)
     assert all_moves(FILES, str(checkpoint.path)) == []
+
+
+CASES = json.loads((Path(__file__).parent.parent / "cases" / "mappings.json").read_text())
+
+
+@pytest.mark.parametrize("told", CASES, ids=[each["name"] for each in CASES])
+def test_the_moves_that_lead_to_a_place_are_the_ones_of_the_shared_cases(told: dict[str, Any]) -> None:
+    """The rule that the companion applies too, by the same cases (``MappingsTest.java``)."""
+    found = [Move.model_validate(each) for each in told["found"]]
+    placed = Placed(told["cluster"], told["placed"])
+    if "refused" in told:
+        with pytest.raises((WrongCluster, HalfWritten), match=told["refused"]):
+            chain_of(found, placed, "it")
+        return
+    moves = chain_of(found, placed, "it")
+    assert [[move.epoch, move.attempt] for move in moves.chain] == told["chain"]
+    for text, wanted in told["at"]:
+        entry = replace(parse_offset_entry(offset_text({}).encode(), "it"), sources={"0": text})
+        if wanted is None:
+            with pytest.raises(NoMapping):
+                moves.on_active(entry, "it")
+        else:
+            assert json.loads(moves.on_active(entry, "it").sources["0"] or "") == wanted
 
 
 # -- the way back ------------------------------------------------------------------------------------------------------
@@ -345,9 +370,9 @@ def test_a_mapping_of_an_operation_that_was_given_up_leads_nowhere(checkpoint: C
     )  # fmt: skip
     prepare(FILES, other, SOURCES, placed=WEST)
     unplant(FILES, str(checkpoint.path), "other")
-    assert offsets_at(checkpoint, 2) == ({"orders": orders(2, SHIFT)}, None)
+    assert offsets_at(checkpoint, WEST) == ({"orders": orders(2, SHIFT)}, None)
     returned(checkpoint, 2)
-    assert [move.operation for move in read_moves(FILES, str(checkpoint.path), 4).chain] == ["move", "home"]
+    assert [move.operation for move in read_moves(FILES, str(checkpoint.path), HOME).chain] == ["move", "home"]
 
 
 def test_a_mapping_that_is_missing_or_broken_is_an_error(checkpoint: CheckpointFolder) -> None:
@@ -356,10 +381,12 @@ def test_a_mapping_that_is_missing_or_broken_is_an_error(checkpoint: CheckpointF
     first = checkpoint.path / MAPPINGS / "2-move"
     first.write_text('{"version":9}')
     with pytest.raises(MalformedEntry, match="2-move is not a mapping"):
-        read_log_end(FILES, str(checkpoint.path), 4)
+        read_log_end(FILES, str(checkpoint.path), HOME)
     first.unlink()
-    with pytest.raises(HalfWritten, match="no mapping of epoch 2"):
-        read_log_end(FILES, str(checkpoint.path), 4)
+    with pytest.raises(
+        HalfWritten, match="left west of epoch 2, and _tideover_mappings has no mapping that leads there"
+    ):
+        read_log_end(FILES, str(checkpoint.path), HOME)
 
 
 def test_a_carry_takes_a_switched_query_back_to_sparks_own_offsets(checkpoint: CheckpointFolder) -> None:
@@ -374,4 +401,4 @@ def test_a_carry_takes_a_switched_query_back_to_sparks_own_offsets(checkpoint: C
     made = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
     assert not any(name.startswith(MAPPINGS) for name in made)
     assert "@" not in (target / "offsets" / "3").read_text() + (target / "offsets" / "2").read_text()
-    assert read_checkpoint(FILES, str(target), SOURCES, placed=4).offsets == {"orders": orders(3, BACK)}
+    assert read_checkpoint(FILES, str(target), SOURCES, placed=HOME).offsets == {"orders": orders(3, BACK)}

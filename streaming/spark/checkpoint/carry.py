@@ -30,7 +30,7 @@ from streaming.spark.checkpoint.log_text import (
     parse_query_id,
     source_offsets,
 )
-from streaming.spark.checkpoint.mapping import Left, Move, SourceOffsets, places_of, read_moves, write_move
+from streaming.spark.checkpoint.mapping import Left, Move, Placed, SourceOffsets, places_of, read_moves, write_move
 from streaming.spark.checkpoint.read import LogEnd, read_log_at, read_log_end
 from streaming.spark.checkpoint.retained import state_version
 from streaming.spark.checkpoint.state_files import StateIds, next_state_ids, select_sources
@@ -144,15 +144,6 @@ class CopyPlan:
         return sum(self.copied.values()) + sum(len(content) for content in self.written.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """Where the query stands that is moved."""
-
-    cluster: str = ""
-    epoch: int | None = None
-    """Under which it came there; None: whatever the checkpoint says."""
-
-
 Between = Callable[[], None]
 """Called between a few files and the next; what it raises ends the copy."""
 _FEW = 8
@@ -164,7 +155,7 @@ def prepare(
     sources: Declared,
     *,
     aside: Between | None = None,
-    placed: Placed = Placed(),
+    placed: Placed | None = None,
 ) -> PrepareReport:
     """Make the new checkpoint and read it back.
 
@@ -195,11 +186,13 @@ def prepare(
 
 
 def _map(
-    files: CheckpointFiles, request: PrepareRequest, sources: Declared, placed: Placed, started: float
+    files: CheckpointFiles, request: PrepareRequest, sources: Declared, placed: Placed | None, started: float
 ) -> PrepareReport:
     """Write where each source goes on, beside the checkpoint that stays in use; of its content nothing is touched."""
+    if placed is None:
+        raise MovedOn(f"the store has no row of the query, so nobody knows which cluster {request.checkpoint} is of")
     require_held(files, request.checkpoint, request.operation, request.epoch)
-    end = read_log_end(files, request.checkpoint, placed.epoch)
+    end = read_log_end(files, request.checkpoint, placed)
     bound = _check_place(end, request, sources)
     _check_planned(end, request.treatment)
     if end.batch is None or end.last is None:
@@ -211,7 +204,7 @@ def _map(
         epoch=request.epoch,
         operation=request.operation,
         attempt=request.attempt,
-        left=Left(cluster=placed.cluster, epoch=read_moves(files, request.checkpoint, placed.epoch).epoch),
+        left=Left(cluster=placed.cluster, epoch=read_moves(files, request.checkpoint, placed).epoch),
         to=request.cluster,
         places=places_of(
             request.treatment,
@@ -242,14 +235,14 @@ def plan_copy(
     sources: Declared,
     *,
     end: LogEnd | None = None,
-    placed: Placed = Placed(),
+    placed: Placed | None = None,
 ) -> CopyPlan:
     """Compute the new checkpoint's files. Changes nothing; raises ``FileVanished`` when the old one is purged
     meanwhile, and ``MovedOn`` when it is not where the request says. With an ``end`` it is copied up to there only."""
-    end = read_log_end(files, request.checkpoint, placed.epoch) if end is None else end
+    end = read_log_end(files, request.checkpoint, placed) if end is None else end
     bound = _check_place(end, request, sources)
     if request.back_to is not None:
-        end = read_log_at(files, request.checkpoint, request.back_to, placed.epoch)
+        end = read_log_at(files, request.checkpoint, request.back_to, placed)
     state = files.walk(join(request.checkpoint, "state"))
     state_ids = end.commit.state_ids if end.commit else {}
     version = (end.batch or 0) + 1
@@ -274,14 +267,14 @@ def plan_copy(
 
 
 def _carry_persistently(
-    files: CheckpointFiles, request: PrepareRequest, sources: Declared, aside: Between | None, placed: Placed
+    files: CheckpointFiles, request: PrepareRequest, sources: Declared, aside: Between | None, placed: Placed | None
 ) -> CopyPlan:
     for attempt in range(1, _ATTEMPTS + 1):
         plan = None
         try:
             end = None
             if aside is not None and request.batch is not None:
-                end = read_log_at(files, request.checkpoint, request.batch, placed.epoch)
+                end = read_log_at(files, request.checkpoint, request.batch, placed)
             plan = plan_copy(files, request, sources, end=end, placed=placed)
             _check_space(files, request, plan)
             claim(files, request.target, _mark(request, plan.logs))
@@ -319,9 +312,9 @@ def _check_place(end: LogEnd, request: PrepareRequest, sources: Declared) -> Map
     return bound
 
 
-def _check_again(files: CheckpointFiles, request: PrepareRequest, sources: Declared, placed: Placed) -> None:
+def _check_again(files: CheckpointFiles, request: PrepareRequest, sources: Declared, placed: Placed | None) -> None:
     """Raises ``MovedOn`` when a batch was committed since the place was resolved."""
-    end = read_log_end(files, request.checkpoint, placed.epoch)
+    end = read_log_end(files, request.checkpoint, placed)
     if end.batch is not None or request.batch is not None:  # nothing committed: it stands where it was told to start
         _check_place(end, request, sources)
 

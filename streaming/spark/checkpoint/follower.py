@@ -23,7 +23,7 @@ from streaming.spark.checkpoint.log_text import (
     parse_offset_entry,
     source_offsets,
 )
-from streaming.spark.checkpoint.mapping import read_moves
+from streaming.spark.checkpoint.mapping import Placed, read_moves
 from streaming.spark.checkpoint.read import batch_ids, newest_commit
 from streaming.spark.errors import FileVanished
 
@@ -48,8 +48,10 @@ class Batch:
 class Follower:
     """One checkpoint, from where it stood when the run began."""
 
-    def __init__(self, files: CheckpointFiles, checkpoint: str, declared: Declared, placed: int | None = None) -> None:
-        """``placed``: the epoch under which the query came to its cluster; what it reports is in that one's offsets."""
+    def __init__(
+        self, files: CheckpointFiles, checkpoint: str, declared: Declared, placed: Placed | None = None
+    ) -> None:
+        """``placed``: where the row of the query says that it is; what it reports is in that cluster's offsets."""
         self._files = files
         self._moves = read_moves(files, checkpoint, placed)
         self._checkpoint = checkpoint

@@ -16,16 +16,17 @@ A mapping is written once, before the move is committed, and kept: an entry of t
 there. One that an abort could not take away leads nowhere, for nobody was placed by it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from state.messages import UncommittedBatch
+from state.model.entities import Assignment
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import OffsetEntry, TopicOffsets, read_mark, with_mark
-from streaming.spark.errors import HalfWritten, MalformedEntry, NoMapping, TargetTaken
+from streaming.spark.errors import HalfWritten, MalformedEntry, NoMapping, TargetTaken, WrongCluster
 
 MAPPINGS = "_tideover_mappings"
 HOME = 0
@@ -82,6 +83,19 @@ class Move(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class Placed:
+    """Where the row of a query says that it is."""
+
+    cluster: str
+    epoch: int
+    """Under which it came there."""
+
+    @classmethod
+    def of(cls, row: Assignment) -> "Placed":
+        return cls(row.cluster, row.placed_epoch)
+
+
+@dataclass(frozen=True, slots=True)
 class Moves:
     """The moves by which a query came to where it is placed, oldest first; each begins where the one before ended."""
 
@@ -122,22 +136,56 @@ class Moves:
         return with_mark(at, None)
 
 
-def read_moves(files: CheckpointFiles, checkpoint: str, placed: int | None) -> Moves:
-    """What counts for a query that came to its place under an epoch; None: whatever is there.
+def read_moves(files: CheckpointFiles, checkpoint: str, placed: Placed | None) -> Moves:
+    """What counts for a query at its place; None: whatever is there.
 
-    Raises ``MalformedEntry`` for a file that is none, ``HalfWritten`` where one is missing between two others.
+    Raises ``MalformedEntry`` for a file that is none, and what ``chain_of`` raises.
     """
-    found = all_moves(files, checkpoint)
-    counted = [move for move in found if placed is None or move.epoch <= placed]
-    chain: list[Move] = []
-    following = max(counted, key=lambda move: move.epoch, default=None)
-    while following is not None:
-        chain.insert(0, following)
-        left = following.left.epoch
-        following = next((move for move in found if move.epoch == left), None)
-        if following is None and left != HOME:
-            raise HalfWritten(f"{checkpoint}: {MAPPINGS} has no mapping of epoch {left}")
+    return chain_of(all_moves(files, checkpoint), placed, checkpoint)
+
+
+def chain_of(found: Collection[Move], placed: Placed | None, where: str) -> Moves:
+    """The moves that lead to a place, of all mappings beside a checkpoint: the rule that ``Mappings.of`` applies too.
+
+    The newest that counts must end at the cluster of the row, and each must begin where the one before it ended, back
+    to the cluster on which the checkpoint began. Of several attempts of one operation the last counts. Raises
+    ``WrongCluster`` where the chain leads elsewhere, ``HalfWritten`` where a link of it is missing.
+    """
+    counted = [move for move in found if placed is None or move.epoch <= placed.epoch]
+    newest = _latest(counted)
+    if newest is None:
+        _require_home(found, placed, where)
+        return Moves()
+    if placed is not None and newest.to != placed.cluster:
+        raise WrongCluster(
+            f"operation {newest.operation} moved {where} to {newest.to}, but the query is to read {placed.cluster}: "
+            "it is not started"
+        )
+    chain = [newest]
+    while chain[0].left.epoch != HOME:
+        left, operation = chain[0].left, chain[0].operation
+        before = _latest(each for each in found if (each.to, each.epoch) == (left.cluster, left.epoch))
+        if before is None or before.epoch >= chain[0].epoch:
+            raise HalfWritten(
+                f"{where}: operation {operation} left {left.cluster} of epoch {left.epoch}, and {MAPPINGS} has no "
+                "mapping that leads there"
+            )
+        chain.insert(0, before)
     return Moves(tuple(chain))
+
+
+def _latest(moves: Iterable[Move]) -> Move | None:
+    return max(moves, key=lambda move: (move.epoch, move.attempt), default=None)
+
+
+def _require_home(found: Iterable[Move], placed: Placed | None, where: str) -> None:
+    """A mapping that leaves the first cluster names it, be it of an operation that was given up."""
+    began = next((move.left.cluster for move in found if move.left.epoch == HOME), None)
+    if placed is not None and began not in {None, placed.cluster}:
+        raise WrongCluster(
+            f"{where} began on {began}, and no mapping leads to {placed.cluster}, which the query is to read: it is "
+            "not started"
+        )
 
 
 def all_moves(files: CheckpointFiles, checkpoint: str) -> list[Move]:

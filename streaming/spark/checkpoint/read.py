@@ -20,7 +20,7 @@ from streaming.spark.checkpoint.log_text import (
     parse_query_id,
     source_offsets,
 )
-from streaming.spark.checkpoint.mapping import Moves, read_moves
+from streaming.spark.checkpoint.mapping import Moves, Placed, read_moves
 from streaming.spark.checkpoint.operators import deduplicates_ahead, read_operators
 from streaming.spark.errors import CleanedAway, EmptyCheckpoint, FileVanished, HalfWritten, NoMapping, NotACheckpoint
 
@@ -68,15 +68,16 @@ def cleaned_text(checkpoint: str) -> str:
     return f"the query moved away from {checkpoint} long ago, and its state has been deleted"
 
 
-def read_log_end(files: CheckpointFiles, checkpoint: str, placed: int | None = None) -> LogEnd:
-    """Read both logs where they end. ``placed`` is the epoch under which the query came to its cluster.
+def read_log_end(files: CheckpointFiles, checkpoint: str, placed: Placed | None = None) -> LogEnd:
+    """Read both logs where they end. ``placed`` is where the row of the query says that it is; None: not known.
 
-    Raises ``EmptyCheckpoint``, ``NotACheckpoint``, ``HalfWritten``, ``MalformedEntry``, ``NoMapping``.
+    Raises ``EmptyCheckpoint``, ``NotACheckpoint``, ``HalfWritten``, ``MalformedEntry``, ``NoMapping``,
+    ``WrongCluster``.
     """
     return persistently(lambda: _read_log_end(files, checkpoint, placed))
 
 
-def read_log_at(files: CheckpointFiles, checkpoint: str, batch: int, placed: int | None = None) -> LogEnd:
+def read_log_at(files: CheckpointFiles, checkpoint: str, batch: int, placed: Placed | None = None) -> LogEnd:
     """Read both logs at a committed batch, as if nothing came after it.
 
     Raises ``FileVanished`` where it was purged, ``NoMapping`` where it was read on another cluster.
@@ -102,14 +103,14 @@ def read_checkpoint(
     *,
     file_sink: str | None = None,
     sink_by_query_id: bool = False,
-    placed: int | None = None,
+    placed: Placed | None = None,
 ) -> CheckpointReport:
     """Report what a checkpoint holds.
 
     ``sources`` maps each declared source to its topics on the active cluster; ``file_sink`` is the output folder of a
     query that writes through Spark's file sink, which keeps batch ids of its own; ``sink_by_query_id`` says that its
-    sink, if it knows batches at all, knows them by query id and batch id; ``placed`` is the epoch under which the query
-    came to its cluster. Raises what ``read_log_end`` and ``bind_sources`` raise.
+    sink, if it knows batches at all, knows them by query id and batch id; ``placed`` is where the row of the query
+    says that it is. Raises what ``read_log_end`` and ``bind_sources`` raise.
     """
     report = persistently(lambda: _report(files, checkpoint, sources, file_sink, placed))
     return report.model_copy(update={"sink_by_query_id": sink_by_query_id})
@@ -133,7 +134,7 @@ def persistently(read: Callable[[], _T]) -> _T:
 
 
 def _report(
-    files: CheckpointFiles, checkpoint: str, sources: Declared, file_sink: str | None, placed: int | None
+    files: CheckpointFiles, checkpoint: str, sources: Declared, file_sink: str | None, placed: Placed | None
 ) -> CheckpointReport:
     end = _read_log_end(files, checkpoint, placed)
     entries = [entry for entry in (end.previous, end.last, end.planned) if entry is not None]
@@ -168,7 +169,7 @@ def _others(entry: OffsetEntry, bound: Mapping[str, str]) -> dict[str, str | Non
     return {key: text for key, text in entry.sources.items() if key not in bound}
 
 
-def _read_log_end(files: CheckpointFiles, checkpoint: str, placed: int | None) -> LogEnd:
+def _read_log_end(files: CheckpointFiles, checkpoint: str, placed: Placed | None) -> LogEnd:
     names = files.list_names(checkpoint)
     if not names:
         raise EmptyCheckpoint(f"{checkpoint} is empty or does not exist")

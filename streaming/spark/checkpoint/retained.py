@@ -17,7 +17,7 @@ from posixpath import dirname
 from state.messages import CheckpointReport, Retained, RetainedBatch
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import Declared, bind_sources, parse_offset_entry, source_offsets
-from streaming.spark.checkpoint.mapping import read_moves
+from streaming.spark.checkpoint.mapping import Placed, read_moves
 from streaming.spark.checkpoint.operators import is_versioned_metadata, move_metadata, newest_entries, read_operators
 from streaming.spark.checkpoint.read import LogEnd, batch_ids, read_log_at
 from streaming.spark.checkpoint.state_files import StateIds, select_state, shared_files
@@ -78,7 +78,7 @@ def with_retained(
     report: CheckpointReport,
     declared: Declared,
     to_time_ms: int | None,
-    placed: int | None = None,
+    placed: Placed | None = None,
 ) -> CheckpointReport:
     """The report, with how far back the checkpoint reaches where a time is asked for and the query keeps state."""
     if to_time_ms is None or not report.stateful:
@@ -87,7 +87,7 @@ def with_retained(
 
 
 def read_retained(
-    files: CheckpointFiles, checkpoint: str, declared: Declared, to_time_ms: int, placed: int | None = None
+    files: CheckpointFiles, checkpoint: str, declared: Declared, to_time_ms: int, placed: Placed | None = None
 ) -> Retained:
     """The newest committed batch that was planned at or before a time, and the time of the oldest one with whole state.
 
@@ -117,7 +117,7 @@ def read_retained(
     return Retained(oldest_ms=oldest_ms, batch=chosen)
 
 
-def retained_since(files: CheckpointFiles, checkpoint: str, placed: int | None = None) -> int | None:
+def retained_since(files: CheckpointFiles, checkpoint: str, placed: Placed | None = None) -> int | None:
     """When the oldest batch was planned that both logs hold, in milliseconds; None when there is none.
 
     Cheap enough for a running query: a few listings and small files. Its state is not looked at.
@@ -130,7 +130,7 @@ def retained_since(files: CheckpointFiles, checkpoint: str, placed: int | None =
         return None  # purged meanwhile: the next look tells
 
 
-def _was_read_here(files: CheckpointFiles, checkpoint: str, batch: int, placed: int | None) -> bool:
+def _was_read_here(files: CheckpointFiles, checkpoint: str, batch: int, placed: Placed | None) -> bool:
     """Whether a batch ended on the cluster on which the query is placed, or where it came there."""
     path = join(checkpoint, "offsets", str(batch))
     try:
@@ -151,7 +151,7 @@ def _planned_at(files: CheckpointFiles, checkpoint: str, batch: int) -> int:
 
 
 def _is_whole(
-    files: CheckpointFiles, checkpoint: str, batch: int, state: Mapping[str, int], placed: int | None
+    files: CheckpointFiles, checkpoint: str, batch: int, state: Mapping[str, int], placed: Placed | None
 ) -> bool:
     try:
         end: LogEnd = read_log_at(files, checkpoint, batch, placed)

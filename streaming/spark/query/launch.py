@@ -13,7 +13,7 @@ from state.model.entities import Assignment
 from state.settings.keys import Cluster, Query, Resume
 from streaming.spark.checkpoint.batch_news import has_companion
 from streaming.spark.checkpoint.log_text import declared_name
-from streaming.spark.checkpoint.mapping import read_moves
+from streaming.spark.checkpoint.mapping import Placed, read_moves
 from streaming.spark.errors import CompanionMissing
 from streaming.spark.query.callbacks import CallbackGate, gated
 from streaming.spark.query.kafka_options import (
@@ -101,7 +101,7 @@ def is_switched(hosting: Hosting, assignment: Assignment) -> bool:
     """
     if hosting.resume(assignment.query) is Resume.SWITCH:
         return True
-    return bool(read_moves(hosting.files, assignment.checkpoint, assignment.placed_epoch).chain)
+    return bool(read_moves(hosting.files, assignment.checkpoint, Placed.of(assignment)).chain)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from state.model.entities import Assignment
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.log_fence import kept_by, require_unmoved, unplant
 from streaming.spark.checkpoint.log_text import Fence
-from streaming.spark.checkpoint.mapping import read_moves
+from streaming.spark.checkpoint.mapping import Placed, read_moves
 from streaming.spark.errors import AssignmentMoved, CheckpointError, OtherCluster
 from streaming.spark.runner.assignments import may_run
 from streaming.spark.runner.hosting import Hosting
@@ -64,10 +64,11 @@ class Permission:
             operation=None,
             knows=lambda operation: store.operation(operation) is not None,
         )
-        chain = read_moves(files, row.checkpoint, row.placed_epoch).chain
+        placed = Placed.of(row)
+        chain = read_moves(files, row.checkpoint, placed).chain
         if chain and chain[-1].operation == row.operation and unplant(files, row.checkpoint, row.operation):
             self._log.info("fence removed", operation=row.operation, checkpoint=row.checkpoint)
-        follower = Follower(files, row.checkpoint, self._hosting.declared(row.query, row.cluster), row.placed_epoch)
+        follower = Follower(files, row.checkpoint, self._hosting.declared(row.query, row.cluster), placed)
         self.require_cluster()
         self.require_row()
         return follower

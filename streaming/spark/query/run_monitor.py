@@ -134,7 +134,7 @@ class RunMonitor:
         declared = self._hosting.declared(self._subject.query, self._subject.cluster)
         try:
             report = read_checkpoint(
-                self._hosting.files, self._subject.checkpoint, declared, placed=self._subject.placed_epoch
+                self._hosting.files, self._subject.checkpoint, declared, placed=self._subject.placed
             )
             self._ledger.inspected(report)
             self._keeps_state = report.stateful
@@ -148,7 +148,7 @@ class RunMonitor:
             return
         try:
             subject = self._subject
-            self._ledger.retains(retained_since(self._hosting.files, subject.checkpoint, subject.placed_epoch))
+            self._ledger.retains(retained_since(self._hosting.files, subject.checkpoint, subject.placed))
         except TideoverError as error:
             self._log.warning("checkpoint cannot be listed", error=str(error))
         self._told_retained = time.monotonic()

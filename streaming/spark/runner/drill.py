@@ -19,9 +19,10 @@ from state.errors import StoreError, TideoverError
 from state.messages import DrillReport, DrillRequest, DrillSource, DrillStep, PrepareReport
 from state.model.checkpoint_folders import is_of_drill, read_drill_folder
 from state.model.entities import Event, Intent
-from streaming.spark.checkpoint.carry import Placed, prepare
+from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.files import join
 from streaming.spark.checkpoint.log_text import bind_sources, parse_offset_entry
+from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.errors import CheckpointError, DrillFailed
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.launch import drill_writer
@@ -108,7 +109,7 @@ def _copy(hosting: Hosting, intent: Intent, request: DrillRequest, check: Check)
     if row is None or row.epoch != intent.epoch:
         raise DrillFailed(f"{intent.query} was moved before the drill began")
     declared = hosting.declared(intent.query, row.cluster)
-    stands = Placed(row.cluster, row.placed_epoch)
+    stands = Placed.of(row)
     return prepare(hosting.files, request.prepare, declared, aside=check, placed=stands)
 
 

@@ -19,6 +19,7 @@ from streaming.process import Identity, end_orphans, is_gone, orphans
 from streaming.spark.checkpoint.files import CheckpointFiles
 from streaming.spark.checkpoint.log_fence import Knows, is_under_way, plant, plant_epoch, require_unmoved
 from streaming.spark.checkpoint.log_text import Declared, Fence
+from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
 from streaming.spark.query.launch import FileSink
@@ -115,14 +116,16 @@ def fence(
     hosted: Sequence[QuerySupervisor],
     declared: Declared,
     sink_of: Callable[[], FileSink],
-    placed: int | None = None,
+    placed: Placed | None = None,
 ) -> FenceReport:
     """Stop what is not held, plant, wait for proof, and read the checkpoint; doing it again gives the same report.
 
-    ``placed``: the epoch under which the query came to where it stands, as the store says.
+    ``placed``: where the row of the query says that it is.
     """
     if placed is not None:
-        require_unmoved(guard.files, request.checkpoint, placed=placed, operation=request.operation, knows=guard.knows)
+        require_unmoved(
+            guard.files, request.checkpoint, placed=placed.epoch, operation=request.operation, knows=guard.knows
+        )
     if not wait.is_over() and any(one.is_finishing for one in hosted):
         _await_batch(guard.files, request, wait, hosted)
         _plant(guard, request)

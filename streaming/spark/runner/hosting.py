@@ -17,6 +17,7 @@ from streaming.process import Identity
 from streaming.spark.checkpoint.files import CheckpointFiles
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.log_text import Declared
+from streaming.spark.checkpoint.mapping import Placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,8 @@ class Subject:
     checkpoint: str
     committed_only: frozenset[str] = frozenset()
     """Its sources that read only what is committed (``isolation.level``)."""
-    placed_epoch: int | None = None
-    """Under which it came to its cluster."""
+    placed: Placed | None = None
+    """Where its row says that it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,10 @@ from state.messages import (
 )
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState
 from state.settings.keys import Resume
-from streaming.spark.checkpoint.carry import Placed, prepare
+from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.log_fence import release
+from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
 from streaming.spark.errors import CompanionMissing, DrillFailed
@@ -202,7 +203,7 @@ class IntentWorker:
             raise Overtaken(f"{intent.query} runs here under epoch {newest}; epoch {intent.epoch} is outdated")
         row = self._hosting.store.assignment(intent.query)
         cluster = row.cluster if row is not None else self._hosting.query(intent.query).clusters[0]
-        placed = row.placed_epoch if row is not None else None
+        placed = Placed.of(row) if row is not None else None
         declared = self._hosting.declared(intent.query, cluster)
         files = self._hosting.files
         match intent.kind:
@@ -229,12 +230,12 @@ class IntentWorker:
                 ended = _ended(intent.query, hosted, fenced.checkpoint)
                 return fenced.as_json(), lambda: self._hosting.listener.catch_up(cluster, ended, _CATCH_UP_SECONDS)
             case IntentKind.PREPARE:
-                wanted, stands = PrepareRequest.of(intent.request), Placed(cluster, placed)
+                wanted = PrepareRequest.of(intent.request)
                 self._require_companion(wanted)
                 fresh = wanted.resume == Resume.FRESH
                 self._build_ahead(intent, wanted.cluster, wanted.resume, wanted.target_offsets if fresh else None)
                 with self._copies.one():
-                    return prepare(files, wanted, declared, placed=stands).as_json(), _at_once
+                    return prepare(files, wanted, declared, placed=placed).as_json(), _at_once
             case IntentKind.RELEASE:
                 if self._ahead is not None:
                     self._ahead.forget(intent.query)

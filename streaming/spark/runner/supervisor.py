@@ -17,6 +17,7 @@ from state.errors import StoreError, TideoverError
 from state.messages import SinkState
 from state.model.entities import Assignment
 from streaming.spark.checkpoint.follower import Follower
+from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.errors import (
     AssignmentMoved,
     CheckpointError,
@@ -87,7 +88,7 @@ class QuerySupervisor:
             assignment.cluster,
             assignment.checkpoint,
             hosting.query(assignment.query).committed_only,
-            assignment.placed_epoch,
+            Placed.of(assignment),
         )
         self._ledger = QueryReport(hosting, assignment)
         self._log = logger_about({**about(assignment), "cluster": assignment.cluster})

@@ -4,21 +4,26 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.nio.file.Files;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
+import java.util.stream.StreamSupport;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 final class MappingsTest {
   private static final Mapping THERE =
       mapping("east", 0, "west", 3, place("{\"a\":{\"0\":5}}", "{\"b\":{\"0\":25,\"1\":9}}"));
-  private static final Mapping BACK =
-      mapping("west", 3, "east", 5, place("{\"b\":{\"1\":9,\"0\":25}}", "{\"a\":{\"0\":6}}"));
 
   private static String place(String there, String here) {
     return "{\"there\":" + there + ",\"here\":" + here + "}";
@@ -48,23 +53,43 @@ final class MappingsTest {
     return assertThrows(IllegalStateException.class, refused::run).getMessage();
   }
 
-  @Test
-  void aCheckpointThatNeverMovedIsReadAsItIs() {
-    Mappings none = Mappings.of(List.of(), "east", 1);
-    assertEquals(new Cluster("east", SwitchOffset.HOME), none.active());
-    assertEquals("{\"a\":{}}", none.onActive("0", SwitchOffset.parse("{\"a\":{}}")));
+  /** The rule that Python applies too, by the same cases. */
+  @ParameterizedTest(name = "{0}")
+  @MethodSource("cases")
+  void theMovesThatLeadToAPlaceAreTheOnesOfTheSharedCases(String name, JsonNode told) {
+    List<Mapping> found = new ArrayList<>();
+    told.get("found").forEach(each -> found.add(Mapping.parse(each.toString(), name)));
+    String cluster = told.get("cluster").asText();
+    long placed = told.get("placed").asLong();
+    if (told.has("refused")) {
+      String said = told(() -> Mappings.of(found, cluster, placed));
+      assertTrue(said.contains(told.get("refused").asText()), said);
+      return;
+    }
+    Mappings mappings = Mappings.of(found, cluster, placed);
+    assertEquals(cluster, mappings.active().name());
+    List<List<Long>> chain = new ArrayList<>();
+    mappings.chain().forEach(each -> chain.add(List.of(each.to().epoch(), each.attempt())));
+    List<List<Long>> wanted = new ArrayList<>();
+    told.get("chain")
+        .forEach(each -> wanted.add(List.of(each.get(0).asLong(), each.get(1).asLong())));
+    assertEquals(wanted, chain);
+    for (JsonNode at : told.get("at")) {
+      SwitchOffset offset = SwitchOffset.parse(at.get(0).asText());
+      if (at.get(1).isNull()) {
+        told(() -> mappings.onActive("0", offset));
+      } else {
+        assertEquals(at.get(1), Mappings.parsed(mappings.onActive("0", offset)));
+      }
+    }
   }
 
-  @Test
-  void aPlaceIsFoundThroughEveryMoveSince() {
-    SwitchOffset home = SwitchOffset.parse("{\"a\":{\"0\":5}}");
-    Mappings away = Mappings.of(List.of(THERE), "west", 3);
-    assertEquals("{\"b\":{\"0\":25,\"1\":9}}", away.onActive("0", home));
-    Mappings back = Mappings.of(List.of(BACK, THERE), "east", 5);
-    assertEquals(new Cluster("east", 5), back.active());
-    assertEquals("{\"a\":{\"0\":6}}", back.onActive("0", home));
-    SwitchOffset read = SwitchOffset.of(back.active(), "{\"a\":{\"0\":8}}");
-    assertEquals("{\"a\":{\"0\":8}}", back.onActive("0", read));
+  static Stream<Arguments> cases() throws IOException {
+    java.nio.file.Path file =
+        java.nio.file.Path.of(System.getProperty("tideover.cases"), "mappings.json");
+    JsonNode all = new ObjectMapper().readTree(Files.readString(file));
+    return StreamSupport.stream(all.spliterator(), false)
+        .map(each -> Arguments.of(each.get("name").asText(), each));
   }
 
   @Test
@@ -77,25 +102,6 @@ final class MappingsTest {
     String later = "{\"a\":{\"0\":5},\"@east\":{\"epoch\":9}}";
     String lost = told(() -> away.onActive("0", SwitchOffset.parse(later)));
     assertTrue(lost.endsWith("and no mapping leads from there"), lost);
-  }
-
-  @Test
-  void whatAnOperationLeftThatWasGivenUpIsPassedOver() {
-    Mapping left = mapping("west", 3, "north", 4, place("{}", "{}"));
-    assertEquals(new Cluster("west", 3), Mappings.of(List.of(THERE, left), "west", 3).active());
-    assertEquals(
-        new Cluster("east", 5), Mappings.of(List.of(left, BACK, THERE), "east", 6).active());
-  }
-
-  @Test
-  void aRunThatIsToReadAnotherClusterIsNotStarted() {
-    String said = told(() -> Mappings.of(List.of(THERE), "east", 3));
-    assertTrue(said.startsWith("operation op3 moved this checkpoint to west since epoch 3"), said);
-  }
-
-  @Test
-  void aMoveWhoseBeginningIsLostIsRefused() {
-    assertTrue(told(() -> Mappings.of(List.of(BACK), "east", 5)).contains("had come there"));
   }
 
   @Test

@@ -132,7 +132,8 @@ final class PatientReadersTest {
     /** The source of a run that is sent there once it is told where. */
     Hold.Source source(Hold hold) {
       Mappings mappings =
-          Mappings.of(List.of(new Mapping(EAST, WEST, "op", Map.of())), WEST.name(), WEST.epoch());
+          Mappings.of(
+              List.of(new Mapping(EAST, WEST, "op", 1, Map.of())), WEST.name(), WEST.epoch());
       Reading reading = new Reading(this, mappings, PATIENCE);
       return new Hold.Source() {
         @Override

@@ -13,10 +13,12 @@ import java.util.Optional;
  * One move of a query: where each of its sources goes on, for each place from which it may have to.
  * It lies beside the checkpoint as a file, which a runner writes once before the move is committed.
  *
+ * @param attempt which request of the operation wrote it; of several the last counts
  * @param places by the source's key in the log: the ends of the last batch, and of the one in
  *     flight
  */
-record Mapping(Cluster from, Cluster to, String operation, Map<String, List<Place>> places) {
+record Mapping(
+    Cluster from, Cluster to, String operation, long attempt, Map<String, List<Place>> places) {
   /** The folder inside a checkpoint; Spark passes over it. */
   static final String FOLDER = "_tideover_mappings";
 
@@ -40,7 +42,8 @@ record Mapping(Cluster from, Cluster to, String operation, Map<String, List<Plac
       Map<String, List<Place>> places = new HashMap<>();
       JsonNode told = file.required("places");
       told.fieldNames().forEachRemaining(key -> places.put(key, list(told.get(key))));
-      return new Mapping(left, to, file.required("operation").asText(), places);
+      long attempt = file.has("attempt") ? number(file, "attempt") : 1;
+      return new Mapping(left, to, file.required("operation").asText(), attempt, places);
     } catch (JsonProcessingException | IllegalArgumentException error) {
       throw new IllegalArgumentException(where + " cannot be read: " + error.getMessage(), error);
     }

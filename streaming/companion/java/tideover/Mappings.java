@@ -13,6 +13,7 @@ import java.util.Comparator;
 import java.util.Deque;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileStatus;
@@ -36,45 +37,71 @@ final class Mappings {
   }
 
   /**
-   * The moves that count for a run.
+   * The moves that lead to where a run is to read: the rule that {@code mapping.chain_of} applies
+   * too. The newest that counts must end there, and each must begin where the one before it ended,
+   * back to the cluster on which the checkpoint began.
    *
+   * @param found all mappings beside the checkpoint
    * @param cluster the cluster that the run is to read
    * @param placed the epoch under which the query came there
+   * @throws IllegalStateException where they lead elsewhere, or one is missing
    */
   static Mappings of(Collection<Mapping> found, String cluster, long placed) {
-    Deque<Mapping> chain = new ArrayDeque<>();
-    Optional<Mapping> next =
-        found.stream()
-            .filter(each -> each.to().epoch() <= placed)
-            .max(Comparator.comparingLong(each -> each.to().epoch()));
-    while (next.isPresent()) {
-      Mapping mapping = next.get();
-      chain.addFirst(mapping);
-      next = found.stream().filter(each -> each.to().equals(mapping.from())).findFirst();
-      if (next.isEmpty() && mapping.from().epoch() != SwitchOffset.HOME) {
-        throw new IllegalStateException(
-            "operation "
-                + mapping.operation()
-                + " left "
-                + mapping.from().text()
-                + ", and no mapping tells how the query had come there");
-      }
-    }
-    if (chain.isEmpty()) {
+    Optional<Mapping> newest = latest(found.stream().filter(each -> each.to().epoch() <= placed));
+    if (newest.isEmpty()) {
+      requireHome(found, cluster);
       return new Mappings(new Cluster(cluster, SwitchOffset.HOME), List.of());
     }
-    Mapping newest = chain.getLast();
-    if (!newest.to().name().equals(cluster)) {
+    Cluster to = newest.get().to();
+    if (!to.name().equals(cluster)) {
       throw new IllegalStateException(
           "operation "
-              + newest.operation()
+              + newest.get().operation()
               + " moved this checkpoint to "
-              + newest.to().text()
+              + to.text()
               + ", but this run is to read "
               + cluster
               + ": it is not started");
     }
-    return new Mappings(newest.to(), new ArrayList<>(chain));
+    Deque<Mapping> chain = new ArrayDeque<>(List.of(newest.get()));
+    while (chain.getFirst().from().epoch() != SwitchOffset.HOME) {
+      chain.addFirst(before(chain.getFirst(), found));
+    }
+    return new Mappings(to, new ArrayList<>(chain));
+  }
+
+  private static Mapping before(Mapping mapping, Collection<Mapping> found) {
+    return latest(found.stream().filter(each -> each.to().equals(mapping.from())))
+        .filter(each -> each.to().epoch() < mapping.to().epoch())
+        .orElseThrow(
+            () ->
+                new IllegalStateException(
+                    "operation "
+                        + mapping.operation()
+                        + " left "
+                        + mapping.from().text()
+                        + ", and no mapping leads there"));
+  }
+
+  private static Optional<Mapping> latest(Stream<Mapping> moves) {
+    return moves.max(
+        Comparator.comparingLong((Mapping each) -> each.to().epoch())
+            .thenComparingLong(Mapping::attempt));
+  }
+
+  /** A mapping that leaves the first cluster names it, be it of an operation that was given up. */
+  private static void requireHome(Collection<Mapping> found, String cluster) {
+    for (Mapping each : found) {
+      boolean began = each.from().epoch() == SwitchOffset.HOME;
+      if (began && !each.from().name().equals(cluster)) {
+        throw new IllegalStateException(
+            "this checkpoint began on "
+                + each.from().name()
+                + ", and no mapping leads to "
+                + cluster
+                + ", which this run is to read: it is not started");
+      }
+    }
   }
 
   /** Reads those beside a checkpoint. */
@@ -98,6 +125,11 @@ final class Mappings {
     try (FSDataInputStream stream = system.open(path)) {
       return new String(stream.readAllBytes(), StandardCharsets.UTF_8);
     }
+  }
+
+  /** The moves that lead there, oldest first. */
+  List<Mapping> chain() {
+    return chain;
   }
 
   /** The cluster that the run reads. */
