@@ -1,12 +1,13 @@
 """Watching the clusters: what this process sees, what others saw, and the verdict."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
 
 from orchestrator.decide.verdict import form, judge_cluster, stale_after, verdict_event
+from orchestrator.rounds import apart
 from state.model.cluster_status import ClusterStatus, ProbeReport
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
@@ -147,6 +148,8 @@ class ClusterWatch:
         """The store's time when this process first judged; what stood under its name until then is of one before it."""
         self._namesakes: dict[str, ProbeReport] = {}
         """By cluster, what another process of the same name saw last."""
+        self._defects: dict[str, str] = {}
+        """By cluster, what kept it from being judged last time."""
         self._drift = Drift(self._interval / 2)
         self._set: tuple[float, datetime, float] | None = None
         """When the store's clock was seen to be set, on our monotonic clock and on itself, and by how many seconds."""
@@ -195,17 +198,30 @@ class ClusterWatch:
         mine = {each.cluster: each for each in own if each.viewpoint == self._observer.viewpoint}
         believed: dict[str, ClusterStatus] = {}
         for cluster in self._settings.clusters:
-            others = [each for each in seen if each.cluster == cluster and each.viewpoint != self._observer.viewpoint]
-            others += [each for each in self._namesakes.values() if each.cluster == cluster]
-            probe_report, before = self._trusted(mine.get(cluster)), standing.get(cluster)
-            judgement = judge_cluster(probe_report, others, now, self._settings.detection)
-            status = form(cluster, judgement, probe_report, standing=before, now=now, term=term)
-            if is_due or before is None or (before.verdict, before.term) != (status.verdict, term):
-                self._store.record_status(
-                    status, term=term, event=verdict_event(status, standing=before, actor=self._actor)
-                )
-            believed[cluster] = status
+            wrong: list[Exception] = []
+            with apart(wrong):
+                others = [
+                    each for each in seen if each.cluster == cluster and each.viewpoint != self._observer.viewpoint
+                ]
+                others += [each for each in self._namesakes.values() if each.cluster == cluster]
+                probe_report, before = self._trusted(mine.get(cluster)), standing.get(cluster)
+                judgement = judge_cluster(probe_report, others, now, self._settings.detection)
+                status = form(cluster, judgement, probe_report, standing=before, now=now, term=term)
+                if is_due or before is None or (before.verdict, before.term) != (status.verdict, term):
+                    self._store.record_status(
+                        status, term=term, event=verdict_event(status, standing=before, actor=self._actor)
+                    )
+                believed[cluster] = status
+            self._tell_defect(cluster, wrong)
         return believed
+
+    def _tell_defect(self, cluster: str, wrong: Sequence[Exception]) -> None:
+        """A cluster that cannot be judged has no verdict, which moves nothing; the others have theirs."""
+        said = repr(wrong[0]) if wrong else ""
+        if said and self._defects.get(cluster) != said:
+            log.error("a cluster cannot be judged; the others are, and this one is tried again", cluster=cluster,
+                      error=said, exc_info=wrong[0])  # fmt: skip
+        self._defects[cluster] = said
 
     def _heed_namesakes(self, stored: Iterable[ProbeReport], own: Iterable[ProbeReport], now: datetime) -> None:
         """Keep what another process says under this one's name, before it is written over; tell of it once.

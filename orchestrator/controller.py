@@ -29,7 +29,7 @@ from orchestrator.operation.automatic_failover import AutomaticFailover
 from orchestrator.operation.execute import HEARTS_SECONDS
 from orchestrator.operation.scheduler import Scheduler
 from orchestrator.traces.writer import Sink, TraceWriter
-from state.errors import StaleTerm, StoreError
+from state.errors import RowRefused, StaleTerm, StoreError
 from state.model.cluster_status import ClusterStatus
 from state.model.entities import Phase
 from state.settings.keys import Tideover
@@ -150,10 +150,17 @@ class Controller:
     def _apart(self, part: str) -> Iterator[None]:
         """A defect in one part of a round is said once, keeps no other part from its work, and ends no controller.
 
-        The next one would only meet the same row.
+        The next one would only meet the same row. A row that the store refuses is no store that is away.
         """
         try:
             yield
+        except RowRefused as error:
+            if self._defects.get(part) != repr(error):
+                log.error(  # noqa: TRY400 # no defect of ours
+                    "the store refuses one row; the other parts continue, this one is retried",
+                    part=part, error=str(error), hint=error.hint,
+                )  # fmt: skip
+            self._defects[part] = repr(error)
         except (NotLeading, StoreError):
             raise
         except Exception as error:

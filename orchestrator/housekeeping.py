@@ -20,7 +20,13 @@ import structlog
 from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from orchestrator.decide.gates.readiness import next_samples, readiness_event, readiness_fact, standby_sample
+from orchestrator.decide.gates.readiness import (
+    Readiness,
+    next_samples,
+    readiness_event,
+    readiness_fact,
+    standby_sample,
+)
 from orchestrator.decide.replication_age import continued
 from orchestrator.errors import NotLeading
 from orchestrator.facts.current import open_operations
@@ -29,6 +35,7 @@ from orchestrator.facts.former_checkpoints import ask_to_clean, keep_of
 from orchestrator.facts.measure import keep_counts
 from orchestrator.facts.preflight import check_queries
 from orchestrator.facts.timestamp_disorder import measure_disorder
+from orchestrator.rounds import apart
 from orchestrator.schedules import ask_for_due
 from state.errors import Damaged, StaleTerm, StoreUnavailable, TideoverError
 from state.model.maintenance import PrunedRows
@@ -112,7 +119,7 @@ class Housekeeping:
 
         Raises ``StoreError``; what was kept before stays.
         """
-        until, kept = self._clock.monotonic() + SAMPLING_SECONDS, 0
+        until, kept, wrong = self._clock.monotonic() + SAMPLING_SECONDS, 0, list[Exception]()
         if self._leading() is None:
             return kept
         names = next_samples(
@@ -123,24 +130,32 @@ class Housekeeping:
             self._spent,
         )
         began = time.process_time()
-        found = check_queries(names, store=self._store, settings=self._settings, logs=self._logs, clock=self._clock)
+        found = check_queries(
+            names, store=self._store, settings=self._settings, logs=self._logs, clock=self._clock, wrong=wrong
+        )
         for readiness in found:
             ended = time.process_time()
             self._spent[readiness.query], began = ended - began, ended
             term = self._leading()
             if term is None:
                 break
-            fact = readiness_fact(readiness, self._store.now())
-            replication = readiness.replication
-            if replication is not None:
-                with suppress(Damaged):  # what is written now takes its place
-                    replication = continued(replication, self._store.replication(fact.query))
-            event, sample = readiness_event(fact, actor=self._actor), standby_sample(readiness, fact.sampled_at)
-            self._store.keep_readiness(fact, term=term, event=event, replication=replication, sample=sample)
-            kept += 1
+            with apart(wrong):
+                self._keep(readiness, term)
+                kept += 1
             if self._clock.monotonic() >= until:
                 break
+        if wrong:
+            raise wrong[0]
         return kept
+
+    def _keep(self, readiness: Readiness, term: int) -> None:
+        fact = readiness_fact(readiness, self._store.now())
+        replication = readiness.replication
+        if replication is not None:
+            with suppress(Damaged):  # what is written now takes its place
+                replication = continued(replication, self._store.replication(fact.query))
+        event, sample = readiness_event(fact, actor=self._actor), standby_sample(readiness, fact.sampled_at)
+        self._store.keep_readiness(fact, term=term, event=event, replication=replication, sample=sample)
 
     def ask(self) -> int:
         """Ask for what is scheduled and due; of how many schedules. Raises ``StoreError``."""
@@ -154,15 +169,18 @@ class Housekeeping:
 
     def measure(self) -> int:
         """Measure the disorder of times for each query that goes by it; how many were kept. Raises ``StoreError``."""
-        kept = 0
+        kept, wrong = 0, list[Exception]()
         for name, query in self._settings.queries.items():
-            assignment = self._store.assignment(name) if query.buffer == "measured" else None
-            if assignment is not None and self._leading() is not None:
-                found = measure_disorder(self._store, assignment, self._store.now())
-                if (term := self._leading()) is None:
-                    break
-                self._store.keep_disorder(found, term=term)
-                kept += 1
+            with apart(wrong):
+                assignment = self._store.assignment(name) if query.buffer == "measured" else None
+                if assignment is not None and self._leading() is not None:
+                    found = measure_disorder(self._store, assignment, self._store.now())
+                    if (term := self._leading()) is None:
+                        break
+                    self._store.keep_disorder(found, term=term)
+                    kept += 1
+        if wrong:
+            raise wrong[0]
         return kept
 
     def keep_evidence(self) -> int:
@@ -191,11 +209,14 @@ class Housekeeping:
 
         Raises ``StoreError``.
         """
-        keep, asked = keep_of(self._settings.retention), 0
+        keep, asked, wrong = keep_of(self._settings.retention), 0, list[Exception]()
         for query in self._settings.queries if keep.age is not None else ():
             if (term := self._leading()) is None:
                 break
-            asked += len(ask_to_clean(self._store, self._settings, query, keep, actor=self._actor, term=term))
+            with apart(wrong):
+                asked += len(ask_to_clean(self._store, self._settings, query, keep, actor=self._actor, term=term))
+        if wrong:
+            raise wrong[0]
         return asked
 
     def prune(self) -> PrunedRows:
@@ -251,8 +272,12 @@ class Housekeeping:
             nonlocal due
             now = self._clock.monotonic()
             if now >= due and self._leading() is not None:
+                wrong = list[Exception]()
                 for each in work:
-                    each()
+                    with apart(wrong):
+                        each()
+                if wrong:
+                    raise wrong[0]
                 due = now + every.total_seconds()
 
         return run

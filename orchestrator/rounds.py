@@ -5,12 +5,13 @@ The history is the queue of the first, and the store holds how far it came; so a
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import structlog
 
 from orchestrator.errors import NotLeading
-from state.errors import StaleTerm, StoreError
+from state.errors import RowRefused, StaleTerm, StoreError
 from state.model.automation import NoticeCursor
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock
@@ -19,6 +20,22 @@ log = structlog.get_logger()
 _Item = TypeVar("_Item")
 ROUND_SECONDS = 1.0
 """How long one goes in a row: who calls has verdicts to renew, and a verdict counts for ten seconds."""
+
+
+@contextmanager
+def apart(wrong: list[Exception]) -> Iterator[None]:
+    """One query, request or operation of a list: what is wrong with it is kept in ``wrong``, and the next one follows.
+
+    A store that is away, and another leader, concern the whole list and are raised. Raise ``wrong[0]`` behind the list.
+    """
+    try:
+        yield
+    except RowRefused as error:
+        wrong.append(error)
+    except (NotLeading, StoreError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever one row is about, the others are not kept waiting
+        wrong.append(error)
 
 
 class TimedRound:

@@ -18,6 +18,7 @@ import structlog
 from apscheduler.triggers.cron import CronTrigger
 
 from orchestrator.operation.requests import RequestSpec, requests_of
+from orchestrator.rounds import apart
 from state.errors import Conflict
 from state.model.automation import Schedule
 from state.model.entities import MOVES, Event, OperationKind, Request
@@ -114,30 +115,37 @@ log = structlog.get_logger()
 def ask_for_due(store: ControllerStore, settings: Tideover, *, term: Callable[[], int | None]) -> int:
     """Write the requests of every schedule that is due; of how many. Raises ``StoreError`` and ``StaleTerm``.
 
-    The requests and the next time are one transaction: a leader that dies before it leaves both to the next one.
+    The requests and the next time are one transaction: a leader that dies before it leaves both to the next one. What
+    is wrong with one schedule (a time zone that this host no longer has) is raised behind the others.
     """
-    asked = 0
+    asked, wrong = 0, list[Exception]()
     for schedule in store.schedules():
         leading, now = term(), store.now()
         if leading is None or schedule.is_over:
-            return asked
-        following = next_time(schedule.cron, schedule.zone, now) if schedule.cron is not None else None
-        found = due(schedule, now, following)
-        if found is None:
-            continue
-        requests = _requests(store, settings, schedule) if found.asks else ()
-        event = _event(store, schedule, found)
-        try:
-            fired = store.fire(
-                schedule, next_at=found.next_at, outcome=found.text, asked=requests, event=event, term=leading
-            )
-        except Conflict as error:  # ids are drawn again in the next round
-            log.warning("a schedule is tried again", schedule=schedule.id, error=str(error))
-            continue
-        if fired:
-            log.info("schedule due", schedule=schedule.id, text=found.text, requests=[each.id for each in requests])
-            asked += 1
+            break
+        with apart(wrong):
+            asked += _asked(store, settings, schedule, now, term=leading)
+    if wrong:
+        raise wrong[0]
     return asked
+
+
+def _asked(store: ControllerStore, settings: Tideover, schedule: Schedule, now: datetime, *, term: int) -> bool:
+    """Whether the requests of one schedule were written now."""
+    following = next_time(schedule.cron, schedule.zone, now) if schedule.cron is not None else None
+    found = due(schedule, now, following)
+    if found is None:
+        return False
+    requests = _requests(store, settings, schedule) if found.asks else ()
+    event = _event(store, schedule, found)
+    try:
+        fired = store.fire(schedule, next_at=found.next_at, outcome=found.text, asked=requests, event=event, term=term)
+    except Conflict as error:  # ids are drawn again in the next round
+        log.warning("a schedule is tried again", schedule=schedule.id, error=str(error))
+        return False
+    if fired:
+        log.info("schedule due", schedule=schedule.id, text=found.text, requests=[each.id for each in requests])
+    return fired
 
 
 def _requests(store: ControllerStore, settings: Tideover, schedule: Schedule) -> tuple[Request, ...]:

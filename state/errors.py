@@ -7,8 +7,9 @@ TideoverError
 └── StoreError            the store refused
     ├── StoreUnavailable  out of reach or locked; the only one where retrying can help
     ├── StaleTerm         another controller leads
-    ├── Conflict          contradicts what stands
-    ├── Damaged           what is kept there cannot be read
+    ├── RowRefused        the store is well, and one row cannot be written or read
+    │   ├── Conflict      contradicts what stands
+    │   └── Damaged       what is kept there cannot be read
     ├── SchemaNewer       written by a newer program
     └── SchemaOlder       older, or none yet
 """
@@ -48,13 +49,23 @@ class StaleTerm(StoreError):
     kind = "stale-term"
 
 
-class Conflict(StoreError):
+class RowRefused(StoreError):
+    """The store is well, but this one row cannot be written or read.
+
+    Of all errors of the store only this one says nothing of other rows: whoever works through a list of queries goes
+    on with the next one. Every other error of the store ends the round.
+    """
+
+    kind = "row-refused"
+
+
+class Conflict(RowRefused):
     """The write contradicts what stands in the store, and nothing was written."""
 
     kind = "conflict"
 
 
-class Damaged(StoreError):
+class Damaged(RowRefused):
     """What is kept in the store is damaged and cannot be read."""
 
     kind = "damaged"

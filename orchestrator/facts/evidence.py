@@ -32,9 +32,8 @@ from orchestrator.decide.evidence.document import MOST_HISTORY, Facts, document
 from orchestrator.decide.evidence.page import page
 from orchestrator.decide.move_facts import is_planned
 from orchestrator.decide.outcome import MOST_FOLLOWED, Exposed, StandbyPartition, is_read_back
-from orchestrator.errors import NotLeading
 from orchestrator.facts.measure import LONGEST, count_exposed, with_later, with_outcome
-from state.errors import StoreError
+from orchestrator.rounds import apart
 from state.model.entities import Operation, OperationKind, TopicPartition
 from state.model.evidence import KEPT, Chain, Evidence, Flaw
 from state.store.controller_store import ControllerStore
@@ -65,14 +64,10 @@ def keep_evidence(
     """
     kept, silent, wrong = 0, set[str](), list[Exception]()
     for operation in store.without_evidence(limit=DOCUMENTS_AT_ONCE):
-        try:
+        with apart(wrong):
             kept += keep_evidence_of(
                 operation, store, logs, term=term, actor=actor, silent=silent, patience=patience
             )  # fmt: skip
-        except (StoreError, NotLeading):
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever one row is about, the others get their evidence
-            wrong.append(error)
     if wrong:
         raise wrong[0]
     return kept

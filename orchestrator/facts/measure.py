@@ -20,7 +20,7 @@ from orchestrator.decide.outcome import (
     with_read,
 )
 from orchestrator.facts.current import latest_fact
-from state.errors import StoreError
+from orchestrator.rounds import apart
 from state.model.entities import Event, Operation, TopicPartition
 from state.settings.keys import MethodName
 from state.store.controller_store import ControllerStore
@@ -204,24 +204,19 @@ def keep_counts(
     """
     grew, silent, wrong = 0, set[str](), list[Exception]()
     for query in queries:
-        newest = next(iter(store.operations(query=query, limit=1)), None)
-        if newest is None or newest.ended_at is None or at - newest.ended_at > LONGEST:
-            continue
-        try:
+        with apart(wrong):
+            newest = next(iter(store.operations(query=query, limit=1)), None)
+            if newest is None or newest.ended_at is None or at - newest.ended_at > LONGEST:
+                continue
             counted = with_outcome(with_later(newest, store, logs), store, logs, silent)
-        except StoreError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever one row is about, the others are measured
-            wrong.append(error)
-            continue
-        leading = term()
-        if leading is None:
-            return grew
-        if counted == newest:
-            continue
-        has_grown = _number(counted) > _number(newest)
-        store.record(counted, term=leading, events=[_told(counted, at=at, actor=actor)] if has_grown else [])
-        grew += has_grown
+            leading = term()
+            if leading is None:
+                return grew
+            if counted == newest:
+                continue
+            has_grown = _number(counted) > _number(newest)
+            store.record(counted, term=leading, events=[_told(counted, at=at, actor=actor)] if has_grown else [])
+            grew += has_grown
     if wrong:
         raise wrong[0]
     return grew

@@ -1,11 +1,12 @@
 """A plan without an operation: the same facts and gates, from what the runners last reported. Changes nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
-from orchestrator.decide.gates import checks, readiness
+from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.automatic import VERDICT_STANDS, standby_of
-from orchestrator.decide.gates.readiness import Readiness, ReadinessFacts
+from orchestrator.decide.gates.readiness import Readiness, ReadinessFacts, judge_readiness
 from orchestrator.decide.lookup_wants import newest_of, report_of_fact, since_placed
 from orchestrator.decide.move_facts import PENDING, MoveFacts, StandbyAnswer
 from orchestrator.decide.operation.plan import plan_json
@@ -13,6 +14,7 @@ from orchestrator.decide.replication_age import counterparts, partitions_of, rep
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.source_cluster import DESCRIBE_SECONDS, has_patterns
 from orchestrator.operation.requests import default_target
+from orchestrator.rounds import apart
 from state.messages import CheckpointReport
 from state.model.cluster_status import ClusterStatus
 from state.model.entities import OperationKind, QueryFact, TopicPartition
@@ -74,13 +76,19 @@ def forecast_facts(
 
 
 def check_queries(
-    names: Sequence[str], *, store: ControllerStore, settings: Tideover, logs: Logs, clock: Clock
+    names: Sequence[str],
+    *,
+    store: ControllerStore,
+    settings: Tideover,
+    logs: Logs,
+    clock: Clock,
+    wrong: list[Exception] | None = None,
 ) -> Iterator[Readiness]:
     """Whether each of these queries could be failed over now, one after the other; changes nothing.
 
     The clusters in use are asked once for all of them; one that does not answer, or is not declared any more, tells
     nothing about its topics, which is no reason against leaving it. Of several standbys the one is looked at to which
-    the query would go.
+    the query would go. With ``wrong``, a query that cannot be checked is left out, and why is kept there.
     """
     active: dict[str, str] = {}
     topics: dict[str, frozenset[str]] = {}
@@ -94,14 +102,18 @@ def check_queries(
     now = store.now()
     statuses = {each.cluster: each for each in store.cluster_statuses() if now - each.decided_at <= VERDICT_STANDS}
     for name in names:
-        target = _standby_of(settings, name, active[name], statuses)
-        standings = _standings(logs, store, name, active[name]) if active[name] in described else None
-        facts = forecast_facts(gatherer, OperationKind.FAILOVER, name, target, standings=standings)
-        known = described.get(active[name])
-        replication = _replication(logs, store, facts, known)
-        yield readiness.judge_readiness(
-            ReadinessFacts(facts=facts, now=store.now(), replication=replication, topics=known or {})
-        )
+        readiness = None
+        with nullcontext() if wrong is None else apart(wrong):
+            target = _standby_of(settings, name, active[name], statuses)
+            standings = _standings(logs, store, name, active[name]) if active[name] in described else None
+            facts = forecast_facts(gatherer, OperationKind.FAILOVER, name, target, standings=standings)
+            known = described.get(active[name])
+            replication = _replication(logs, store, facts, known)
+            readiness = judge_readiness(
+                ReadinessFacts(facts=facts, now=store.now(), replication=replication, topics=known or {})
+            )
+        if readiness is not None:
+            yield readiness
 
 
 def _standby_of(settings: Tideover, query: str, active: str, statuses: Mapping[str, ClusterStatus]) -> str:

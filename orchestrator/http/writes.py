@@ -223,7 +223,7 @@ class Writes:
 
     def _submit(self, spec: RequestSpec, who: Principal, key: str | None) -> Mapping[str, object]:
         self._check_led()
-        (request,) = requests_of(self.store, spec, group=None if key is None else _id_of(who, key))
+        (request,) = requests_of(self.store, spec, name=None if key is None else _id_of(who, key))
         try:
             self.store.ask(request)
         except Conflict:  # the same key at the same time

@@ -4,6 +4,9 @@ What it writes is a request like any other, under the name ``auto`` and the lead
 same gates again, for it may have waited for its turn; from there on nothing differs. All queries that may leave what is
 down share a group, also where there are too many to be judged in one round. A query that may not move is reported once,
 with the gate that keeps it, and again only when another gate does.
+
+No query waits for another one: whatever is wrong with the rows or the request of one is raised when all others are
+judged. Only a store that is away, or another leader, ends the round.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +19,8 @@ from orchestrator.decide.gates.gate import Gate
 from orchestrator.facts.current import open_operation
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.operation.pauses import automatic_facts_of
-from orchestrator.operation.requests import RequestSpec, submit
-from orchestrator.rounds import TimedRound
-from state.errors import StoreError
+from orchestrator.operation.requests import RequestSpec, requests_of
+from orchestrator.rounds import TimedRound, apart
 from state.model.automation import AUTOMATIC
 from state.model.cluster_status import ClusterStatus, Verdict
 from state.model.entities import Event, OperationKind, Request
@@ -44,34 +46,32 @@ class AutomaticFailover:
         self._told: dict[str, str] = {}
         self._group: str | None = None
         """Of the requests for what is down now."""
-        self._asked = 0
-        """How many of them are written."""
 
     def submit(self, statuses: Mapping[str, ClusterStatus], *, term: int) -> Sequence[Request]:
-        """Write the requests that every gate allows. Raises ``StoreError``, and, when all are asked for, a defect."""
+        """Write the requests that every gate allows. Raises ``StoreError``.
+
+        What is wrong with one query is raised when the requests of all others are written.
+        """
         down = {cluster for cluster, status in statuses.items() if status.verdict is Verdict.DOWN}
         if not down:
             self._told.clear()
-            self._group, self._asked = None, 0
+            self._group = None
             return ()
         there = [each.query for each in self._store.assignments() if each.cluster in down]
-        wanted = [query for query in self._in_order if query in there and self._may_be_asked_for(query)]
+        wanted = [query for query in self._in_order if query in there]
         self._told = {query: gate for query, gate in self._told.items() if query in there}
         targets: dict[str, str | None] = {}
         wrong: list[Exception] = []
         for query in self._round.through(wanted, key=str):
-            try:
+            with apart(wrong):
+                if not self._may_be_asked_for(query):
+                    continue
                 target, refused = self._judged(query, statuses, term)
-            except StoreError:
-                raise
-            except Exception as error:  # noqa: BLE001 - whatever one query is about, the others leave the cluster
-                wrong.append(error)
-                continue
-            if refused is None:
-                targets[query] = target
-            else:
-                self._tell(query, refused, term)
-        asked = self._ask(targets, statuses, down, term=term) if targets else ()
+                if refused is None:
+                    targets[query] = target
+                else:
+                    self._tell(query, refused, term)
+        asked = self._ask(targets, statuses, down, wrong, term=term) if targets else ()
         if wrong:
             raise wrong[0]
         return asked
@@ -86,6 +86,7 @@ class AutomaticFailover:
         targets: Mapping[str, str | None],
         statuses: Mapping[str, ClusterStatus],
         down: AbstractSet[str],
+        wrong: list[Exception],
         *,
         term: int,
     ) -> Sequence[Request]:
@@ -94,9 +95,13 @@ class AutomaticFailover:
             kind=OperationKind.FAILOVER, targets=targets, expect_active={}, actor=AUTOMATIC,
             reason=f"{', '.join(sorted(down))} is down: {'; '.join(lost)}", consents=(), within=_TURN_WITHIN,
         )  # fmt: skip
-        requests = submit(self._store, spec, term=term, group=self._group, taken=self._asked)
-        self._group, self._asked = requests[0].group, self._asked + len(requests)
-        return requests
+        requests, written = requests_of(self._store, spec, group=self._group), list[Request]()
+        self._group = requests[0].group
+        for request in requests:
+            with apart(wrong):
+                self._store.ask(request, term=term)
+                written.append(request)
+        return written
 
     def _may_be_asked_for(self, query: str) -> bool:
         """Policy lets it, and nothing is under way or asked for already."""

@@ -73,33 +73,33 @@ def new_id(at: datetime) -> str:
     return f"{at:%y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
-def submit(
-    store: ControllerStore, spec: RequestSpec, *, term: int | None = None, group: str | None = None, taken: int = 0
-) -> tuple[Request, ...]:
+def submit(store: ControllerStore, spec: RequestSpec, *, term: int | None = None) -> tuple[Request, ...]:
     """Write one request for each query, all of one group. A leader asks with its term, and raises ``StaleTerm``.
-
-    ``group`` is one of which ``taken`` requests are written already.
 
     Who is upstream has to stand first among the targets: another leader may take a request before the next is written.
     Its time is the store's, for operations begin with it and are put in order by it: a host's clock may be wrong.
     """
-    requests = requests_of(store, spec, group=group, taken=taken)
+    requests = requests_of(store, spec)
     for request in requests:
         store.ask(request, term=term)
     return requests
 
 
 def requests_of(
-    store: ControllerStore, spec: RequestSpec, *, group: str | None = None, taken: int = 0
+    store: ControllerStore, spec: RequestSpec, *, name: str | None = None, group: str | None = None
 ) -> tuple[Request, ...]:
-    """The requests that ``submit`` would write now; ``group`` is an id for them, else a new one."""
-    at = store.now()
-    group, last = group or new_id(at), taken + len(spec.targets)
+    """The requests that ``submit`` would write now.
+
+    Their ids begin with ``name``, else with a new one. Several calls may share a ``group``, never a name: no caller has
+    to know which numbers are taken, also where the answer of an earlier write was lost.
+    """
+    at, last = store.now(), len(spec.targets)
+    name = name or new_id(at)
     waves = waves_of(spec.targets, spec.waves) if spec.waves else {}
     return tuple(
         Request(
-            id=group if last == 1 else f"{group}-{index:0{len(str(last))}}",
-            group=group,
+            id=name if last == 1 else f"{name}-{index:0{len(str(last))}}",
+            group=group or name,
             kind=spec.kind,
             query=query,
             target=target,
@@ -111,7 +111,7 @@ def requests_of(
             expires_at=at + spec.within,
             parameters={**spec.parameters, **({WAVE: waves[query]} if query in waves else {})},
         )
-        for index, (query, target) in enumerate(spec.targets.items(), start=taken + 1)
+        for index, (query, target) in enumerate(spec.targets.items(), start=1)
     )
 
 

@@ -30,7 +30,7 @@ from orchestrator.operation.drill import AT_ONCE, DrillDriver, DrillTaker
 from orchestrator.operation.execute import Executor
 from orchestrator.operation.requests import RequestHandler
 from orchestrator.rounds import TimedRound
-from state.errors import Conflict, StaleTerm, StoreError, StoreUnavailable, TideoverError
+from state.errors import Conflict, RowRefused, StaleTerm, StoreError, StoreUnavailable, TideoverError
 from state.model.entities import DRILLS, EVERY_KIND, MOVES, Operation, Request
 from state.settings.keys import Tideover
 from state.settings.topics import chains_of
@@ -115,7 +115,7 @@ class Scheduler:
                     has_room, line = False, self._line(requests)
                 if request.id in line:
                     continue
-                with contextlib.suppress(Conflict), self._refusing(handler, request):
+                with contextlib.suppress(RowRefused), self._refusing(handler, request):
                     waited = request.id in self._waiting
                     operation = handler.take(request, has_room=has_room, waited=waited)
                     if operation is not None and self.is_ours(request):
@@ -139,7 +139,7 @@ class Scheduler:
             store=self.store, settings=self.settings, gatherer=gatherer, lead=self.lead, is_ours=self.is_ours
         )
         for request in requests:
-            with contextlib.suppress(Conflict), self._refusing(taker, request):
+            with contextlib.suppress(RowRefused), self._refusing(taker, request):
                 drill = taker.take(request, has_room=len(self._drilling()) < AT_ONCE)
                 if drill is not None and self.is_ours(request):
                     self._rehearse(drill)

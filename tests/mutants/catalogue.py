@@ -718,4 +718,18 @@ CATALOGUE = (
         ("tests/simulation/test_requests.py",),
         "an answered request (listed before) is taken again",
     ),
+    Mistake(
+        "orchestrator/operation/requests.py",
+        "name = name or new_id(at)",
+        "name = name or group or new_id(at)",
+        ("tests/simulation/test_defects.py",),
+        "a later round of automatic failovers writes under ids that an earlier one has taken",
+    ),
+    Mistake(
+        "orchestrator/rounds.py",
+        "    except RowRefused as error:\n        wrong.append(error)\n",
+        "",
+        ("tests/simulation/test_defects.py",),
+        "one row that the store refuses ends the round of all queries",
+    ),
 )

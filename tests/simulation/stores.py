@@ -5,7 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from state.errors import StoreUnavailable
+from state.errors import RowRefused, StoreUnavailable
 from state.store.controller_store import ControllerStore
 from state.store.sql.database import Noun
 from tests.memory_store import MemoryStore
@@ -92,6 +92,30 @@ class FrozenStore:
             if self._after == -1:
                 self._meanwhile()
         return getattr(self._store, name)
+
+
+class RefusingStore:
+    """A store that is well, and refuses one verb of one query: by the query's name, or of a row of it."""
+
+    def __init__(self, store: ControllerStore, verb: str, query: str, error: RowRefused) -> None:
+        self._store = store
+        self._verb = verb
+        self._query = query
+        self._error = error
+        self.refused = 0
+
+    def __getattr__(self, name: str) -> Any:
+        verb = getattr(self._store, name)
+        if name != self._verb:
+            return verb
+
+        def asked(*args: Any, **kwargs: Any) -> object:
+            if self._query == (getattr(args[0], "query", args[0]) if args else kwargs.get("query")):
+                self.refused += 1
+                raise self._error
+            return verb(*args, **kwargs)
+
+        return asked
 
 
 class AwayStore:

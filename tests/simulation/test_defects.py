@@ -1,7 +1,8 @@
 """One row that cannot be dealt with: it says so, is given up where that is possible, and holds nothing else up."""
 
+import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from structlog.testing import capture_logs
@@ -11,8 +12,12 @@ from orchestrator.facts.gather import FactGatherer
 from orchestrator.operation.automatic_failover import AutomaticFailover
 from orchestrator.operation.requests import RequestHandler
 from orchestrator.operation.scheduler import RETRY_AT_MOST
+from orchestrator.rounds import ROUND_SECONDS
+from state.errors import Conflict, Damaged, RowRefused
 from state.model.entities import Operation, Phase
+from state.store.controller_store import ControllerStore
 from tests.simulation.control import Site, controller, pass_time
+from tests.simulation.stores import DoubtfulStore, RefusingStore
 from tests.simulation.world import World, settings
 
 QUERIES = ("first", "second")
@@ -171,3 +176,56 @@ def test_a_query_that_cannot_be_judged_keeps_no_other_on_a_dead_cluster(monkeypa
         pass_time(world, 30, site)
     assert (cluster_of(world, "first"), cluster_of(world, "second")) == ("east", "west")
     assert [line["part"] for line in lines if "part" in line] == ["automatic failover"], "said once"
+
+
+NAMES = ("a", "b", "c", "d", "e")
+
+
+def in_two_rounds(world: World, store: DoubtfulStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first round has time for two queries; the store is lost right behind the first request of the second one."""
+    judged, count = AutomaticFailover._judged, itertools.count(1)
+
+    def slow(self: AutomaticFailover, *about: Any) -> Any:
+        number = next(count)
+        if number == 2:
+            world.clock.wait(ROUND_SECONDS)
+            store.die_after(3)
+        return judged(self, *about)
+
+    monkeypatch.setattr(AutomaticFailover, "_judged", slow)
+
+
+def test_a_lost_answer_in_a_later_round_keeps_no_query_on_a_dead_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(settings(queries=NAMES, policy={"automatic": True}))
+    store = DoubtfulStore(world.store, None, verbs={"ask"})
+    site = controller(world, store=cast("ControllerStore", store))
+    pass_time(world, 5, site)
+    in_two_rounds(world, store, monkeypatch)
+    world.clusters["east"].reachable = False
+    pass_time(world, 60, site)
+    assert store.writes == ["ask"] * 5, "each query once"
+    assert {name: cluster_of(world, name) for name in NAMES} == dict.fromkeys(NAMES, "west")
+    operations = world.store.operations()
+    assert sorted((each.query, each.outcome) for each in operations) == [(name, "done") for name in NAMES]
+    assert len({each.group for each in operations}) == 1
+
+
+@pytest.mark.parametrize(
+    ("verb", "error"),
+    [("ask", Conflict), ("ask", RowRefused), ("assignment", Damaged), ("hold", Conflict), ("record", Conflict),
+     ("operations", Damaged)],
+)  # fmt: skip
+def test_a_row_that_the_store_refuses_keeps_no_other_query_on_a_dead_cluster(
+    verb: str, error: type[RowRefused]
+) -> None:
+    """Whatever the store refuses of one query, it is not away, and the round is not over."""
+    world = World(settings(queries=NAMES, policy={"automatic": True}))
+    store = RefusingStore(world.store, verb, "b", error("the row of b"))
+    site = controller(world, store=cast("ControllerStore", store))
+    pass_time(world, 5, site)
+    world.clusters["east"].reachable = False
+    with capture_logs() as lines:
+        pass_time(world, 60, site)
+    assert store.refused > 1
+    assert {name: cluster_of(world, name) for name in "acde"} == dict.fromkeys("acde", "west")
+    assert not [line for line in lines if line["event"].startswith("the store does not answer")]

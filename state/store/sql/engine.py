@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from state.errors import Conflict, StoreError, StoreUnavailable
+from state.errors import Conflict, RowRefused, StoreError, StoreUnavailable
 from state.store.sql.columns import dumps
 
 Tell = Callable[[], str]
@@ -197,6 +197,8 @@ def translated() -> Iterator[None]:
         yield
     except sa.exc.IntegrityError as error:
         raise Conflict(f"the store refused the write: {_first_line(error)}") from error
+    except sa.exc.DataError as error:
+        raise RowRefused(f"the store cannot keep a value: {_first_line(error)}") from error
     except sa.exc.SQLAlchemyError as error:
         if isinstance(error, _PASSING) or (isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated):
             raise StoreUnavailable(
