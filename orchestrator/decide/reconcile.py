@@ -88,6 +88,7 @@ def reconciled(assignment: Assignment | None, fact: QueryFact, at: datetime) -> 
         starting_offsets=assignment.starting_offsets if assignment is not None and stays else None,
         operation=None,
         changed_at=at,
+        mapping=fact.mapping,
     )
 
 

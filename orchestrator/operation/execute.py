@@ -18,7 +18,7 @@ from orchestrator.decide.gates.gate import is_attended
 from orchestrator.decide.gates.loss import WAITED_FOR
 from orchestrator.decide.lookup_wants import report_of_fact
 from orchestrator.decide.move_facts import UNPROVEN
-from orchestrator.decide.operation.intents import ANSWER_WITHIN
+from orchestrator.decide.operation.intents import ANSWER_WITHIN, is_mapped
 from orchestrator.decide.operation.phases import BEFORE_COMMIT, UNFENCED
 from orchestrator.decide.operation.plan import plan_json, prepare_request
 from orchestrator.decide.operation.post_commit import LANDING, calls_off, joins
@@ -47,7 +47,7 @@ from orchestrator.operation.pauses import automatic_facts_of
 from orchestrator.operation.requests import hold_detail
 from state.errors import StoreUnavailable, TideoverError
 from state.messages import NO_ANSWER, WITHDRAWN, CheckpointReport, Failure
-from state.model.checkpoint_folders import folder
+from state.model.checkpoint_folders import folder, mapping_name
 from state.model.cluster_status import Verdict
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState, Operation, OperationKind
 from state.settings.keys import Resume, Tideover
@@ -338,6 +338,7 @@ class Executor:
             starting_offsets=request.target_offsets if fresh else None,
             operation=snapshot.operation.id,
             changed_at=self._now,
+            mapping=mapping_name(request.epoch, request.operation, request.attempt) if is_mapped(request) else None,
         )
         plan = {**(snapshot.operation.plan or {}), "data_batch": commit.data_batch}
         mark = ("commit", {"checkpoint": assignment.checkpoint, "epoch": assignment.epoch})

@@ -1,4 +1,5 @@
-"""The names of checkpoint folders: how one is named after the move that made it, and what its name tells. Pure."""
+"""The names of checkpoint folders, and of mappings beside one: after the move that made them, and what a name tells.
+Pure."""
 
 import re
 from typing import NamedTuple
@@ -24,6 +25,11 @@ def folder(base: str, epoch: int, operation: str, attempt: int = 1) -> str:
     """The new checkpoint's folder. Each attempt has its own, so that a runner that wakes up late spoils none."""
     suffix = "" if attempt == 1 else f"-{attempt}"
     return f"{base.rstrip('/')}/epoch-{epoch}-{operation}{suffix}"
+
+
+def mapping_name(epoch: int, operation: str, attempt: int = 1) -> str:
+    """The file of a mapping. Each attempt has its own, so that one that comes late can take back no other's."""
+    return f"{epoch}-{operation}.{attempt}"
 
 
 def drill_folder(base: str, operation: str) -> str:

@@ -98,6 +98,9 @@ class Assignment:
     operation: str | None
     """The operation that holds it or placed it here."""
     changed_at: datetime
+    mapping: str | None = None
+    """The mapping by which it came to its cluster on this checkpoint, by the name of its file; None where it reads the
+    cluster on which the checkpoint began."""
 
 
 class RunState(StrEnum):
@@ -159,6 +162,8 @@ class QueryFact:
     """When the oldest batch was planned to which its checkpoint can still go back; None while that is not known."""
     silent_since: datetime | None = None
     """Since when this run has waited for its cluster, which does not answer; None while it does. No progress."""
+    mapping: str | None = None
+    """The mapping by which it came to its cluster, as its row said when it was started."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -62,6 +62,7 @@ def assignment(**change: Any) -> Assignment:
         "starting_offsets": {"orders": {"orders": {"0": 17}}},
         "operation": None,
         "changed_at": AT,
+        "mapping": "1-op-0.1",
     }
     return Assignment(**(values | change))
 
@@ -197,6 +198,7 @@ def fact(**change: Any) -> QueryFact:
         "reported_at": AT,
         "retained_from": AT - 60 * SECOND,
         "silent_since": None,
+        "mapping": "1-op-0.1",
     }
     return QueryFact(**(values | change))
 

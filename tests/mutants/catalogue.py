@@ -138,7 +138,7 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/spark/checkpoint/mapping.py",
-        "if placed is None or move.epoch <= placed]",
+        "if placed is None or move.epoch <= placed.epoch]",
         "]",
         ("tests/unit/test_mapping.py",),
         "switch: what a move that was not committed wrote counts",

@@ -112,7 +112,7 @@ def test_a_move_writes_one_file_and_touches_nothing_else(checkpoint: CheckpointF
     report = prepare(FILES, request(checkpoint), SOURCES, placed=EAST)
     after = checkpoint.files()
     (name,) = after.keys() - before.keys()
-    assert name == f"{MAPPINGS}/2-move"
+    assert name == f"{MAPPINGS}/2-move.1"
     assert {path: text for path, text in after.items() if path != name} == before
     assert json.loads(after[name]) == {
         "version": 1, "epoch": 2, "operation": "move", "attempt": 1, "left": {"cluster": "east", "epoch": 0},
@@ -217,8 +217,27 @@ def test_a_later_request_counts_and_an_earlier_one_comes_too_late(checkpoint: Ch
     prepare(FILES, later, SOURCES, placed=EAST)
     with pytest.raises(TargetTaken, match="a later request of operation move"):
         prepare(FILES, request(checkpoint), SOURCES, placed=EAST)
-    (move,) = all_moves(FILES, str(checkpoint.path))
+    assert [move.attempt for move in all_moves(FILES, str(checkpoint.path))] == [1, 2]
+    (move,) = read_moves(FILES, str(checkpoint.path), WEST).chain
     assert move.attempt == 2
+
+
+def test_an_attempt_that_thaws_behind_the_commit_of_a_later_one_takes_only_its_own_mapping_back(
+    checkpoint: CheckpointFolder,
+) -> None:
+    """It was frozen between writing its mapping and the check behind it; the later one was committed since."""
+
+    class Frozen(LocalFiles):
+        def create_atomically(self, path: str, content: bytes) -> bool:
+            made = super().create_atomically(path, content)
+            prepare(FILES, request(checkpoint, attempt=2), SOURCES, placed=EAST)
+            unplant(FILES, str(checkpoint.path), "move")
+            return made
+
+    with pytest.raises((AlreadyRun, TargetTaken)):
+        prepare(Frozen(), request(held(checkpoint)), SOURCES, placed=EAST)
+    assert [move.name for move in all_moves(FILES, str(checkpoint.path))] == ["2-move.2"]
+    assert offsets_at(checkpoint, WEST) == ({"orders": orders(2, SHIFT)}, None)
 
 
 def test_only_what_an_operation_holds_may_it_map(checkpoint: CheckpointFolder) -> None:
@@ -378,9 +397,9 @@ def test_a_mapping_of_an_operation_that_was_given_up_leads_nowhere(checkpoint: C
 def test_a_mapping_that_is_missing_or_broken_is_an_error(checkpoint: CheckpointFolder) -> None:
     moved(checkpoint)
     returned(checkpoint, 2)
-    first = checkpoint.path / MAPPINGS / "2-move"
+    first = checkpoint.path / MAPPINGS / "2-move.1"
     first.write_text('{"version":9}')
-    with pytest.raises(MalformedEntry, match="2-move is not a mapping"):
+    with pytest.raises(MalformedEntry, match=r"2-move\.1 is not a mapping"):
         read_log_end(FILES, str(checkpoint.path), HOME)
     first.unlink()
     with pytest.raises(

@@ -84,6 +84,7 @@ assignments = sa.Table(
     sa.Column("starting_offsets", Json),
     sa.Column("operation", Name),
     sa.Column("changed_at", Instant, nullable=False),
+    sa.Column("mapping", sa.Text),
     sa.CheckConstraint("epoch >= 1", name="assignments_epoch_positive"),
     sa.CheckConstraint("placed_epoch >= 1 AND placed_epoch <= epoch", name="assignments_placed_before"),
     _one_of("desired", Desired, "assignments"),
@@ -217,6 +218,7 @@ query_facts = sa.Table(
     sa.Column("reported_at", Instant, nullable=False),
     sa.Column("retained_from", Instant),
     sa.Column("silent_since", Instant),
+    sa.Column("mapping", sa.Text),
     _one_of("state", RunState, "query_facts"),
 )
 

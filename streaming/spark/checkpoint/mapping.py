@@ -23,6 +23,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from state.messages import UncommittedBatch
+from state.model.checkpoint_folders import mapping_name
 from state.model.entities import Assignment
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import OffsetEntry, TopicOffsets, read_mark, with_mark
@@ -63,7 +64,7 @@ class Move(BaseModel):
     epoch: int
     operation: str
     attempt: int = 1
-    """Which asking of the operation wrote it; a later one takes the place of an earlier one, never the other way."""
+    """Which asking of the operation wrote it; the last one counts."""
     left: Left
     to: str
     places: dict[str, tuple[Place, ...]]
@@ -72,7 +73,7 @@ class Move(BaseModel):
     @property
     def name(self) -> str:
         """Of its file."""
-        return f"{self.epoch}-{self.operation}"
+        return mapping_name(self.epoch, self.operation, self.attempt)
 
     def content(self) -> bytes:
         return self.model_dump_json().encode()
@@ -236,19 +237,15 @@ def write_move(files: CheckpointFiles, checkpoint: str, move: Move, still: Calla
     """Write a mapping and read it back; how many bytes. Writing the same again changes nothing.
 
     ``still`` raises where the operation holds the checkpoint no longer: then its mapping is not left behind. Raises
-    ``TargetTaken`` where a later asking of the operation wrote another one.
+    ``TargetTaken`` where a later request of the operation wrote another one.
     """
     path, content = join(checkpoint, MAPPINGS, move.name), move.content()
-    if not files.create_atomically(path, content):
-        found = read_move(files, path)
-        if found.attempt > move.attempt:
-            raise TargetTaken(f"{path} was written by a later request of operation {move.operation}")
-        if found != move:
-            files.delete(path)
-            if not files.create_atomically(path, content):
-                raise TargetTaken(f"another process is writing {path}")
+    _require_last(files, checkpoint, move)
+    if not files.create_atomically(path, content) and read_move(files, path) != move:
+        raise TargetTaken(f"{path} is there already, and says something else")
     try:
         still()
+        _require_last(files, checkpoint, move)
     except Exception:
         withdraw(files, checkpoint, [move])
         raise
@@ -257,7 +254,14 @@ def write_move(files: CheckpointFiles, checkpoint: str, move: Move, still: Calla
     return len(content)
 
 
+def _require_last(files: CheckpointFiles, checkpoint: str, move: Move) -> None:
+    """Raises ``TargetTaken`` where a later request of the same operation has written its mapping."""
+    for other in all_moves(files, checkpoint):
+        if (other.operation, other.epoch) == (move.operation, move.epoch) and other.attempt > move.attempt:
+            raise TargetTaken(f"{checkpoint} was mapped by a later request of operation {move.operation}")
+
+
 def withdraw(files: CheckpointFiles, checkpoint: str, moves: Iterable[Move]) -> None:
-    """Take mappings away by which nobody was placed."""
+    """Take mappings away by which nobody was placed: each by its full name, which no other attempt shares."""
     for move in moves:
         files.delete(join(checkpoint, MAPPINGS, move.name))

@@ -105,6 +105,7 @@ class QueryReport:
             held_by=None,
             held_epoch=None,
             reported_at=hosting.now(),
+            mapping=assignment.mapping,
         )
 
     @property

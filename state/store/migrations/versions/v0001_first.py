@@ -83,7 +83,7 @@ def create_decisions() -> None:
         "assignments",
         *(key("query", NAME), need("epoch", BIG), need("placed_epoch", BIG), need("desired", TEXT)),
         *(need("cluster", NAME), need("runner", NAME), need("checkpoint", TEXT), may("starting_offsets", JSON)),
-        *(may("operation", NAME), need("changed_at", TIME)),
+        *(may("operation", NAME), need("changed_at", TIME), may("mapping", TEXT)),
         sa.CheckConstraint("epoch >= 1", name="assignments_epoch_positive"),
         sa.CheckConstraint("placed_epoch >= 1 AND placed_epoch <= epoch", name="assignments_placed_before"),
         one_of("assignments", "desired", "running", "held"),
@@ -146,6 +146,7 @@ def create_facts() -> None:
         *(may("dropped_late_rows", BIG), may("stateful", FLAG), may("deduplicates_ahead", FLAG), may("error", TEXT)),
         *(may("held_by", TEXT), may("held_epoch", BIG)),
         *(need("reported_at", TIME), may("retained_from", TIME), may("silent_since", TIME)),
+        may("mapping", TEXT),
         one_of("query_facts", "state", "starting", "running", "failed", "stopped"),
     )
 
