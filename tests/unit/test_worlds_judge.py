@@ -1,0 +1,180 @@
+"""The judge of ``tests/worlds`` finds each mistake that is planted in a right target, and nothing in the right one."""
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+
+from streaming.resume.model import Target
+from tests.worlds.generate import world_of
+from tests.worlds.honest import dishonest
+from tests.worlds.judge import judge
+from tests.worlds.show import to_python
+from tests.worlds.shrink import shrunk
+from tests.worlds.truth import Truth
+from tests.worlds.world import SOURCE, TOPIC, Kept, Lie, Partition, Sample, World, Written
+
+_SEEDS = 800
+
+
+def right(truth: Truth, number: int = 0) -> Target:
+    """The target that names the right offset, and each number as it is."""
+    place = truth.ideal()
+    lacking = truth.lacking(also_expired=True)
+    return Target(
+        source=SOURCE,
+        topic=TOPIC,
+        partition=number,
+        offset=truth.partition.position,
+        timestamp_ms=None,
+        buffer_ms=truth.world.buffer_ms,
+        target_topic=TOPIC,
+        target_partition=number,
+        target_offset=place,
+        method="exact",
+        exact=not truth.skipped(place) and not truth.first_read_from(place) and not truth.expired(),
+        begin=truth.partition.kept_begin,
+        end=truth.visible_end,
+        replay_records=truth.repeated(place) + truth.withheld(place),
+        replay_later_records=len(truth.to_come()),
+        exposure_records=len(lacking),
+        exposure_seconds=None,
+        note="unread records may have been skipped" if truth.skipped(place) else "",
+        expired=bool(truth.expired()),
+    )
+
+
+@cache
+def worlds() -> list[tuple[World, Truth, Target]]:
+    """Worlds of one partition each, with their right targets."""
+    made = [world_of(seed) for seed in range(_SEEDS)]
+    truths = [Truth(world.partitions[0], world) for world in made if len(world.partitions) == 1]
+    return [(truth.world, truth, right(truth)) for truth in truths]
+
+
+def kinds(world: World, target: Target) -> set[str]:
+    return {finding.kind for finding in judge(world, [target])}
+
+
+def changed(target: Target, field: str, value: Any) -> Target:
+    return replace(target, **{field: value})
+
+
+def test_each_generated_world_can_be() -> None:
+    assert [(seed, reason) for seed in range(_SEEDS) if (reason := dishonest(world_of(seed)))] == []
+
+
+def test_a_seed_gives_the_same_world_again() -> None:
+    assert [world_of(seed) for seed in range(50)] == [world_of(seed) for seed in range(50)]
+
+
+def test_nothing_is_found_in_a_right_target() -> None:
+    assert [(to_python(world), found) for world, _, target in worlds() if (found := judge(world, [target]))] == []
+
+
+def test_a_later_offset_is_found_where_it_skips_an_unread_record() -> None:
+    planted = 0
+    for world, truth, target in worlds():
+        place = truth.ideal()
+        skipped = [of for of in truth.skipped(place + 1) if of not in truth.skipped(place)]
+        if skipped and place < truth.visible_end:
+            planted += 1
+            later = replace(target, target_offset=place + 1, note="", expired=False)
+            assert "lost" in kinds(world, later)
+            assert {"lost", "exact"} <= kinds(world, replace(later, exact=True))
+    assert planted > 100
+
+
+def test_a_loss_that_the_target_admits_is_not_found() -> None:
+    world, _, target = next(each for each in worlds() if each[1].skipped(each[1].ideal() + 1) and each[2].exact)
+    later = replace(target, target_offset=(target.target_offset or 0) + 1, exact=False)
+    assert kinds(world, later) >= {"lost"}
+    assert "lost" not in kinds(world, replace(later, expired=True))
+    assert "lost" not in kinds(world, replace(later, note="unread records may have been skipped"))
+    assert "lost" not in kinds(world, replace(later, method="latest"))
+    assert "lost" in kinds(world, replace(later, method="synced"))
+
+
+def test_an_exact_flag_is_found_where_the_offset_is_too_early() -> None:
+    planted = 0
+    for world, truth, target in worlds():
+        place = max(truth.ideal() - 1, truth.partition.kept_begin)
+        if truth.first_read_from(place):
+            planted += 1
+            assert "exact" in kinds(world, replace(target, target_offset=place, exact=True))
+    assert planted > 100
+
+
+@pytest.mark.parametrize(
+    ("field", "kind", "enough"),
+    [
+        ("replay_records", "replay", 20),
+        ("replay_later_records", "later", 50),
+        ("exposure_records", "exposure", 50),
+    ],
+)
+def test_a_number_that_is_one_too_small_is_found(field: str, kind: str, enough: int) -> None:
+    planted = 0
+    for world, truth, target in worlds():
+        number = getattr(target, field)
+        known = {"exposure_records": len(truth.lacking(also_expired=not target.expired))}
+        known["replay_records"] = truth.repeated(truth.ideal())
+        if number and known.get(field, number) == number:
+            planted += 1
+            for wrong in (number - 1, 0):
+                assert kind in kinds(world, changed(target, field, wrong))
+            assert kind not in kinds(world, changed(target, field, None))
+    assert planted > enough
+
+
+def test_expired_records_are_found_where_the_target_is_silent() -> None:
+    planted = 0
+    for world, truth, target in worlds():
+        if truth.expired():
+            planted += 1
+            assert "expired" in kinds(world, replace(target, expired=False))
+    assert planted > 10
+
+
+def test_an_offset_behind_the_visible_end_is_found() -> None:
+    for world, truth, target in worlds()[:50]:
+        assert "bounds" in kinds(world, replace(target, target_offset=truth.visible_end + 1))
+
+
+def test_a_refusal_is_of_no_use_in_a_plain_world_alone() -> None:
+    refused = [kinds(world, replace(target, target_offset=None, method=None)) for world, _, target in worlds()]
+    assert set().union(*refused) == {"useless"}
+    assert 60 < sum(bool(found) for found in refused) < len(refused) / 3
+
+
+def test_seconds_shorter_than_what_is_lacking_are_found() -> None:
+    records = tuple(Written(each, 1_000 * each, f"r{each}") for each in range(4))
+    part = Partition(records, 4, (Kept(0, 0, "r0", of=0),), 1, position=1, next_copy=1, sample=Sample(4, 9_000))
+    world = World((part,), 10_000)
+    target = right(Truth(part, world))
+    assert "seconds" in kinds(world, replace(target, exposure_seconds=1.9))
+    assert "seconds" not in kinds(world, replace(target, exposure_seconds=2.0))
+
+
+def test_the_shrinker_keeps_what_was_looked_for_and_little_else() -> None:
+    def skips(world: World) -> bool:
+        truth = Truth(world.partitions[0], world)
+        place = truth.partition.kept_end
+        return bool(truth.skipped(place)) and "lost" in kinds(
+            world, replace(right(truth), target_offset=place, note="")
+        )
+
+    world = next(
+        world for world, truth, _ in worlds() if world.lie and len(truth.partition.written) > 60 and skips(world)
+    )
+    small = shrunk(world, skips)
+    (part,) = small.partitions
+    assert (len(part.written), len(part.kept), small.lie) == (1, 1, None)
+    assert not dishonest(small)
+
+
+def test_a_world_as_python_is_the_same_world() -> None:
+    names = {each.__name__: each for each in (World, Partition, Written, Kept, Sample, Lie)}
+    for seed in range(60):
+        assert eval(to_python(world_of(seed)), names) == world_of(seed)

@@ -1,0 +1,93 @@
+"""Worlds by seed: the same number gives the same world, on every machine."""
+
+import random
+from dataclasses import dataclass
+
+from tests.worlds.copying import Copying, copied
+from tests.worlds.reading import reading
+from tests.worlds.world import Lie, Partition, World
+from tests.worlds.writing import Writing, written
+
+LIES = ("time-late", "time-early", "time-none", "stale-begin", "stale-end", "stale-newest", "no-newest")
+_LYING = 0.25
+_PLAIN = 0.15
+
+
+@dataclass(frozen=True)
+class _Settings:
+    committed: bool
+    copies_committed: bool
+    append_time: bool
+    compacted: bool
+
+
+def world_of(seed: int) -> World:
+    """The world of a seed."""
+    chance = random.Random(seed)
+    plain = chance.random() < _PLAIN
+    settings = _Settings(
+        committed=not plain and chance.random() < 0.3,
+        copies_committed=not plain and chance.random() < 0.3,
+        append_time=not plain and chance.random() < 0.2,
+        compacted=not plain and chance.random() < 0.12,
+    )
+    count = chance.choices((1, 2, 3), (0.8, 0.15, 0.05))[0]
+    made = [_partition(chance, settings, plain=plain) for _ in range(count)]
+    sampled = [part.sample.at for part, _ in made if part.sample is not None]
+    now = max([now for _, now in made] + sampled) + chance.choice((0, 500, 60_000))
+    lie = None
+    if not plain and chance.random() < _LYING:
+        lie = Lie(
+            chance.choice(LIES),
+            amount=chance.choice((1, 3, 20, 100)),
+            partition=chance.randrange(count),
+            only=chance.choice((None, None, 0, 1)),
+        )
+    return World(
+        partitions=tuple(part for part, _ in made),
+        now=now,
+        committed=settings.committed,
+        copies_committed=settings.copies_committed,
+        append_time=settings.append_time,
+        compacted=settings.compacted,
+        buffer_ms=chance.choice((900_000, 900_000, 60_000, 5_000, 0)),
+        methods=chance.choice((("exact", "timestamp"),) * 4 + (("timestamp",), ("exact",)))
+        if not plain
+        else ("exact", "timestamp"),
+        on_no_match=chance.choice(("fail", "fail", "fail", "earliest", "closest", "latest")),
+        knows_type=plain or chance.random() < 0.95,
+        per_fetch=chance.choice((1_000, 1_000, 7, 50)),
+        lie=lie,
+    )
+
+
+def _partition(chance: random.Random, settings: _Settings, *, plain: bool) -> tuple[Partition, int]:
+    source = written(chance, Writing.drawn(chance, plain=plain))
+    position = source.position(chance, committed=settings.committed, plain=plain)
+    copying = Copying.drawn(
+        chance,
+        source,
+        position,
+        copies_committed=settings.copies_committed,
+        append_time=settings.append_time,
+        compacted=settings.compacted,
+        plain=plain,
+    )
+    standby = copied(chance, source, copying)
+    query = reading(chance, source, position, committed=settings.committed, plain=plain)
+    return Partition(
+        written=source.records,
+        written_end=source.end,
+        kept=standby.rows,
+        kept_end=standby.end,
+        position=position,
+        next_copy=standby.next_copy,
+        kept_begin=standby.begin,
+        stable=standby.stable,
+        remembered=query.remembered,
+        ring_at=query.ring_at,
+        seen=query.seen,
+        proves=query.proves,
+        filtered=tuple(sorted(copying.filtered)),
+        sample=query.sample,
+    ), standby.now

@@ -1,0 +1,63 @@
+"""What no world may claim: a smaller one that does is no example, and the generator makes none."""
+
+from itertools import pairwise
+
+from tests.worlds.asking import ring
+from tests.worlds.truth import consumed
+from tests.worlds.world import COMMITTED, MARKER, OPEN, Partition, World
+
+
+def dishonest(world: World) -> str:
+    """Why the world cannot be, or nothing."""
+    for number, part in enumerate(world.partitions):
+        reason = _in_logs(part, world) or _in_claims(part, world)
+        if reason:
+            return f"partition {number}: {reason}"
+    return ""
+
+
+def _in_logs(part: Partition, world: World) -> str:
+    source = {each.offset: each for each in part.written}
+    offsets, rows = [each.offset for each in part.written], [row.offset for row in part.kept]
+    copies = [row for row in part.kept if row.of is not None]
+    first_open = next((row.offset for row in part.kept if row.state == OPEN), None)
+    checks = {
+        "the old offsets do not ascend": _ascend(offsets) and (not offsets or offsets[-1] < part.written_end),
+        "the standby's offsets do not ascend": _ascend(rows) and (not rows or rows[-1] < part.kept_end),
+        "a copy of no record": all(row.of in source for row in copies),
+        "a copy has another payload": all(row.payload == source[row.of].payload for row in copies if row.of in source),
+        "a copy has another time": world.append_time
+        or all(row.time == source[row.of].time for row in copies if row.of in source),
+        "the standby's clock went back": not world.append_time or _ascend([row.time for row in part.kept], equal=True),
+        "a marker is a copy": all(row.of is None for row in part.kept if row.state == MARKER),
+        "the last stable offset is not that of the first open record": part.stable == first_open,
+        "the standby's begin is outside of it": 0 <= part.kept_begin <= part.kept_end,
+        "the replicator copied what is not committed": not world.copies_committed
+        or all(source[row.of].state == COMMITTED for row in copies if row.of in source),
+    }
+    return next((reason for reason, holds in checks.items() if not holds), "")
+
+
+def _in_claims(part: Partition, world: World) -> str:
+    source = {each.offset for each in part.written}
+    copied = {row.of for row in part.kept if row.of is not None}
+    known = ring(part, world)
+    read = [each for each in consumed(part, world) if part.ring_at is None or each.offset < part.ring_at]
+    sample = part.sample
+    checks = {
+        "the position is behind the old end": part.position <= part.written_end,
+        "an open transaction was read": not world.committed
+        or all(each.state != OPEN for each in part.written if each.offset < part.position),
+        "tracking is ahead": part.ring_at is None or part.ring_at <= part.position,
+        "the last record that was tracked is not remembered": part.ring_at is None
+        or not read
+        or (bool(known) and known[-1] == read[-1]),
+        "a sample from behind the end": sample is None or (sample.end <= part.written_end and sample.at <= world.now),
+        "a record before the sampled begin": sample is None or not source or min(source) >= sample.begin,
+        "a copy of what the replicator leaves out": not copied & set(part.filtered),
+    }
+    return next((reason for reason, holds in checks.items() if not holds), "")
+
+
+def _ascend(numbers: list[int], *, equal: bool = False) -> bool:
+    return all(one < two or (equal and one == two) for one, two in pairwise(numbers))

@@ -1,0 +1,148 @@
+"""The judge: what is false in a target, by the truth of its world. It takes nothing from the resolver but the target.
+
+The contract (``docs/places.md``): nothing that the standby holds is skipped in silence; ``exact`` is right; a number
+is an upper bound or unknown; and where nothing speaks against it the place is exact.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from streaming.resume.model import Target
+from tests.worlds.asking import time_known
+from tests.worlds.plain import is_plain
+from tests.worlds.truth import Truth
+from tests.worlds.world import World, Written
+
+SAYS_SO = re.compile(r"\b(?:may|can) (?:have been|have|be|skip|lose|miss)\b[^;]*|\b(?:skips|loses) records\b")
+"""A note that says that records may be missed."""
+MAY_LOSE = frozenset({"latest", "closest"})
+"""Policies that an operator chose, and that may skip records by contract."""
+BY_TIME = frozenset({"timestamp", "segment"})
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One false claim of one target."""
+
+    kind: str
+    """``lost``, ``expired``, ``exact``, ``replay``, ``later``, ``exposure``, ``seconds``, ``bounds``, ``useless``."""
+    partition: int
+    text: str
+
+
+def judge(world: World, targets: Sequence[Target]) -> list[Finding]:
+    """Every false claim, in the order of the partitions. Raises ValueError unless each partition has one target."""
+    numbers = sorted(target.target_partition for target in targets)
+    if numbers != list(range(len(world.partitions))):
+        raise ValueError(f"targets of the partitions {numbers}, not one for each of {len(world.partitions)}")
+    found = []
+    for target in targets:
+        truth = Truth(world.partitions[target.target_partition], world)
+        found += [Finding(kind, target.target_partition, text) for kind, text in _claims(truth, target)]
+    return found
+
+
+def _claims(truth: Truth, target: Target) -> Iterable[tuple[str, str]]:
+    if target.target_offset is None:
+        if is_plain(truth.world):
+            yield "useless", f"no offset: {target.note}"
+        return
+    place = target.target_offset
+    yield from _bounds(truth, target, place)
+    yield from _losses(truth, target, place)
+    yield from _exact(truth, target, place)
+    yield from _numbers(truth, target, place)
+    if is_plain(truth.world) and not _is_of_use(truth, target):
+        yield (
+            "useless",
+            f"a plain world: exact at {truth.ideal()} is right, got {place} by {target.method}: {target.note}",
+        )
+
+
+def _is_of_use(truth: Truth, target: Target) -> bool:
+    """The right place; exact where all that was read is there, else with known numbers of what is yet to come."""
+    known = None not in (target.replay_records, target.replay_later_records)
+    return target.target_offset == truth.ideal() and (target.exact or (known and bool(truth.to_come())))
+
+
+def _bounds(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, str]]:
+    if place > truth.visible_end:
+        yield "bounds", f"{place} is after the end that the query can see, {truth.visible_end}"
+    if place < truth.partition.kept_begin and not target.expired and truth.expired():
+        yield (
+            "bounds",
+            f"{place} is before the begin {truth.partition.kept_begin}, and unread records are deleted there",
+        )
+    numbers = (target.replay_records, target.replay_later_records, target.exposure_records)
+    if any(number is not None and number < 0 for number in numbers):
+        yield "bounds", f"a negative number: {numbers}"
+
+
+def _losses(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, str]]:
+    skipped = [of for of in truth.skipped(place) if not _is_out_of_reach(truth, target, of)]
+    if skipped and not (
+        target.expired or target.method in MAY_LOSE or (not target.exact and SAYS_SO.search(target.note))
+    ):
+        yield "lost", f"{_some(skipped)} unread, held by the standby only before {place}"
+    expired = truth.expired()
+    if expired and not target.expired:
+        yield "expired", f"{_some(expired)} unread, deleted by the standby's retention, and the target does not say so"
+
+
+def _is_out_of_reach(truth: Truth, target: Target, of: int) -> bool:
+    """By time nothing is promised of records that the standby dates before T minus the buffer."""
+    if target.exact or target.method not in BY_TIME:
+        return False
+    known = time_known(truth.partition, truth.world)
+    if known is None:
+        return False
+    last = max(row.time for row in truth.partition.kept if row.of == of)
+    return last < known - truth.world.buffer_ms
+
+
+def _exact(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, str]]:
+    if not target.exact:
+        return
+    skipped, early = truth.skipped(place), truth.first_read_from(place)
+    if skipped:
+        yield "exact", f"said to be exact at {place}, which skips {_some(skipped)}"
+    if early:
+        yield "exact", f"said to be exact at {place}, but the first copies of {_some(early)}, all read, lie behind it"
+    if target.expired or truth.expired():
+        yield "exact", "said to be exact, though unread records were deleted or may have been"
+
+
+def _numbers(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, str]]:
+    replay, later = target.replay_records, target.replay_later_records
+    now, soon, coming = truth.repeated(place), truth.withheld(place), len(truth.to_come())
+    if replay is not None and replay < now:
+        yield "replay", f"replay {replay}, but {now} records from {place} on were read before"
+    if later is not None and later < coming:
+        yield "later", f"replay later {later}, but {coming} that were read are yet to be appended"
+    if None not in (replay, later) and (replay or 0) + (later or 0) < now + soon + coming:
+        yield "replay", f"replay {replay} and later {later}, but {now} + {soon} in open transactions + {coming} to come"
+    if target.exact and replay is not None and replay > now + soon:
+        yield "replay", f"exact with a replay of {replay}, but only {now + soon} records there were read before"
+    yield from _exposure(truth, target)
+
+
+def _exposure(truth: Truth, target: Target) -> Iterable[tuple[str, str]]:
+    lacking = truth.lacking(also_expired=not target.expired)
+    if target.exposure_records is not None and target.exposure_records < len(lacking):
+        wanted = [each.offset for each in lacking]
+        yield "exposure", f"exposure {target.exposure_records}, but the standby lacks {_some(wanted)}, acknowledged"
+    spread = _spread(truth, lacking) / 1000
+    if target.exposure_seconds is not None and target.exposure_seconds < spread:
+        yield "seconds", f"exposure of {target.exposure_seconds} s, but what the standby lacks spans {spread} s"
+
+
+def _spread(truth: Truth, lacking: Sequence[Written]) -> int:
+    """Milliseconds between the oldest and the newest of them, where the old log's times were in order."""
+    times = [each.time for each in truth.partition.written]
+    return lacking[-1].time - lacking[0].time if lacking and times == sorted(times) else 0
+
+
+def _some(offsets: Sequence[int]) -> str:
+    shown = ", ".join(map(str, offsets[:6]))
+    return f"{len(offsets)} records ({shown}{', ...' if len(offsets) > 6 else ''})"

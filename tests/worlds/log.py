@@ -1,0 +1,189 @@
+"""A world's standby behind the port ``ClusterLog``; it answers as a broker does, but for the world's one lie."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
+
+from state.model.entities import TopicPartition
+from streaming.cluster_log import (
+    Entries,
+    EpochEnd,
+    Fetched,
+    LogRecord,
+    OffsetAnswer,
+    PartitionError,
+    PartitionFacts,
+    Segments,
+    Spec,
+    TopicFacts,
+)
+from tests.worlds.world import ABORTED, EPOCH_MS, GONE, MARKER, OPEN, TOPIC, Kept, Partition, World
+
+_BYTES = 100
+"""What one record counts for against a fetch's limit."""
+_TIMES = frozenset({"time-late", "time-early", "time-none"})
+_NEWEST = frozenset({"stale-newest", "no-newest"})
+
+
+@cache
+def digest(payload: str) -> bytes:
+    """The fingerprint's hash of a payload."""
+    return blake2b(payload.encode(), digest_size=16).digest()
+
+
+def present(partition: Partition) -> list[Kept]:
+    """What lies in the standby's partition now, markers too."""
+    return [row for row in partition.kept if row.offset >= partition.kept_begin and row.state != GONE]
+
+
+@dataclass
+class WorldLog:
+    """The standby. It counts its answers by kind, so that a lie can be told in one of them only."""
+
+    world: World
+    told: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._present = [present(partition) for partition in self.world.partitions]
+        self._records = [
+            [
+                LogRecord(
+                    offset=row.offset,
+                    timestamp_ms=EPOCH_MS + row.time,
+                    digest=digest(row.payload),
+                    append_time=self.world.append_time,
+                    leader_epoch=0,
+                    uncommitted=row.state in (ABORTED, OPEN),
+                )
+                for row in rows
+                if row.state != MARKER
+            ]
+            for rows in self._present
+        ]
+
+    def describe(self, topics: Collection[str], *, timeout: float) -> Mapping[str, TopicFacts]:
+        """The one topic that there is."""
+        stamps = "LogAppendTime" if self.world.append_time else "CreateTime"
+        facts = PartitionFacts(leader=0, leader_epoch=0, replicas=(0,), in_sync=(0,))
+        found = TopicFacts(
+            name=TOPIC,
+            topic_id="standby",
+            partitions=dict.fromkeys(range(len(self.world.partitions)), facts),
+            timestamp_type=stamps if self.world.knows_type else None,
+            cleanup_policy="compact" if self.world.compacted else "delete",
+        )
+        return {TOPIC: found} if TOPIC in topics else {}
+
+    def names(self, *, timeout: float) -> Collection[str]:
+        """Of all topics."""
+        return (TOPIC,)
+
+    def offsets(
+        self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
+    ) -> Mapping[TopicPartition, OffsetAnswer]:
+        """One look-up per partition, as a broker answers it, or as the lie has it."""
+        return {key: self._look(key, time, read_committed) for key, time in times.items()}
+
+    def fetch(
+        self,
+        starts: Mapping[TopicPartition, tuple[int, int]],
+        *,
+        until: Mapping[TopicPartition, int] | None = None,
+        read_committed: bool = False,
+        timeout: float,
+    ) -> Mapping[TopicPartition, Fetched]:
+        """Records from an offset on; a fetch never lies."""
+        return {
+            key: self._read(key, offset, size, (until or {}).get(key), read_committed)
+            for key, (offset, size) in starts.items()
+        }
+
+    def segments(
+        self, times: Mapping[TopicPartition, int], *, limit: int = 1, timeout: float
+    ) -> Mapping[TopicPartition, Segments]:
+        """As Kafka 4: it does not know this question."""
+        error = PartitionError(name="UNSUPPORTED_VERSION", text="no segment-level search", retriable=False)
+        return dict.fromkeys(times, Segments(offsets=(), error=error))
+
+    def epoch_ends(self, epochs: Mapping[TopicPartition, int], *, timeout: float) -> Mapping[TopicPartition, EpochEnd]:
+        """One epoch, that ends at the log's end."""
+        return {key: EpochEnd(leader_epoch=0, end_offset=self._of(key).kept_end) for key in epochs}
+
+    def entries(self, partition: TopicPartition, start: tuple[int, int], *, timeout: float) -> Entries:
+        """No topic here is read in full."""
+        return Entries(records=(), next_offset=start[0])
+
+    def _of(self, key: TopicPartition) -> Partition:
+        return self.world.partitions[key.partition]
+
+    def _lies(self, key: TopicPartition, kinds: Collection[str]) -> str:
+        """The kind of lie that this answer is, or nothing."""
+        lie = self.world.lie
+        if lie is None or lie.kind not in kinds or lie.partition != key.partition:
+            return ""
+        number = self.told[lie.kind]
+        self.told[lie.kind] += 1
+        return lie.kind if lie.only in (None, number) else ""
+
+    def _look(self, key: TopicPartition, time: int, committed: bool) -> OffsetAnswer:
+        part, lie = self._of(key), self.world.lie
+        amount = lie.amount if lie is not None else 0
+        end = part.stable if committed and part.stable is not None else part.kept_end
+        if time == Spec.LATEST:
+            stale = self._lies(key, ("stale-end",))
+            return _answer(max(part.kept_begin, end - amount) if stale else end)
+        if time == Spec.EARLIEST:
+            stale = self._lies(key, ("stale-begin",))
+            return _answer(max(0, part.kept_begin - amount) if stale else part.kept_begin)
+        if time == Spec.MAX_TIMESTAMP:
+            return self._newest(key, end, amount)
+        return self._first_since(key, time - EPOCH_MS, end, amount)
+
+    def _newest(self, key: TopicPartition, end: int, amount: int) -> OffsetAnswer:
+        kind = self._lies(key, _NEWEST)
+        if kind == "no-newest":
+            return _answer(None)
+        rows = [row for row in self._present[key.partition] if row.offset < end - (amount if kind else 0)]
+        found = max(rows, key=lambda row: (row.time, -row.offset), default=None)
+        return _answer(None) if found is None else _answer(found.offset, found.time)
+
+    def _first_since(self, key: TopicPartition, time: int, end: int, amount: int) -> OffsetAnswer:
+        rows = self._present[key.partition]
+        index = next((n for n, row in enumerate(rows) if row.time >= time), len(rows))
+        kind = self._lies(key, _TIMES)
+        if kind == "time-none":
+            return _answer(None)
+        if kind:
+            index = max(0, index + (amount if kind == "time-late" else -amount))
+        if index >= len(rows) or rows[index].offset >= end:
+            return _answer(None)
+        return _answer(rows[index].offset, rows[index].time)
+
+    def _read(self, key: TopicPartition, offset: int, size: int, until: int | None, committed: bool) -> Fetched:
+        part = self._of(key)
+        if not part.kept_begin <= offset <= part.kept_end:
+            error = PartitionError(name="OFFSET_OUT_OF_RANGE", text="the log has no such offset", retriable=False)
+            return Fetched(records=(), next_offset=offset, high_watermark=None, log_start=None, error=error)
+        end = part.stable if committed and part.stable is not None else part.kept_end
+        end = end if until is None else min(end, until)
+        ahead = [
+            record
+            for record in self._records[key.partition]
+            if offset <= record.offset < end and not (committed and record.uncommitted)
+        ]
+        given = ahead[: min(size // _BYTES, self.world.per_fetch)]
+        more = len(given) < len(ahead)
+        return Fetched(
+            records=tuple(given),
+            next_offset=(given[-1].offset + 1 if given else offset) if more else max(offset, end),
+            high_watermark=part.kept_end,
+            log_start=part.kept_begin,
+            needs_bytes=_BYTES if more and not given else 0,
+        )
+
+
+def _answer(offset: int | None, time: int | None = None) -> OffsetAnswer:
+    stamp = None if time is None else EPOCH_MS + time
+    return OffsetAnswer(offset=offset, timestamp_ms=stamp, leader_epoch=None if offset is None else 0)

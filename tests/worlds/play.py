@@ -1,0 +1,79 @@
+"""Plays worlds: asks the resolver, lets the judge look, makes small what is found, and counts exact places."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from streaming.resume.model import Target
+from tests.worlds.asking import resolution
+from tests.worlds.generate import world_of
+from tests.worlds.judge import Finding, judge
+from tests.worlds.show import report
+from tests.worlds.shrink import shrunk
+from tests.worlds.traits import traits
+from tests.worlds.world import World
+
+CRASH = "crash"
+
+
+@dataclass
+class Tally:
+    """Of all worlds that were played."""
+
+    worlds: int = 0
+    found: dict[int, list[Finding]] = field(default_factory=dict)
+    """By seed."""
+    exact: Counter[str] = field(default_factory=Counter)
+    """Worlds all of whose targets are exact, by trait."""
+    placed: Counter[str] = field(default_factory=Counter)
+    """Worlds all of whose partitions got an offset, by trait."""
+    seen: Counter[str] = field(default_factory=Counter)
+
+    def count(self, world: World, targets: Iterable[Target]) -> None:
+        """One world's targets."""
+        places = list(targets)
+        exact, placed = all(each.exact for each in places), all(each.target_offset is not None for each in places)
+        for trait in traits(world):
+            self.seen[trait] += 1
+            self.exact[trait] += exact
+            self.placed[trait] += placed
+
+    def rates(self) -> str:
+        """How often worlds of each trait got exact places, as a table."""
+        head = f"{'trait':<18}{'worlds':>8}{'placed':>8}{'exact':>8}"
+        rows = [
+            f"{trait:<18}{count:>8}{self.placed[trait] / count:>8.0%}{self.exact[trait] / count:>8.0%}"
+            for trait, count in sorted(self.seen.items())
+        ]
+        return "\n".join([head, *rows])
+
+
+def findings(world: World) -> tuple[tuple[Target, ...], list[Finding]]:
+    """What the resolver answers, and what is false in it; an exception is a finding too."""
+    try:
+        targets = resolution(world).targets
+        return targets, judge(world, targets)
+    except Exception as problem:  # noqa: BLE001 # whatever it is, a resolver must answer
+        return (), [Finding(CRASH, 0, f"{type(problem).__name__}: {problem}")]
+
+
+def play(seeds: Iterable[int]) -> Tally:
+    """The worlds of these seeds."""
+    tally = Tally()
+    for seed in seeds:
+        world = world_of(seed)
+        targets, found = findings(world)
+        tally.worlds += 1
+        if targets:
+            tally.count(world, targets)
+        if found:
+            tally.found[seed] = found
+    return tally
+
+
+def smallest(world: World, kind: str | None = None) -> str:
+    """A report of the smallest world that still has the first kind of mistake of this one, or that ``kind``."""
+    _, found = findings(world)
+    wanted = kind or found[0].kind
+    small = shrunk(world, lambda other: any(each.kind == wanted for each in findings(other)[1]))
+    return report(small, *findings(small))

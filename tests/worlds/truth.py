@@ -1,0 +1,136 @@
+"""What is true in a world, by provenance alone: who read what, and of what each record on the standby is a copy."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tests.worlds.world import ABORTED, COMMITTED, GONE, MARKER, OPEN, Kept, Partition, World, Written
+
+
+def was_given(record: Written, world: World) -> bool:
+    """Whether a query of this isolation is ever given the record by the old cluster."""
+    return record.state == COMMITTED or not world.committed
+
+
+def consumed(partition: Partition, world: World) -> list[Written]:
+    """The records that the query has read, oldest first."""
+    return [each for each in partition.written if each.offset < partition.position and was_given(each, world)]
+
+
+def unread(partition: Partition, world: World) -> list[Written]:
+    """The records that the query has yet to read."""
+    return [each for each in partition.written if each.offset >= partition.position and was_given(each, world)]
+
+
+def is_shown(row: Kept, partition: Partition, world: World) -> bool:
+    """Whether the standby gives the row to the query, now or once open transactions before it have ended."""
+    if row.offset < partition.kept_begin or row.state in (GONE, MARKER):
+        return False
+    return not (world.committed and row.state in (ABORTED, OPEN))
+
+
+@dataclass(frozen=True)
+class Truth:
+    """One partition, by old offset."""
+
+    partition: Partition
+    world: World
+    read: dict[int, Written] = field(init=False)
+    ahead: dict[int, Written] = field(init=False)
+    """Unread."""
+    shown: dict[int, list[int]] = field(init=False)
+    """Standby offsets of the copies that the query can be given, by old offset."""
+    ever: dict[int, int] = field(init=False)
+    """The first copy that ever was on the standby and was not aborted there, by old offset."""
+    deleted: set[int] = field(init=False)
+    """Old offsets of which retention deleted a copy."""
+    compacted: set[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        part, world = self.partition, self.world
+        shown: dict[int, list[int]] = {}
+        ever: dict[int, int] = {}
+        copies = [(row.of, row) for row in part.kept if row.of is not None]
+        for of, row in copies:
+            if is_shown(row, part, world):
+                shown.setdefault(of, []).append(row.offset)
+            if not (world.committed and row.state in (ABORTED, OPEN)):
+                ever.setdefault(of, row.offset)
+        values = {
+            "read": {each.offset: each for each in consumed(part, world)},
+            "ahead": {each.offset: each for each in unread(part, world)},
+            "shown": shown,
+            "ever": ever,
+            "deleted": {of for of, row in copies if row.offset < part.kept_begin and row.state == COMMITTED},
+            "compacted": {of for of, row in copies if row.state == GONE},
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def visible_end(self) -> int:
+        """Where the standby ends for the query."""
+        stable = self.partition.stable if self.world.committed else None
+        return self.partition.kept_end if stable is None else stable
+
+    def skipped(self, target: int) -> list[int]:
+        """Unread records that the standby holds, only before the target.
+
+        A record that was read and never copied is not to be told from an equal one that was: the same payload, and the
+        same time where the standby keeps times. So many of the equal ones stand in for it.
+        """
+        missing = Counter(self._identity(record) for of, record in self.read.items() if of not in self.ever)
+        found = []
+        for of, record in self.ahead.items():
+            at = self.shown.get(of)
+            if at and at[-1] < target:
+                if missing[self._identity(record)]:
+                    missing[self._identity(record)] -= 1
+                else:
+                    found.append(of)
+        return found
+
+    def _identity(self, record: Written) -> tuple[str, int | None]:
+        """What can be known of a record on the standby."""
+        return record.payload, None if self.world.append_time else record.time
+
+    def expired(self) -> list[int]:
+        """Unread records that were copied and that retention on the standby has deleted since."""
+        return [of for of in self.ahead if of in self.deleted and of not in self.shown and of not in self.compacted]
+
+    def repeated(self, target: int) -> int:
+        """Rows from the target on that the query is given now, and had read before."""
+        return sum(target <= at < self.visible_end for of in self.read for at in self.shown.get(of, ()))
+
+    def withheld(self, target: int) -> int:
+        """Rows that repeat what was read, and come once an open transaction has ended."""
+        return sum(at >= max(target, self.visible_end) for of in self.read for at in self.shown.get(of, ()))
+
+    def first_read_from(self, target: int) -> list[int]:
+        """Read records whose first copy lies from the target on: the place is too early for them."""
+        return [of for of in self.read if self.ever.get(of, -1) >= target]
+
+    def to_come(self) -> list[int]:
+        """Read records that the replicator, going on from where it is, has yet to append."""
+        part, world = self.partition, self.world
+        return [
+            of
+            for of, record in self.read.items()
+            if of >= part.next_copy and of not in part.filtered
+            if record.state == COMMITTED or (record.state == ABORTED and not world.copies_committed)
+        ]
+
+    def lacking(self, *, also_expired: bool) -> list[Written]:
+        """Unread records, acknowledged and within the sampled end, that the standby does not have."""
+        part = self.partition
+        end = part.written_end if part.sample is None else part.sample.end
+        return [
+            record
+            for of, record in self.ahead.items()
+            if of < end and record.state == COMMITTED and of not in self.shown and of not in self.compacted
+            if also_expired or of not in self.deleted
+        ]
+
+    def ideal(self) -> int:
+        """The right place where order was kept: behind each first copy of what was read, before all else."""
+        known = [self.ever[of] + 1 for of in self.read if of in self.ever]
+        return min(max([self.partition.kept_begin, *known]), self.visible_end)
