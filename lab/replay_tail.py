@@ -1,8 +1,9 @@
 """Write the tail of a failover into a side topic: ``python -m lab.replay_tail --help``.
 
-FILE is what ``tideover show-op ID --tail -o json`` printed. Records that the standby has got since are left out. Key,
-value, headers and time are as they were; the partition is chosen again by the key. The topic must exist. Run twice, it
-writes everything twice: read the side topic with a query that knows its records by their ids.
+FILE is what ``tideover show-op ID --tail -o json`` printed. Records that the standby has got since are left out, and
+records that were not committed. Key, value, headers and time are as they were; the partition is chosen again by the
+key. The topic must exist. Run twice, it writes everything twice: read the side topic with a query that knows its
+records by their ids.
 """
 
 import argparse
@@ -25,9 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--topic", required=True, help="the side topic, which must exist")
     parser.add_argument("file", type=Path, help="what tideover show-op ID --tail -o json printed")
     chosen = parser.parse_args(arguments)
-    records = [
-        each for each in json.loads(chosen.file.read_text(encoding="utf-8"))["records"] if not each["on_standby"]
-    ]
+    tail = json.loads(chosen.file.read_text(encoding="utf-8"))["records"]
+    records = [each for each in tail if each.get("committed", True) and not each["on_standby"]]
     settings = {"acks": "all", "enable.idempotence": True, "partitioner": "murmur2_random"}  # as Java's clients choose
     producer = Producer({"bootstrap.servers": chosen.bootstrap, **settings})
     failed: list[object] = []

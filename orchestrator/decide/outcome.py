@@ -6,12 +6,14 @@ that is remembered shares are kept, for a twin would be taken for a repeat. How 
 that looking can be taken up where it was left. A partition whose records are not known to lie in the one of its number
 is not followed: it cannot be known there.
 
-Exposure is measured on the old cluster, once that can be asked: what it held when the place was looked up, behind the
-last record that the standby had by then.
+Exposure is measured on the old cluster, once that can be asked: what its log holds behind the last record that the
+standby had when the place was looked up. No record's own time bounds that, for a producer's clock may be ahead: the end
+of the log does, as it was at the first answer. What a time or an open transaction leaves in doubt makes the number
+unknown, and two bounds are kept instead.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -66,12 +68,25 @@ class LeftPartition(NamedTuple):
     partition: int
     end: int
     """Of the standby's partition, when the place was looked up."""
+    committed: bool = True
+    """Whether the query reads only what is committed: then a record of an aborted transaction was never its to read."""
+    sampled_end: int | None = None
+    """Of the partition that was left, as last sampled before the look-up: what the forecast knew of it."""
+    until: int | None = None
+    """Of the partition that was left, the end at its first answer since; None before that."""
 
 
-def followed_json(targets: Iterable[Target], asked_at: datetime, *, planned: bool = False) -> dict[str, object]:
+def followed_json(
+    targets: Iterable[Target],
+    asked_at: datetime,
+    *,
+    planned: bool = False,
+    committed_only: Collection[str] = frozenset(),
+) -> dict[str, object]:
     """What is kept to measure by; ``asked_at``: when the places were looked up.
 
-    A planned move leaves nothing behind: what the target lacked then is on its way there, and will be read.
+    A planned move leaves nothing behind: what the target lacked then is on its way there, and will be read. Sources in
+    ``committed_only`` read only what is committed, and are measured by what such a reader sees.
     """
     known = [target for target in targets if _is_followed(target)]
     each = min(MOST_EACH, MOST_REMEMBERED // max(1, len(known)))
@@ -79,11 +94,20 @@ def followed_json(targets: Iterable[Target], asked_at: datetime, *, planned: boo
     return {
         "asked_at_ms": round(asked_at.timestamp() * 1000),
         "compared": planned,
-        "partitions": [{**_row(target, each, margin), **({"exposed": 0} if planned else {})} for target in known],
+        "partitions": [
+            {
+                **_row(target, each, margin),
+                "committed": target.source in committed_only,
+                **({"exposed": 0} if planned else {}),
+            }
+            for target in known
+        ],
     }
 
 
-def rewound_json(targets: Iterable[Target], asked_at: datetime) -> dict[str, object]:
+def rewound_json(
+    targets: Iterable[Target], asked_at: datetime, *, committed_only: Collection[str] = frozenset()
+) -> dict[str, object]:
     """What is kept to measure a rewind by: up to the old position all that is read comes again; nothing is exposed."""
     rows = [
         {
@@ -93,6 +117,7 @@ def rewound_json(targets: Iterable[Target], asked_at: datetime) -> dict[str, obj
             "offset": target.target_offset,
             "until": target.offset,
             "rewound": True,
+            "committed": target.source in committed_only,
             "seen": 0,
             "repeated": 0,
             "exposed": 0,
@@ -127,6 +152,7 @@ def _row(target: Target, most: int, margin: int) -> dict[str, object]:
         "new_after_ms": read_until_ms(target.last) if target.last else None,
         "repeated": 0,
         "exposed": None,
+        "sampled_end": target.sampled_end,
         "records": _witnesses(
             [each for each in target.last if each not in later] if later else target.last, most, target.after_last
         ),
@@ -175,21 +201,40 @@ def _looked_at(row: Mapping[str, Any], last: int, records: Sequence[LogRecord]) 
     return {**row, "offset": last, "seen": seen, "new": new, "repeated": repeated}
 
 
+def read_committed_of(plan: Plan) -> frozenset[StandbyPartition]:
+    """The partitions of which the query reads only what is committed."""
+    return frozenset(key for key, row in _rows(plan) if row.get("committed"))
+
+
 def to_compare(plan: Plan) -> tuple[int, list[LeftPartition]]:
     """When the places were looked up, in milliseconds, and what to look for on the cluster that was left."""
     followed = plan.get("followed")
     if not followed or followed["compared"]:
         return 0, []
-    return followed["asked_at_ms"], _left(plan)
+    measured = dict(_rows(plan))
+    return followed["asked_at_ms"], [each for each in _left(plan) if not _exposed(measured[each.key]).is_settled]
 
 
 def _left(plan: Plan) -> list[LeftPartition]:
     planned = _planned(plan)
     return [
-        LeftPartition(key, planned[key]["topic"], planned[key]["partition"], planned[key]["end"])
-        for key, _ in _rows(plan)
+        left_partition(key, planned[key], row)
+        for key, row in _rows(plan)
         if key in planned and planned[key]["end"] is not None
     ]
+
+
+def left_partition(key: StandbyPartition, planned: Mapping[str, Any], row: Mapping[str, Any]) -> LeftPartition:
+    """One partition of what a move left, by its row of the plan and by what is kept to measure it by."""
+    return LeftPartition(
+        key=key,
+        topic=planned["topic"],
+        partition=planned["partition"],
+        end=planned["end"],
+        committed=bool(row.get("committed")),
+        sampled_end=row.get("sampled_end"),
+        until=row.get("exposed_to"),
+    )
 
 
 class Exposed(NamedTuple):
@@ -199,18 +244,41 @@ class Exposed(NamedTuple):
     """How many it holds; None where that is unknown."""
     first: int | None = None
     last: int | None = None
-    """Behind the last one."""
+    """Behind the last one: the log's end at its first answer."""
+    at_least: int | None = None
+    at_most: int | None = None
+    """Where the number is unknown: between these two."""
+    sampled: int | None = None
+    """How many of them lie before the end as it was last sampled; only those could be forecast."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether another look could say no more."""
+        return self.records is not None
 
 
 def with_compared(plan: Plan, exposed: Mapping[StandbyPartition, Exposed]) -> dict[str, Any]:
-    """The plan once the cluster that was left has been looked at; that is done until it tells something."""
-    found = {key: exposed.get(key, Exposed()) for key, _ in _rows(plan)}
-    rows = [
-        {**row, "exposed": found[key].records, "exposed_from": found[key].first, "exposed_to": found[key].last}
-        for key, row in _rows(plan)
-    ]
-    compared = any(each.records is not None for each in exposed.values())
+    """The plan once the cluster that was left has been looked at: what is known stays, the rest is looked at again.
+
+    A partition that no look can measure is looked at as long as a move is followed.
+    """
+    rows = [_compared(row, exposed.get(key)) for key, row in _rows(plan)]
+    left = {each.key for each in _left(plan)}
+    compared = all(_exposed(row).is_settled for key, row in keyed(rows) if key in left)
     return {**plan, "followed": {**plan["followed"], "compared": compared, "partitions": rows}}
+
+
+def _compared(row: Mapping[str, Any], found: Exposed | None) -> Mapping[str, Any]:
+    if found is None or _exposed(row).is_settled:
+        return row
+    return {
+        **row,
+        "exposed": found.records,
+        "exposed_from": found.first,
+        "exposed_to": found.last,
+        "exposed_at_least": found.at_least,
+        "exposed_at_most": found.at_most,
+    }
 
 
 class ExposedPartition(NamedTuple):
@@ -219,8 +287,9 @@ class ExposedPartition(NamedTuple):
     read_to: int
     """How far the query had read there."""
     records: int | None
+    """At most this many; None where that was not measured."""
     first: int | None
-    """The first offset of these records there; both None until they were measured."""
+    """The first offset of these records there; None until they were measured, and where there are none."""
 
 
 def exposed_of(operation: Operation) -> dict[StandbyPartition, ExposedPartition]:
@@ -231,7 +300,9 @@ def exposed_of(operation: Operation) -> dict[StandbyPartition, ExposedPartition]
     for there, row in _planned(plan).items():
         known = measured.get(there, {})
         key = StandbyPartition(row["source"], row["topic"], row["partition"])
-        found[key] = ExposedPartition(row["offset"], known.get("exposed"), known.get("exposed_from"))
+        most = known.get("exposed")
+        most = known.get("exposed_at_most") if most is None else most
+        found[key] = ExposedPartition(row["offset"], most, known.get("exposed_from"))
     return found
 
 
@@ -245,7 +316,7 @@ def left_ranges(operation: Operation) -> list[tuple[LeftPartition, Exposed]]:
 def _exposed(row: Mapping[str, Any]) -> Exposed:
     first, records = row.get("exposed_from"), row.get("exposed")
     last = row.get("exposed_to", first + records if first is not None and records is not None else None)
-    return Exposed(records, first, last)
+    return Exposed(records, first, last, row.get("exposed_at_least"), row.get("exposed_at_most"))
 
 
 def outcome_rows(operation: Operation) -> list[dict[str, object]]:
@@ -262,9 +333,17 @@ def outcome_rows(operation: Operation) -> list[dict[str, object]]:
             "replay_records": _replayed(row, measured.get(key)),
             "forecast_exposure_records": row["exposure_records"],
             "exposure_records": measured[key]["exposed"] if key in measured else None,
+            **_bounds(_exposed(measured.get(key, {}))),
         }
         for key, row in _planned(plan).items()
     ]
+
+
+def _bounds(found: Exposed) -> dict[str, object]:
+    """Between which numbers an exposure is that cannot be told exactly; nothing while nothing is known of it."""
+    if found.records is not None or found.at_most is None:
+        return {}
+    return {"exposure_at_least": found.at_least, "exposure_at_most": found.at_most}
 
 
 def is_read_back(operation: Operation) -> bool:
@@ -379,7 +458,7 @@ def left_behind(departure: Operation | None, targets: Iterable[Target]) -> tuple
 
 
 def _before(place: int | None, exposed: ExposedPartition | None) -> int | None:
-    if place is None or exposed is None or place <= exposed.read_to:
+    if place is None or exposed is None or exposed.records == 0 or place <= exposed.read_to:
         return 0
     if exposed.records is None or exposed.first is None:
         return None

@@ -32,7 +32,8 @@ from orchestrator.decide.evidence.document import MOST_HISTORY, Facts, document
 from orchestrator.decide.evidence.page import page
 from orchestrator.decide.move_facts import is_planned
 from orchestrator.decide.outcome import MOST_FOLLOWED, Exposed, StandbyPartition, is_read_back
-from orchestrator.facts.measure import LONGEST, count_exposed, with_later, with_outcome
+from orchestrator.facts.measure import LONGEST, with_later, with_outcome
+from orchestrator.facts.tail import count_exposed
 from orchestrator.rounds import apart
 from state.model.entities import Operation, OperationKind, TopicPartition
 from state.model.evidence import KEPT, Chain, Evidence, Flaw
@@ -40,8 +41,8 @@ from state.store.controller_store import ControllerStore
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, Logs, OffsetAnswer, Spec
 from streaming.errors import KafkaError
+from streaming.resolve.as_seen import Reader, Wanted, ends_as_seen, read_as_seen
 from streaming.resolve.batched_lookups import ask_offsets
-from streaming.resolve.scan import read_ranges
 
 DOCUMENTS_AT_ONCE = 20
 """Documents that one turn writes at most; the next one comes soon."""
@@ -255,25 +256,25 @@ def _read(log: ClusterLog, part: Sequence[Placed]) -> dict[tuple[str, str, int],
     keys = {one.key: TopicPartition(one.key.topic, one.key.partition) for one in wanted}
     facts = log.describe(sorted({key.topic for key in keys.values()}), timeout=deadline.remaining)
     compacted = {name for name, each in facts.items() if "compact" in (each.cleanup_policy or "")}
-    answers = ask_offsets(log, [(key, at) for key in keys.values() for at in (Spec.EARLIEST, Spec.LATEST)], deadline)
+    begins = ask_offsets(log, [(key, Spec.EARLIEST) for key in keys.values()], deadline)
+    readers = {one.key: Reader(keys[one.key], bool((one.followed or {}).get("committed"))) for one in wanted}
+    ends = ends_as_seen(log, readers, deadline)
     found: dict[tuple[str, str, int], Seen] = {one.key: Seen() for one in part}
-    ranges: dict[TopicPartition, tuple[int, int]] = {}
+    ranges: dict[tuple[str, str, int], Wanted] = {}
     for one in wanted:
         key = keys[one.key]
-        begin, end = answers[key, Spec.EARLIEST], answers[key, Spec.LATEST]
+        begin, end = begins[key, Spec.EARLIEST], ends[one.key]
         if key.topic in compacted:
             found[one.key] = Seen(error=f"{key.topic} is compacted: records around the resume offset may have gone")
-        elif begin.offset is None or end.offset is None:
-            found[one.key] = Seen(error=_why(begin, end))
+        elif begin.offset is None or end.stable is None or end.last is None:
+            found[one.key] = Seen(error=_why(begin))
         else:
-            ranges[key] = range_of(one, begin.offset, end.offset)
-            found[one.key] = Seen(begin=begin.offset, end=end.offset)
-    records = read_ranges(log, ranges, limit=2 * MOST_FOLLOWED, timeout=deadline.remaining)
-    for name, key in keys.items():
-        if key in ranges:
-            first, last = ranges[key]
-            known = found[name]
-            found[name] = Seen(begin=known.begin, end=known.end, first=first, last=last, records=records[key])
+            ranges[one.key] = Wanted(readers[one.key], *range_of(one, begin.offset, end.stable))
+            found[one.key] = Seen(begin=begin.offset, end=end.last)
+    records = read_as_seen(log, ranges, limit=2 * MOST_FOLLOWED, deadline=deadline)
+    for name, (_, first, last) in ranges.items():
+        known = found[name]
+        found[name] = Seen(begin=known.begin, end=known.end, first=first, last=last, records=records[name])
     return found
 
 
@@ -304,6 +305,7 @@ def _exposures(
             one,
             counted.get(one.key, Exposed()).records,
             why if one.key in followed else "no fingerprints of the last consumed records were kept",
+            counted.get(one.key, Exposed()),
         )
         for one in partitions
     ]

@@ -5,14 +5,14 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from orchestrator.decide.operation.plan import announced, came_later, looked_at, to_look_at
 from orchestrator.decide.outcome import (
-    Exposed,
-    LeftPartition,
+    Plan,
     Reached,
     StandbyPartition,
+    read_committed_of,
     to_compare,
     to_read,
     totals_of,
@@ -20,19 +20,15 @@ from orchestrator.decide.outcome import (
     with_read,
 )
 from orchestrator.facts.current import latest_fact
+from orchestrator.facts.tail import count_exposed as count_exposed
 from orchestrator.rounds import apart
 from state.model.entities import Event, Operation, TopicPartition
-from state.settings.keys import MethodName
 from state.store.controller_store import ControllerStore
 from state.store.runner_store import RunnerStore
 from streaming.clocks import Deadline
-from streaming.cluster_log import ClusterLog, LogRecord, Logs, Spec
+from streaming.cluster_log import ClusterLog, LogRecord, Logs
 from streaming.errors import KafkaError
-from streaming.kafka.last_records import read_last_records
-from streaming.resolve.batched_lookups import ask_offsets
-from streaming.resolve.resolver import resolve
-from streaming.resolve.scan import read_ranges
-from streaming.resume.model import Rules, Want
+from streaming.resolve.as_seen import Reader, Wanted, read_as_seen
 
 MOST_READ = 200_000
 """Records of a partition that one look reads at most."""
@@ -46,22 +42,23 @@ def reached_by(operation: Operation, store: RunnerStore) -> Reached | None:
 
 
 def read_again(
-    log: ClusterLog, ranges: Mapping[StandbyPartition, tuple[int, int]]
+    log: ClusterLog, ranges: Mapping[StandbyPartition, tuple[int, int]], plan: Plan
 ) -> dict[StandbyPartition, tuple[int, Sequence[LogRecord]]]:
-    """The records of each range with its end; what could not be read whole is left out. Raises ``KafkaError``."""
-    asked = {TopicPartition(key.topic, key.partition): between for key, between in ranges.items()}
-    found = read_ranges(log, asked, limit=MOST_READ, timeout=READ_SECONDS)
-    return {
-        key: (last, records)
-        for key, (_, last) in ranges.items()
-        if (records := found[TopicPartition(key.topic, key.partition)]) is not None
+    """The records of each range with its end, as the query reads them; what could not be read whole is left out.
+
+    Raises ``KafkaError``.
+    """
+    only = read_committed_of(plan)
+    wanted = {
+        key: Wanted(Reader(TopicPartition(key.topic, key.partition), key in only), *between)
+        for key, between in ranges.items()
     }
+    found = read_as_seen(log, wanted, limit=MOST_READ, deadline=Deadline.after(READ_SECONDS))
+    return {key: (ranges[key][1], records) for key, records in found.items() if records is not None}
 
 
 ANSWER_SECONDS = 1.0
 """Within which a cluster that was left must answer a first question."""
-TAIL = 64
-"""Records before the standby's end by which its last one is found on the old cluster."""
 
 
 def with_outcome(operation: Operation, store: ControllerStore, logs: Logs, silent: set[str] | None = None) -> Operation:
@@ -90,7 +87,7 @@ def _with_replay(operation: Operation, store: RunnerStore, logs: Logs, silent: s
     ranges = to_read(plan, reached, most=MOST_READ)
     if not ranges or operation.target in silent:
         return operation
-    whole = read_again(logs(operation.target), ranges)
+    whole = read_again(logs(operation.target), ranges, plan)
     return replace(operation, plan=with_read(plan, whole)) if whole else operation
 
 
@@ -107,55 +104,6 @@ def _with_exposure(operation: Operation, store: ControllerStore, logs: Logs, sil
         raise
     exposed = count_exposed(old, logs(operation.target), left, asked_at_ms)
     return replace(operation, plan=with_compared(plan, exposed))
-
-
-def count_exposed(
-    old: ClusterLog, standby: ClusterLog, left: Sequence[LeftPartition], asked_at_ms: int
-) -> dict[StandbyPartition, Exposed]:
-    """Data records of the old log between the last record that the standby had, and the time of the look-up.
-    Where copies of what the standby had lie there as well, it is unknown.
-    """
-    deadline = Deadline.after(READ_SECONDS)
-    ends = {TopicPartition(each.key.topic, each.key.partition): each.end for each in left}
-    tails = read_last_records(standby, ends, count=TAIL, timeout=deadline.remaining)
-    wants = [
-        Want(
-            source=each.key.source, topic=each.key.topic, partition=each.key.partition, target_topic=each.topic,
-            offset=each.end, ring=tails[TopicPartition(each.key.topic, each.key.partition)].records,
-            ring_offset=each.end, dense=None, begin_known=None, timestamp_ms=None,
-        )
-        for each in left
-    ]  # fmt: skip
-    now = datetime.fromtimestamp(asked_at_ms / 1000, UTC)
-    rules = Rules(methods=(MethodName.EXACT,), buffer_ms=0)
-    found = resolve(old, wants, rules, old_ends={}, now=now, timeout=deadline.remaining)
-    places = {
-        StandbyPartition(target.source, target.topic, target.partition): target.target_offset
-        for target in found.targets
-        if target.is_proven and target.target_offset is not None and not target.replay_records
-    }
-    keys = {each.key: TopicPartition(each.topic, each.partition) for each in left if each.key in places}
-    later = ask_offsets(
-        old, [(key, time) for key in keys.values() for time in (asked_at_ms + 1, Spec.LATEST)], deadline
-    )
-    ranges: dict[TopicPartition, tuple[int, int]] = {}
-    for key, there in keys.items():
-        after, end = later[there, asked_at_ms + 1], later[there, Spec.LATEST]
-        last = end.offset if after.offset is None and after.error is None else after.offset
-        if last is not None:
-            ranges[there] = (places[key] or 0, max(places[key] or 0, last))
-    records = read_ranges(old, ranges, limit=MOST_READ // max(1, len(ranges)), timeout=deadline.remaining)
-    return {
-        key: Exposed(_count(records.get(there), ranges.get(there)), *ranges.get(there, (places[key] or 0, None)))
-        for key, there in keys.items()
-    }
-
-
-def _count(records: tuple[object, ...] | None, between: tuple[int, int] | None) -> int | None:
-    """Records, or offsets where there are too many of them to read."""
-    if records is not None:
-        return len(records)
-    return None if between is None else between[1] - between[0]
 
 
 LONGEST = timedelta(days=1)
@@ -179,7 +127,7 @@ def with_later(operation: Operation, store: RunnerStore, logs: Logs) -> Operatio
         return operation
     ranges = to_look_at(operation.plan or {}, reached)
     try:
-        whole = read_again(logs(operation.target), ranges)
+        whole = read_again(logs(operation.target), ranges, operation.plan or {})
     except KafkaError:
         return operation
     plan = looked_at(operation.plan or {}, whole)

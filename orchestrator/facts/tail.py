@@ -1,25 +1,181 @@
-"""The tail of a cluster that was left: the records that only it had at a failover, found there and read in full.
+"""The tail of a cluster that was left: the records that only it had at a failover, counted, found and read in full.
 
-What the standby lacked then was measured as a range of offsets (``orchestrator.facts.measure``). A replicator that went
-on may have copied some of them since, so the standby's log is looked through, too, from where it ended at the move.
+What the standby lacked is a range of offsets: from behind the copy of the last record that the standby had, to the end
+of the log at its first answer. No record's own time bounds it: a producer's clock may be ahead, and a record that is
+dated after the look-up may still lie in the middle of the tail. Behind the last record that is dated before the look-up
+nothing tells what was written then and what later; such records are in doubt, unless the standby holds them by now.
+
+A replicator that continued may have copied some records since, so the standby's log is looked through, too, from where
+it ended at the move. Every log is read as the query reads it: a record of an aborted transaction is none for a query
+that reads what is committed.
 """
 
+import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
 
 from orchestrator.decide.outcome import Exposed, LeftPartition, StandbyPartition, left_ranges
 from state.model.entities import Operation, TopicPartition
+from state.model.fingerprints import Fingerprints
+from state.settings.keys import MethodName
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, Entry, LogRecord, Logs, Spec
+from streaming.kafka.last_records import read_last_records
+from streaming.resolve.as_seen import Reader, Wanted, ends_as_seen, read_as_seen
 from streaming.resolve.batched_lookups import ask_offsets
-from streaming.resolve.scan import read_entries, read_ranges
+from streaming.resolve.resolver import resolve
+from streaming.resolve.scan import read_entries
+from streaming.resume.model import Rules, Want
 
+COUNT_SECONDS = 5.0
 READ_SECONDS = 30.0
 MOST_READ = 200_000
 """Records of a partition that are read at most, on either side."""
+LAST = 64
+"""Records before the standby's end by which its last one is found on the old cluster."""
+NEVER = sys.maxsize
+"""Later than any time: nothing is dated behind it."""
 GONE = "retention has deleted them, or the topic was recreated"
 UNMEASURED = "not measured: {source} has not answered since, or the move did not find the end of {target} in its log"
+IN_DOUBT = (
+    "between {least} and {most} records: what is dated after the look-up, or belongs to a transaction without an end, "
+    "may have been written later or never be committed"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Stretch:
+    """What the old log holds of one partition's tail, and how far it could be read."""
+
+    first: int
+    last: int
+    """The end of the log, open transactions included."""
+    stable: int
+    """How far a reader of the query's isolation can see; ``last`` where nothing is open."""
+    records: tuple[LogRecord, ...] | None
+    """What such a reader sees; None where it could not be read whole."""
+    unsettled: tuple[LogRecord, ...] | None
+    """What lies behind that, of transactions that may be committed or aborted yet."""
+
+    def certain(self, asked_at_ms: int, sampled_end: int | None) -> int:
+        """How many of the records were there at the look-up, whatever their own times are.
+
+        Those to the last one that is dated at or before it, and those before the end that was sampled before it.
+        """
+        found = 0
+        for number, each in enumerate(self.records or (), 1):
+            if each.timestamp_ms <= asked_at_ms or (sampled_end is not None and each.offset < sampled_end):
+                found = number
+        return found
+
+    def is_doubtful(self, certain: int) -> bool:
+        """Whether records lie behind the certain ones."""
+        return len(self.records or ()) > certain or bool(self.unsettled)
+
+
+def count_exposed(
+    old: ClusterLog, standby: ClusterLog, left: Sequence[LeftPartition], asked_at_ms: int
+) -> dict[StandbyPartition, Exposed]:
+    """Data records of the old log behind the last record that the standby had at the look-up, to the log's end.
+
+    Where copies of what the standby had lie there as well, it is unknown. Raises ``KafkaError``.
+    """
+    deadline = Deadline.after(COUNT_SECONDS)
+    places = _places(old, standby, left, asked_at_ms, deadline)
+    stretches = _stretches(old, {each: places[each.key] for each in left if each.key in places}, deadline)
+    found = [each for each in left if each.key in stretches]
+    certain = {each.key: stretches[each.key].certain(asked_at_ms, each.sampled_end) for each in found}
+    doubtful = [each for each in found if stretches[each.key].is_doubtful(certain[each.key])]
+    copies = _copies(standby, doubtful, deadline) if doubtful else {}
+    return {
+        each.key: _exposed(each, stretches[each.key], certain[each.key], copies.get(each.key, _Copies(())))
+        for each in found
+    }
+
+
+def _exposed(each: LeftPartition, stretch: _Stretch, certain: int, copies: "_Copies") -> Exposed:
+    """The count of one partition, or two bounds where a record may be part of the tail or not."""
+    records, first, last = stretch.records, stretch.first, stretch.last
+    if records is None:
+        return Exposed(None, first, last, at_most=last - first)
+    if each.sampled_end is not None and each.sampled_end > last:  # the log was cut since, and records are gone
+        return Exposed(None, first, last, at_least=len(records), at_most=max(0, each.sampled_end - first))
+    copies.take(records[:certain])
+    later = [record for record in records[certain:] if not copies.takes(record)]
+    unread = last - stretch.stable if stretch.unsettled is None else None
+    unsettled = [record for record in stretch.unsettled or () if not copies.takes(record)]
+    sampled = None
+    if each.sampled_end is not None:
+        sampled = sum(record.offset < each.sampled_end for record in records)
+    in_doubt = len(later) + (len(unsettled) if unread is None else unread)
+    exact = certain if not in_doubt else None
+    return Exposed(exact, first, last, at_least=certain, at_most=certain + in_doubt, sampled=sampled)
+
+
+def _places(
+    old: ClusterLog, standby: ClusterLog, left: Sequence[LeftPartition], asked_at_ms: int, deadline: Deadline
+) -> dict[StandbyPartition, int]:
+    """Of each partition the offset in the old log behind the last record that the standby had; only proven ones."""
+    tails: dict[LeftPartition, Fingerprints] = {}
+    for committed in (False, True):
+        ends = {_here(each): each.end for each in left if each.committed is committed}
+        if ends:
+            read = read_last_records(
+                standby, ends, count=LAST, timeout=deadline.remaining, read_committed=committed
+            )  # fmt: skip
+            tails |= {each: read[_here(each)].records for each in left if each.committed is committed}
+    wants = [
+        Want(
+            source=each.key.source, topic=each.key.topic, partition=each.key.partition, target_topic=each.topic,
+            offset=each.end, ring=tails[each], ring_offset=each.end, dense=None, begin_known=None,
+            timestamp_ms=None,
+        )
+        for each in left
+    ]  # fmt: skip
+    now = datetime.fromtimestamp(asked_at_ms / 1000, UTC)
+    only = frozenset(each.key.source for each in left if each.committed)
+    rules = Rules(methods=(MethodName.EXACT,), buffer_ms=0, committed_only=only)
+    found = resolve(old, wants, rules, old_ends={}, now=now, timeout=deadline.remaining)
+    return {
+        StandbyPartition(target.source, target.topic, target.partition): target.target_offset
+        for target in found.targets
+        if target.is_proven and target.target_offset is not None and not target.replay_records
+    }
+
+
+def _stretches(
+    old: ClusterLog, places: Mapping[LeftPartition, int], deadline: Deadline
+) -> dict[StandbyPartition, _Stretch]:
+    """What the old log holds from each place to its end: as the query reads it, and what no transaction has ended.
+
+    A partition that does not answer is left out.
+    """
+    readers = {each: Reader(_there(each), each.committed) for each in places}
+    seen, behind = {}, {}
+    for each, ends in ends_as_seen(old, readers, deadline).items():
+        if ends.stable is None or ends.last is None:
+            continue
+        last = max(places[each], ends.last if each.until is None else min(each.until, ends.last))
+        stable = max(places[each], min(last, ends.stable))
+        seen[each] = Wanted(readers[each], places[each], stable)
+        if last > stable:
+            behind[each] = Wanted(Reader(_there(each), committed=False), stable, last)
+    limit = MOST_READ // max(1, len(places))
+    records = read_as_seen(old, seen, limit=limit, deadline=deadline)
+    unsettled = read_as_seen(old, behind, limit=limit, deadline=deadline)
+    return {
+        each.key: _Stretch(
+            first=wanted.first,
+            last=behind[each].last if each in behind else wanted.last,
+            stable=wanted.last,
+            records=records[each],
+            unsettled=unsettled[each] if each in behind else (),
+        )
+        for each, wanted in seen.items()
+    }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +187,10 @@ class TailRecord:
     record: Entry
     on_standby: bool
     """Whether the standby has got it since."""
+    committed: bool | None = True
+    """Whether it was committed, if its transaction was; None: the transaction has no end yet."""
+    dated_later: bool = False
+    """It is dated after the look-up, and so is all behind it: it may have been written after the query had left."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +206,7 @@ class TailPartition:
     """How many records were counted when it was measured."""
     records: tuple[TailRecord, ...] = ()
     why: str = ""
-    """Why the records are not all here."""
+    """Why the records are not all here, or more than are known to belong here."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,7 +222,7 @@ class Tail:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every record that was counted is here."""
+        """Whether every record that was counted is here, and none is in doubt."""
         return not any(partition.why for partition in self.partitions)
 
 
@@ -70,20 +230,26 @@ def tail_of(operation: Operation, logs: Logs) -> Tail:
     """Read the tail of an operation that was measured. Raises ``KafkaError`` when a cluster does not answer."""
     deadline, old = Deadline.after(READ_SECONDS), logs(operation.source)
     ranges = left_ranges(operation)
-    known = {each: exposed for each, exposed in ranges if exposed.records and exposed.last is not None}
+    known = {each: exposed for each, exposed in ranges if exposed.last is not None and exposed.records != 0}
     begins = ask_offsets(old, [(_there(each), Spec.EARLIEST) for each in known], deadline)
-    wanted = {}
-    for each, exposed in known.items():
-        first = max(exposed.first or 0, begins[_there(each), Spec.EARLIEST].offset or 0)
-        wanted[_there(each)] = (first, min(exposed.last or 0, first + MOST_READ))
-    looked = read_ranges(old, wanted, limit=MOST_READ, timeout=deadline.remaining)
+    firsts = {
+        each: max(exposed.first or 0, begins[_there(each), Spec.EARLIEST].offset or 0)
+        for each, exposed in known.items()
+    }
+    looked = _stretches(old, firsts, deadline)
     came = _copies(logs(operation.target), list(known), deadline)
+    plan: Any = operation.plan or {}
+    asked_at_ms = plan.get("followed", {}).get("asked_at_ms", NEVER)
     found = []
     for each, exposed in ranges:
         told = _measured(each, exposed)
-        if each in known:
-            entries = read_entries(old, _there(each), *wanted[_there(each)], deadline)
-            told = _filled(told, looked[_there(each)], entries, came[each.key])
+        if each in known and each.key not in looked:
+            told = replace(told, why=f"{operation.source} does not answer for it")
+        elif each in known:
+            stretch = looked[each.key]
+            entries = read_entries(old, _there(each), stretch.first, stretch.last, deadline)
+            certain = stretch.certain(asked_at_ms, each.sampled_end)
+            told = _filled(told, exposed, stretch, entries, came[each.key], certain)
         elif told.counted is None:
             told = replace(told, why=UNMEASURED.format(source=operation.source, target=operation.target))
         found.append(told)
@@ -91,34 +257,60 @@ def tail_of(operation: Operation, logs: Logs) -> Tail:
 
 
 def _there(each: LeftPartition) -> TopicPartition:
+    """On the cluster that was left."""
     return TopicPartition(each.topic, each.partition)
 
 
+def _here(each: LeftPartition) -> TopicPartition:
+    """On the standby."""
+    return TopicPartition(each.key.topic, each.key.partition)
+
+
 def _measured(each: LeftPartition, exposed: Exposed) -> TailPartition:
-    records, first, last = exposed
+    records, first, last = exposed[:3]
     return TailPartition(topic=each.topic, partition=each.partition, first=first, last=last, counted=records)
 
 
 def _filled(
-    told: TailPartition, looked: Sequence[LogRecord] | None, entries: Sequence[Entry] | str, came: "_Copies"
+    told: TailPartition,
+    exposed: Exposed,
+    stretch: _Stretch,
+    entries: Sequence[Entry] | str,
+    came: "_Copies",
+    certain: int,
 ) -> TailPartition:
-    if isinstance(entries, str) or looked is None:
+    """The partition with its records in full; those in doubt are marked, and left out where the standby has them."""
+    if isinstance(entries, str) or stretch.records is None:
         return replace(told, why=entries if isinstance(entries, str) else "they could not be read in time")
     in_full = {entry.offset: entry for entry in entries}
-    records = tuple(
-        TailRecord(
-            topic=told.topic, partition=told.partition, record=in_full[each.offset], on_standby=came.takes(each)
+    records = []
+    for number, each in enumerate((*stretch.records, *(stretch.unsettled or ()))):
+        on_standby, later = came.takes(each), number >= certain
+        if each.offset not in in_full or (later and on_standby):
+            continue
+        open_yet = number >= len(stretch.records)
+        records.append(
+            TailRecord(
+                topic=told.topic,
+                partition=told.partition,
+                record=in_full[each.offset],
+                on_standby=on_standby,
+                committed=None if open_yet else not each.uncommitted,
+                dated_later=later and not open_yet,
+            )
         )
-        for each in looked
-        if each.offset in in_full
-    )  # fmt: skip
-    missing = (told.counted or 0) - len(records)
-    why = f"{missing} of {told.counted} are not listed: {GONE}, or they are more than {MOST_READ:,}"
-    return replace(told, records=records, why=why if missing > 0 else "")
+    counted = len(records) if told.counted is None else told.counted
+    missing = counted - sum(not each.dated_later and each.committed is not None for each in records)
+    why = ""
+    if told.counted is None:
+        why = IN_DOUBT.format(least=exposed.at_least or 0, most=exposed.at_most)
+    elif missing > 0:
+        why = f"{missing} of {told.counted} are not listed: {GONE}, or they are more than {MOST_READ:,}"
+    return replace(told, records=tuple(records), why=why)
 
 
 class _Copies:
-    """Records of the standby, each of which stands for one record of the old cluster."""
+    """Records of the standby, each of which is the copy of one record of the old cluster."""
 
     def __init__(self, records: Sequence[LogRecord]) -> None:
         self._left = Counter((each.digest, None if each.append_time else each.timestamp_ms) for each in records)
@@ -131,16 +323,20 @@ class _Copies:
                 return True
         return False
 
+    def take(self, records: Iterable[LogRecord]) -> None:
+        """Let earlier records have their copies first."""
+        for record in records:
+            self.takes(record)
+
 
 def _copies(standby: ClusterLog, known: Sequence[LeftPartition], deadline: Deadline) -> dict[StandbyPartition, _Copies]:
-    """What the standby got since the move, of each partition the first ``MOST_READ`` records."""
-    there = {each.key: TopicPartition(each.key.topic, each.key.partition) for each in known}
-    ends = ask_offsets(standby, [(key, Spec.LATEST) for key in there.values()], deadline)
+    """What the standby got since the move, as the query reads it: of each partition the first ``MOST_READ`` records."""
+    readers = {each: Reader(_here(each), each.committed) for each in known}
     most = MOST_READ // max(1, len(known))
-    ranges = {
-        there[each.key]: (each.end, max(each.end, min(end, each.end + most)))
-        for each in known
-        if (end := ends[there[each.key], Spec.LATEST].offset) is not None
+    wanted = {
+        each: Wanted(readers[each], each.end, max(each.end, min(ends.stable, each.end + most)))
+        for each, ends in ends_as_seen(standby, readers, deadline).items()
+        if ends.stable is not None
     }
-    records = read_ranges(standby, ranges, limit=MOST_READ, timeout=deadline.remaining)
-    return {key: _Copies(records.get(at) or ()) for key, at in there.items()}
+    records = read_as_seen(standby, wanted, limit=MOST_READ, deadline=deadline)
+    return {each.key: _Copies(records.get(each) or ()) for each in known}

@@ -26,12 +26,12 @@ Ranges = Mapping[TopicPartition, tuple[int, int]]
 
 
 def read_ranges(
-    log: ClusterLog, ranges: Ranges, *, limit: int, timeout: float
+    log: ClusterLog, ranges: Ranges, *, limit: int, timeout: float, read_committed: bool = False
 ) -> dict[TopicPartition, tuple[LogRecord, ...] | None]:
     """The records of each range; None where an error, the deadline or ``limit`` records of a partition came between.
 
-    Records that retention has deleted meanwhile make a range incomplete as well. Raises ``KafkaError`` when the
-    cluster cannot be asked.
+    Records that retention has deleted meanwhile make a range incomplete as well, and so does the end of what a
+    ``read_committed`` reader may see. Raises ``KafkaError`` when the cluster cannot be asked.
     """
     deadline = Deadline.after(timeout)
     readers = {key: _Reader(first, last) for key, (first, last) in ranges.items()}
@@ -39,7 +39,7 @@ def read_ranges(
         starts = {key: (reader.next, reader.size) for key, reader in readers.items() if not reader.is_over(limit)}
         if not starts:
             break
-        for key, fetched in log.fetch(starts, timeout=deadline.remaining).items():
+        for key, fetched in log.fetch(starts, read_committed=read_committed, timeout=deadline.remaining).items():
             readers[key].take(fetched)
     return {key: reader.records_if_whole() for key, reader in readers.items()}
 

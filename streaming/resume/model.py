@@ -110,6 +110,8 @@ class Target:
     number: by them they are known when they are read again."""
     after_last: int = 0
     """How many records were read after the last of them."""
+    sampled_end: int | None = None
+    """Of the old partition, as last sampled: the exposure knows of nothing behind it. None: it was never sampled."""
     sent_again: bool = False
     """The place would be exact, if no records that were read lay behind it a second time, or if that could be told."""
 

@@ -71,12 +71,44 @@ def test_a_forecast_that_does_not_come_true_shows() -> None:
     assert total(world, operation) == (5, 23)
 
 
-def test_records_written_to_the_old_cluster_after_the_move_are_no_exposure() -> None:
+def test_records_dated_after_the_move_on_the_old_cluster_make_its_exposure_unknown_within_bounds() -> None:
+    """A clock that is ahead dates a record of the tail like that, too: no number is proven."""
     world = World()
     operation = moved(world)
     for index in range(9):
         world.clusters["east"].write("orders", 0, f"after-{index}", START_MS + 60_000)
-    assert measured(world, operation)[0] == (0, None, 10, 10)
+    looked_at = with_outcome(operation, world.store, world.clusters.__getitem__)
+    row = outcome_rows(looked_at)[0]
+    assert (row["exposure_records"], row["exposure_at_least"], row["exposure_at_most"]) == (None, 10, 19)
+    assert looked_at.measured["exposure_records"] is None
+    assert outcome_rows(looked_at)[1]["exposure_records"] == 10
+
+
+def test_records_dated_after_the_move_are_no_exposure_once_the_standby_holds_them() -> None:
+    world = World()
+    operation = moved(world)
+    for index in range(9):
+        for cluster in world.clusters.values():
+            cluster.write("orders", 0, f"after-{index}", START_MS + 60_000)
+    assert measured(world, operation)[0][3] == 10
+
+
+def test_an_unknown_exposure_is_looked_at_again_and_a_known_one_is_not() -> None:
+    world = World()
+    operation = moved(world)
+    east, west = world.clusters["east"], world.clusters["west"]
+    east.write("orders", 0, "after", START_MS + 60_000)
+    logs = world.clusters.__getitem__
+    first = with_outcome(operation, world.store, logs)
+    assert [row["exposure_records"] for row in outcome_rows(first)] == [None, 10]
+    west.write("orders", 0, "after", START_MS + 60_000)
+    east.write("orders", 0, "much later", START_MS + 90_000)
+    east.write("orders", 1, "much later", START_MS + 90_000)
+    second = with_outcome(first, world.store, logs)
+    assert [row["exposure_records"] for row in outcome_rows(second)] == [10, 10], "the first answer bounds the log"
+    asked = east.asked
+    with_outcome(second, world.store, logs)
+    assert east.asked == asked
 
 
 def test_records_that_all_look_the_same_tell_nothing() -> None:

@@ -28,6 +28,8 @@ def told(at: int | None, *, read_to: int, records: int | None, first: int | None
         (90, 90, None, None, []),
         (91, 90, None, None, [None]),
         (None, 90, 10, 100, []),
+        (200, 90, 0, None, []),
+        (200, 90, 0, 100, []),
     ],
 )
 def test_only_what_lies_between_the_last_record_read_and_the_place_counts(

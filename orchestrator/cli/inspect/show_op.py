@@ -13,7 +13,7 @@ from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.outcome import left_ranges, outcome_rows
 from orchestrator.decide.times import instant, iso, length
 from orchestrator.errors import ExitCode, Refused, UnknownName, UsageError
-from orchestrator.facts.tail import Tail, tail_of
+from orchestrator.facts.tail import Tail, TailRecord, tail_of
 from orchestrator.shapes import json_shapes
 from state.model.entities import MOVES, Operation
 from state.model.evidence import Evidence
@@ -37,7 +37,7 @@ def show_operation(ctx: Context, operation_id: str, evidence: str | None, tail: 
 
     With --tail: every record that the standby lacked when the query left, read from the old cluster now, and whether
     the standby has got it since. Nothing reads them later: leave them, or keep them in a file (-o json). Exit 3 if
-    some cannot be listed.
+    some cannot be listed, or if it is in doubt whether some belong there: the last column says why.
 
     \b
     Examples:
@@ -116,7 +116,7 @@ def _write_evidence(ctx: Context, operation_id: str, target: str) -> None:
     render.talk(f"{target}: evidence of operation {operation_id}, sha256 {kept.sha256}")
 
 
-COLUMNS = ("topic", "partition", "offset", "time", "key", "value", "on_standby")
+COLUMNS = ("topic", "partition", "offset", "time", "key", "value", "on_standby", "doubt")
 SHOWN_LETTERS = 60
 """Of a key or a value this many letters are shown to a person."""
 
@@ -134,9 +134,11 @@ def show_tail(ctx: Context, operation: Operation, output: str) -> int:
     else:
         render.show(tail_rows(tail), output, columns=COLUMNS)
         came = sum(each.on_standby for each in tail.records)
+        doubtful = sum(bool(_doubt(each)) for each in tail.records)
         render.talk(
-            f"{operation.target} lacked {len(tail.records)} records of {operation.source} when {operation.query} left; "
-            f"{came} have come there since"
+            f"{operation.target} lacked {len(tail.records) - doubtful} records of {operation.source} when "
+            f"{operation.query} left; {came} have come there since"
+            + (f"; {doubtful} more are in doubt, as the last column says" if doubtful else "")
         )
     for each in tail.partitions:
         if each.why:
@@ -165,7 +167,7 @@ def tail_json(tail: Tail) -> dict[str, object]:
                 "timestamp_ms": each.record.timestamp_ms, "key": _content(each.record.key),
                 "value": _content(each.record.value),
                 "headers": [[name, _content(value)] for name, value in each.record.headers],
-                "on_standby": each.on_standby,
+                "on_standby": each.on_standby, "committed": each.committed, "dated_later": each.dated_later,
             }
             for each in tail.records
         ],
@@ -193,9 +195,19 @@ def tail_rows(tail: Tail) -> list[dict[str, object]]:
             "key": _shown(each.record.key),
             "value": _shown(each.record.value),
             "on_standby": each.on_standby,
+            "doubt": _doubt(each),
         }
         for each in tail.records
     ]
+
+
+def _doubt(each: TailRecord) -> str:
+    """Why the query may never have had to read this record; empty where it had."""
+    if each.committed is None:
+        return "its transaction is open"
+    if not each.committed:
+        return "aborted"
+    return "dated after the move" if each.dated_later else ""
 
 
 def _shown(given: bytes | None) -> str:

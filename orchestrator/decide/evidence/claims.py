@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from orchestrator.decide.outcome import MOST_FOLLOWED, LeftPartition, StandbyPartition, keyed, replayed_again
+from orchestrator.decide.outcome import (
+    MOST_FOLLOWED,
+    Exposed,
+    LeftPartition,
+    StandbyPartition,
+    keyed,
+    left_partition,
+    replayed_again,
+)
 from state.model.evidence import BEFORE_ALL, Evidence, sha256_of, wrong_in
 from state.model.pins import Pin
 from state.settings.keys import MethodName
@@ -102,7 +110,7 @@ def left(document: Mapping[str, Any]) -> tuple[int, list[LeftPartition]]:
     """When the resume offsets were looked up, in milliseconds, and what to look for on the cluster that was left."""
     asked_at: int = (document["plan"] or {}).get("followed", {}).get("asked_at_ms", 0)
     return asked_at, [
-        LeftPartition(each.key, each.row["topic"], each.row["partition"], each.row["end"])
+        left_partition(each.key, each.row, each.followed)
         for each in placed(document)
         if each.followed is not None and each.row["end"] is not None
     ]
@@ -159,17 +167,34 @@ def of_partition(one: Placed, seen: Seen) -> list[Claim]:
     return [_resume_offset(one, seen), _replay(one, seen)]
 
 
-def of_exposure(one: Placed, found: int | None, why_not: str) -> Claim:
-    """How many records the other cluster did not have. ``why_not``: why that could not be counted."""
+def of_exposure(one: Placed, found: int | None, why_not: str, known: Exposed = Exposed()) -> Claim:  # noqa: B008 - frozen
+    """How many records the other cluster did not have. ``why_not``: why that could not be counted.
+
+    A forecast knows the old log up to its last sample. What was written behind that is missing as well, and is named
+    beside it: it was no part of what the forecast claims. ``known``: what else was counted.
+    """
     expected, about = one.row["exposure_records"], ("exposure", one.key.topic, one.key.partition)
+    counted = found if known.sampled is None else known.sampled
     if expected is None:
         return Claim(*about, Verdict.CANNOT_BE_CHECKED, None, found, "the plan could not forecast it")
-    if found is None:
-        return Claim(*about, Verdict.CANNOT_BE_CHECKED, expected, None, why_not)
-    if found > expected:
-        text = f"{found - expected} more records were missing than forecast, which knows none since the last sample"
-        return Claim(*about, Verdict.DOES_NOT_HOLD, expected, found, text)
-    return Claim(*about, Verdict.HOLDS, expected, found, "no more records were missing than forecast")
+    if counted is None:
+        bounds = f"between {known.at_least} and {known.at_most} records; " if known.at_least is not None else ""
+        return Claim(*about, Verdict.CANNOT_BE_CHECKED, expected, None, f"{bounds}{why_not}")
+    if counted > expected:
+        text = f"{counted - expected} more records were missing than forecast"
+        return Claim(*about, Verdict.DOES_NOT_HOLD, expected, counted, text)
+    text = "no more records were missing than forecast" + _behind_the_sample(found, known, counted)
+    return Claim(*about, Verdict.HOLDS, expected, counted, text)
+
+
+def _behind_the_sample(found: int | None, known: Exposed, counted: int) -> str:
+    """What is known of records that no forecast could know."""
+    if found is not None and found > counted:
+        return f" from the last sample; {found - counted} more were written after it and are missing, too"
+    if found is None and known.at_most is not None and known.at_most > counted:
+        bounds = f"{max(0, (known.at_least or 0) - counted)} to {known.at_most - counted}"
+        return f" from the last sample; how many were written after it is unknown ({bounds})"
+    return ""
 
 
 def verdict_of(claims: Iterable[Claim]) -> Verdict:

@@ -150,9 +150,11 @@ def _followed(facts: MoveFacts) -> dict[str, object]:
     place = facts.resumes_at
     if not facts.operation or place is None:
         return {}
+    committed = facts.settings.committed_only
     if facts.rewind is not None:
-        return {"followed": rewound_json(place.targets, place.asked_at)}
-    return {"followed": followed_json(place.targets, place.asked_at, planned=facts.planned)}
+        return {"followed": rewound_json(place.targets, place.asked_at, committed_only=committed)}
+    kept = followed_json(place.targets, place.asked_at, planned=facts.planned, committed_only=committed)
+    return {"followed": kept}
 
 
 def _rewind_json(rewind: Rewind) -> dict[str, object]:
