@@ -154,7 +154,7 @@ class SimulatedRunner:
             row.query for row in rows
         }:
             self._store.adopt(self._first_row(name))
-        hosted = {query: run.row.epoch for query, run in self._runs.items()}
+        hosted = {query: run.row for query, run in self._runs.items()}
         for action in decide_runs(self._name, rows, hosted, self._newest):
             if isinstance(action, Stop):
                 del self._runs[action.query]

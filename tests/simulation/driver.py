@@ -173,7 +173,7 @@ class Driver:
                 if self.looks.reaches(cluster):
                     self.world.sample(cluster, self.store)
         rows = list(self.store.assignments())
-        hosted = {query: run.row.epoch for query, run in self.runs.items()}
+        hosted = {query: run.row for query, run in self.runs.items()}
         for action in decide_runs(self.name, rows, hosted, self._newest, self._fence_wait.goes_on):
             if isinstance(action, Stop):
                 self._stop(action.query, action.why)

@@ -22,6 +22,7 @@ ROW = Assignment(
     operation=None,
     changed_at=datetime(2026, 1, 1, tzinfo=UTC),
 )
+NEWER = replace(ROW, epoch=4)
 
 
 def test_a_row_of_ours_that_is_not_hosted_is_started() -> None:
@@ -30,30 +31,24 @@ def test_a_row_of_ours_that_is_not_hosted_is_started() -> None:
 
 def test_queries_of_a_higher_priority_start_first_behind_all_stops() -> None:
     rows = [replace(ROW, query=name) for name in ("a", "b", "c", "stop")]
-    rows[-1] = replace(rows[-1], desired=Desired.HELD)
-    done = decide_runs("a", rows, {"stop": 3}, {}, priority={"a": 0, "b": 2, "c": 2, "stop": 9}.__getitem__)
+    rows[-1] = replace(rows[-1], epoch=4, desired=Desired.HELD)
+    done = decide_runs("a", rows, {"stop": ROW}, {}, priority={"a": 0, "b": 2, "c": 2, "stop": 9}.__getitem__)
     assert [type(each) for each in done] == [Stop, Start, Start, Start]
     assert [each.assignment.query for each in done if isinstance(each, Start)] == ["b", "c", "a"]
 
 
 def test_a_run_that_agrees_with_its_row_is_left_alone() -> None:
-    assert decide_runs("a", [ROW], {"revenue": 3}, {"revenue": 3}) == []
+    assert decide_runs("a", [ROW], {"revenue": ROW}, {"revenue": 3}) == []
 
 
-@pytest.mark.parametrize(
-    ("row", "why"),
-    [
-        (replace(ROW, desired=Desired.HELD), "the query is held"),
-        (replace(ROW, runner="b"), "runner b has it now"),
-    ],
-)
-def test_a_run_that_the_row_does_not_ask_for_is_stopped(row: Assignment, why: str) -> None:
-    assert decide_runs("a", [row], {"revenue": 3}, {"revenue": 3}) == [Stop("revenue", 3, why)]
+def test_a_run_whose_row_gives_it_to_another_runner_is_stopped() -> None:
+    row = replace(ROW, runner="b")
+    assert decide_runs("a", [row], {"revenue": ROW}, {"revenue": 3}) == [Stop("revenue", 3, "runner b has it now")]
 
 
 def test_a_newer_epoch_stops_the_old_run_and_starts_the_new_at_once() -> None:
-    row = replace(ROW, epoch=4, cluster="west")
-    assert decide_runs("a", [row], {"revenue": 3}, {"revenue": 3}) == [
+    row = replace(ROW, epoch=4, placed_epoch=4, cluster="west")
+    assert decide_runs("a", [row], {"revenue": ROW}, {"revenue": 3}) == [
         Stop("revenue", 3, "epoch 3 is over, the assignment is at 4"),
         Start(row),
     ]
@@ -61,23 +56,23 @@ def test_a_newer_epoch_stops_the_old_run_and_starts_the_new_at_once() -> None:
 
 def test_a_newer_epoch_that_is_held_only_stops() -> None:
     row = replace(ROW, epoch=4, desired=Desired.HELD)
-    assert decide_runs("a", [row], {"revenue": 3}, {"revenue": 3}) == [
+    assert decide_runs("a", [row], {"revenue": ROW}, {"revenue": 3}) == [
         Stop("revenue", 3, "epoch 3 is over, the assignment is at 4")
     ]
 
 
 def test_a_query_held_by_a_planned_move_runs_until_its_fence() -> None:
     row = replace(ROW, epoch=4, desired=Desired.HELD, operation="op")
-    assert decide_runs("a", [row], {"revenue": 3}, {"revenue": 3}, lambda _: True) == []
+    assert decide_runs("a", [row], {"revenue": ROW}, {"revenue": 3}, lambda _: True) == []
     placed = replace(row, desired=Desired.RUNNING)
-    assert decide_runs("a", [placed], {"revenue": 3}, {"revenue": 3}, lambda _: True) == [
+    assert decide_runs("a", [placed], {"revenue": ROW}, {"revenue": 3}, lambda _: True) == [
         Stop("revenue", 3, "epoch 3 is over, the assignment is at 4"),
         Start(placed),
     ]
 
 
 def test_a_query_whose_row_is_gone_goes_on() -> None:
-    assert decide_runs("a", [], {"revenue": 3}, {"revenue": 3}) == []
+    assert decide_runs("a", [], {"revenue": ROW}, {"revenue": 3}) == []
 
 
 def test_a_row_that_went_back_to_an_old_epoch_is_never_started() -> None:
@@ -98,7 +93,33 @@ def test_nothing_is_started_for_others_or_while_it_is_held(row: Assignment) -> N
 
 def test_a_run_goes_on_under_a_row_that_went_back_to_an_old_epoch() -> None:
     for row in (ROW, replace(ROW, runner="b"), replace(ROW, desired=Desired.HELD)):
-        assert decide_runs("a", [row], {"revenue": 4}, {"revenue": 4}) == []
+        assert decide_runs("a", [row], {"revenue": NEWER}, {"revenue": 4}) == []
+
+
+PLACED = replace(ROW, epoch=4, placed_epoch=4, cluster="west")
+
+
+@pytest.mark.parametrize(
+    "older",
+    [
+        replace(ROW, epoch=4, desired=Desired.HELD, operation="op"),
+        replace(PLACED, desired=Desired.HELD, operation="op"),
+        replace(ROW, epoch=5),
+        replace(ROW, epoch=9, desired=Desired.HELD, operation="later"),
+        replace(PLACED, epoch=5, cluster="south"),
+        replace(PLACED, epoch=5, checkpoint="/checkpoints/other"),
+    ],
+    ids=["its own hold", "its hold, placed", "aborted since", "held since", "elsewhere", "another checkpoint"],
+)
+def test_a_row_from_before_the_commit_of_a_run_never_stops_it(older: Assignment) -> None:
+    assert decide_runs("a", [older], {"revenue": PLACED}, {"revenue": 4}) == []
+
+
+def test_a_hold_and_an_abort_behind_the_commit_of_a_run_are_obeyed() -> None:
+    held = replace(PLACED, epoch=5, desired=Desired.HELD)
+    assert [type(each) for each in decide_runs("a", [held], {"revenue": PLACED}, {"revenue": 4})] == [Stop]
+    back = replace(PLACED, epoch=6)
+    assert [type(each) for each in decide_runs("a", [back], {"revenue": PLACED}, {"revenue": 5})] == [Stop, Start]
 
 
 def test_nothing_is_started_while_a_runner_reports_a_newer_epoch() -> None:

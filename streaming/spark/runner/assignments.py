@@ -56,31 +56,31 @@ Action = Start | Stop | Skip
 def decide_runs(
     runner: str,
     assignments: Iterable[Assignment],
-    hosted: Mapping[str, int],
+    hosted: Mapping[str, Assignment],
     newest: Mapping[str, int],
     is_left_to_fence: Callable[[Assignment], bool] = lambda row: False,
     priority: Callable[[str], int] = lambda query: 0,
 ) -> list[Action]:
-    """Compare the rows with the epochs of what is hosted, and with the newest epoch ever seen of each query.
+    """Compare the rows with those under which queries are ``hosted``, and with the newest epoch seen of each query.
 
     What is held under a row that ``is_left_to_fence`` goes on: its fence stops it, or keeps it between two batches.
 
     Stops come first, then starts, those of a higher ``priority`` first. A query whose row is gone is left alone: a row
-    is never deleted on purpose, and no news is no order. A row with an older epoch than one seen before is never
-    obeyed, for some store was put back: what runs goes on, and what its facts report tells the controllers; where
-    nothing runs, it is to be told that nothing is started.
+    is never deleted on purpose, and no news is no order. A row of an older store (``is_older``) stops nothing:
+    what runs goes on, and its reports show the controllers that the store is the older one. Where nothing runs, such a
+    row starts nothing, and that is reported.
     """
     rows = {row.query: row for row in assignments}
     stops: list[Action] = []
     staying: set[str] = set()
-    for query, epoch in hosted.items():
+    for query, under in hosted.items():
         row = rows.get(query)
         left = row is not None and row.desired is Desired.HELD and is_left_to_fence(row)
-        why = None if row is None or left else _reason_to_stop(runner, row, epoch)
+        why = None if row is None or left else _reason_to_stop(runner, row, under)
         if why is None:
             staying.add(query)
         else:
-            stops.append(Stop(query, epoch, why))
+            stops.append(Stop(query, under.epoch, why))
     starts: list[Action] = [
         Start(row) if row.epoch >= newest.get(query, 0) else Skip(row, newest[query])
         for query, row in sorted(rows.items(), key=lambda each: (-priority(each[0]), each[0]))
@@ -98,13 +98,25 @@ def _is_ours(runner: str, row: Assignment) -> bool:
     return row.runner == runner and row.desired is Desired.RUNNING
 
 
-def _reason_to_stop(runner: str, row: Assignment, epoch: int) -> str | None:
-    if row.epoch < epoch:
+def is_older(row: Assignment, under: Assignment) -> bool:
+    """Whether a row was stored before the one ``under`` which its query runs: the store was restored from a backup.
+
+    A hold takes an epoch of its own, so a held row of the run's own epoch is the one from before its commit. Epochs
+    alone do not show it for long, because a restored store counts on from its older one. But each commit places the
+    query by a later epoch than the commit before, so a row that was placed earlier, or elsewhere by the same epoch,
+    does not know of the run's commit.
+    """
+    held_before = row.epoch == under.epoch and row.desired is Desired.HELD
+    place, runs = (row.cluster, row.checkpoint), (under.cluster, under.checkpoint)
+    elsewhere = row.placed_epoch == under.placed_epoch and place != runs
+    return row.epoch < under.epoch or held_before or row.placed_epoch < under.placed_epoch or elsewhere
+
+
+def _reason_to_stop(runner: str, row: Assignment, under: Assignment) -> str | None:
+    if is_older(row, under):
         return None
-    if row.epoch > epoch:
-        return f"epoch {epoch} is over, the assignment is at {row.epoch}"
-    if row.desired is not Desired.RUNNING:
-        return "the query is held"
+    if row.epoch > under.epoch:
+        return f"epoch {under.epoch} is over, the assignment is at {row.epoch}"
     return f"runner {row.runner} has it now" if row.runner != runner else None
 
 

@@ -226,7 +226,7 @@ class Runner:
                 self._log.info("query adopted", cluster=row.cluster, checkpoint=row.checkpoint, **about(row))
 
     def _obey(self, assignments: Sequence[Assignment]) -> None:
-        rows, hosted = {row.query: row for row in assignments}, {q: each.epoch for q, each in self._hosted.items()}
+        rows, hosted = {row.query: row for row in assignments}, {q: each.row for q, each in self._hosted.items()}
         actions = decide_runs(
             self._hosting.runner, assignments, hosted, self._newest, self._fence_wait.goes_on, self._priority
         )

@@ -116,6 +116,11 @@ class QuerySupervisor:
         return self._assignment.epoch
 
     @property
+    def row(self) -> Assignment:
+        """Under which it is hosted."""
+        return self._assignment
+
+    @property
     def subject(self) -> Subject:
         return self._subject
 
