@@ -26,8 +26,8 @@ from streaming.cluster_log import ClusterLog, Entry, LogRecord, Logs, Spec
 from streaming.kafka.last_records import read_last_records
 from streaming.resolve.as_seen import Reader, Wanted, ends_as_seen, read_as_seen
 from streaming.resolve.batched_lookups import ask_offsets
+from streaming.resolve.ranges import read_entries
 from streaming.resolve.resolver import resolve
-from streaming.resolve.scan import read_entries
 from streaming.resume.model import Rules, Want
 
 COUNT_SECONDS = 5.0

@@ -10,7 +10,7 @@ from state.model.entities import TopicPartition
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, LogRecord, Spec
 from streaming.resolve.batched_lookups import ask_offsets
-from streaming.resolve.scan import read_ranges
+from streaming.resolve.ranges import read_ranges
 
 Key = TypeVar("Key", bound=Hashable)
 

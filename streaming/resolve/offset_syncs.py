@@ -16,8 +16,10 @@ from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, Entry, LogRecord, OffsetAnswer, PartitionError, Segments, Spec, TopicFacts
 from streaming.errors import KafkaError
 from streaming.resolve.batched_lookups import Question, ask_offsets
-from streaming.resolve.scan import Scan, read_entries, read_ranges
+from streaming.resolve.ranges import read_entries, read_ranges
+from streaming.resolve.scan import Scan
 from streaming.resume import notes, topic_checks
+from streaming.resume.contradictions import Snapshot
 from streaming.resume.methods import same_offset, synced
 from streaming.resume.methods.content_search import Cause, Found, NoPlace
 from streaming.resume.model import Rules, Want
@@ -54,6 +56,22 @@ class Lookup:
         if (visible := self.visible.get((key, Spec.LATEST))) is not None:
             asked.append(visible)
         return next((looked.error for looked in asked if looked.error is not None), None)
+
+    def snapshot(
+        self, key: TopicPartition, records: Sequence[LogRecord] = (), *, read_from: int = 0, read_to: int = 0
+    ) -> Snapshot:
+        """All that a partition without an ``error`` answered, with records of it that were read."""
+        visible = self.visible.get((key, Spec.LATEST))
+        return Snapshot(
+            begin=self.bound(key, Spec.EARLIEST),
+            end=self.bound(key, Spec.LATEST),
+            visible=None if visible is None else visible.offset,
+            newest=self.answers.get((key, Spec.MAX_TIMESTAMP)),
+            times={at: each for (of, at), each in self.answers.items() if of == key and at > 0 and each.error is None},
+            records=records,
+            read_from=read_from,
+            read_to=read_to,
+        )
 
     def tells_times(self, key: TopicPartition, time: int) -> bool:
         """Whether a time was asked for, and was answered or may be answered when it is asked again."""

@@ -20,6 +20,7 @@ from streaming.resolve.batched_lookups import Question, ask_offsets, ask_segment
 from streaming.resolve.offset_syncs import Case, Lookup, add_syncs, prove_copies
 from streaming.resolve.scan import SKEW_MS, Scan, scan
 from streaming.resolve.sent_again_scan import SEARCH_SECONDS, count_sent_again
+from streaming.resolve.time_checks import confirm_times
 from streaming.resume import notes, topic_checks
 from streaming.resume.gaps import admitted, better, committed, is_countable, normalised, nothing_read
 from streaming.resume.methods import segment
@@ -159,6 +160,7 @@ def _answer(run: Lookup, cases: list[Case]) -> list[Target]:
             case.alignment = found
     add_syncs(run, whole)
     whole = _regroup(run, whole)
+    confirm_times(run, whole)
     count_sent_again(run, whole)
     _ask_segments(run, whole)
     broken = [case for case in cases if run.error(case.key) is not None]
@@ -263,7 +265,10 @@ def _scan(run: Lookup, case: Case, ring: FingerprintMatcher, question: Question)
         begin=run.bound(case.key, Spec.EARLIEST),
         begin_ms=None if first is None else first.timestamp_ms,
         end=end,
-        lo=end if looked.offset is None else min(looked.offset, end),
+        lo=end if looked.offset is None else max(min(looked.offset, end), run.bound(case.key, Spec.EARLIEST)),
+        asked_ms=question[1],
+        hint=looked,
+        newest=run.answers.get((case.key, Spec.MAX_TIMESTAMP)),
         lo_time_ms=question[1] + (SKEW_MS if append_time else 0),
         compacted=run.is_compacted(topic),
         append_time=append_time,

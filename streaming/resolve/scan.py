@@ -1,4 +1,4 @@
-"""Reading the standby for all partitions that are being aligned, until each search has its answer; and whole ranges.
+"""Reading the standby for all partitions that are being aligned, until each search has its answer.
 
 A broker fills a response in the order of the request and stops at its byte limit (KIP-74): only the first partition
 gets a batch larger than its own limit, and the last ones may get nothing. So the order rotates from request to request,
@@ -9,94 +9,19 @@ of what is sent only so much is read at first, and the rest is sent again to the
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from state.model.entities import TopicPartition
 from streaming.clocks import Deadline
-from streaming.cluster_log import OFFSET, ClusterLog, Entries, Entry, Fetched, LogRecord
+from streaming.cluster_log import OFFSET, ClusterLog, Fetched, LogRecord, OffsetAnswer
 from streaming.resolve.batched_lookups import ask_offsets
-from streaming.resume import notes
+from streaming.resolve.ranges import FIRST_BYTES, MOST_BYTES, TRIES
+from streaming.resume.contradictions import Snapshot, doubted
 from streaming.resume.gaps import PartialSearch, move_on, stay
 from streaming.resume.methods.content_search import LOOK_AHEAD, Cause, Found, NeedMore, NoPlace, Outcome, Search
 from streaming.resume.methods.fingerprint_match import FingerprintMatcher
 
-Ranges = Mapping[TopicPartition, tuple[int, int]]
-"""Partition to the offsets ``[first, last)``."""
-
-
-def read_ranges(
-    log: ClusterLog, ranges: Ranges, *, limit: int, timeout: float, read_committed: bool = False
-) -> dict[TopicPartition, tuple[LogRecord, ...] | None]:
-    """The records of each range; None where an error, the deadline or ``limit`` records of a partition came between.
-
-    Records that retention has deleted meanwhile make a range incomplete as well, and so does the end of what a
-    ``read_committed`` reader may see. Raises ``KafkaError`` when the cluster cannot be asked.
-    """
-    deadline = Deadline.after(timeout)
-    readers = {key: _Reader(first, last) for key, (first, last) in ranges.items()}
-    while not deadline.passed:
-        starts = {key: (reader.next, reader.size) for key, reader in readers.items() if not reader.is_over(limit)}
-        if not starts:
-            break
-        for key, fetched in log.fetch(starts, read_committed=read_committed, timeout=deadline.remaining).items():
-            readers[key].take(fetched)
-    return {key: reader.records_if_whole() for key, reader in readers.items()}
-
-
-class _Reader:
-    """How far one range is read."""
-
-    def __init__(self, first: int, last: int) -> None:
-        self.next = first
-        self.size = FIRST_BYTES
-        self._last = last
-        self._records: list[LogRecord] = []
-        self._failures = 0
-
-    def is_over(self, limit: int) -> bool:
-        return self.next >= self._last or self._failures >= TRIES or len(self._records) > limit
-
-    def take(self, fetched: Fetched) -> None:
-        if fetched.error is not None:
-            self._failures = self._failures + 1 if fetched.error.retriable else TRIES
-            return
-        if fetched.next_offset == self.next and not fetched.needs_bytes:
-            self._failures += 1  # nothing there, although the range says so
-        self.size = max(min(MOST_BYTES, self.size * 4), fetched.needs_bytes)
-        self.next = fetched.next_offset
-        self._records += fetched.records[: bisect_left(fetched.records, self._last, key=OFFSET)]
-
-    def records_if_whole(self) -> tuple[LogRecord, ...] | None:
-        return tuple(self._records) if self.next >= self._last else None
-
-
-def read_entries(log: ClusterLog, key: TopicPartition, first: int, end: int, deadline: Deadline) -> list[Entry] | str:
-    """The records of one partition from ``first`` up to ``end`` in full, or why not, in one sentence."""
-    records: list[Entry] = []
-    size, failures = ENTRY_BYTES, 0
-    while first < end:
-        if deadline.passed:
-            return "the deadline passed before its end was read"
-        got = log.entries(key, (first, size), timeout=deadline.remaining)
-        if got.error is not None and not got.error.retriable:
-            return notes.failed(got.error)
-        failures = failures + 1 if _is_stuck(got, first) else 0
-        if failures >= TRIES:
-            return "its end cannot be read" if got.error is None else notes.failed(got.error)
-        size = max(size, got.needs_bytes)
-        first = max(first, got.next_offset)
-        records += (record for record in got.records if record.offset < end)
-    return records
-
-
-def _is_stuck(got: Entries, first: int) -> bool:
-    return got.error is not None or (got.next_offset <= first and not got.needs_bytes)
-
-
-ENTRY_BYTES = 1 << 20
-FIRST_BYTES = 64 << 10
-MOST_BYTES = 4 << 20
 FIRST_RECORDS = 24
 """How many records from the lower bound on are read at first."""
 NEAR_RECORDS = 128
@@ -105,8 +30,6 @@ _GROWTH = 4
 SCAN_RECORDS = 200_000
 """Records of one partition after which the search is given up."""
 PARTITIONS_AT_ONCE = 500
-TRIES = 3
-"""How often a retriable error of one partition is met before it counts."""
 SKEW_MS = 10_000
 """How far the clock of a standby that stamps records itself may be behind, at first sight."""
 CLOCK_RECORDS = 20_000
@@ -129,6 +52,12 @@ class Scan:
     append_time: bool
     gap: int
     dense: bool
+    asked_ms: int
+    """The time whose look-up gave ``lo``: nothing before that is as new, says the standby."""
+    hint: OffsetAnswer | None = None
+    """That answer; None where no answer gave ``lo``."""
+    newest: OffsetAnswer | None = None
+    """The standby's record with the largest timestamp."""
     read: FingerprintMatcher | None = None
     """All records read, where ``ring`` has only those that a replicator of committed records copies."""
     start: int = field(init=False)
@@ -138,15 +67,38 @@ class Scan:
     ahead: int = field(init=False)
     """How many offsets from ``next`` on are read in the next look."""
     tries: int = 0
-    doubted: NoPlace | None = None
+    is_wide: bool = False
+    """Whether the lower bound is that of all remembered records, and not only of the last ones."""
+    is_older: bool = field(init=False)
+    """Whether the standby says that it has no record as new as the newest of the last ones read."""
+    back: int = 0
+    """How many records before its lower bound are searched, because an answer is in doubt."""
     found: Found | None = None
     outcome: Found | NoPlace | None = None
 
     def __post_init__(self) -> None:
+        self.is_older = self.lo >= self.end
         self.restart(self.lo)
+
+    @property
+    def contradiction(self) -> str:
+        """What speaks against the answer that gave the lower bound; empty if nothing does so far."""
+        if self.hint is None:
+            return ""
+        known = Snapshot(
+            begin=self.begin,
+            end=self.end,
+            newest=self.newest,
+            times={self.asked_ms: self.hint},
+            records=self.search.records,
+            read_from=self.start,
+            read_to=self.next,
+        )
+        return doubted(known, self.asked_ms)
 
     def restart(self, lo: int) -> None:
         """Search again from another lower bound."""
+        self.outcome = self.found = None
         fillers = min(self.ring.hidden, LOOK_AHEAD)  # what filled the holes may have been copied, aborted records say
         back = self.ring.size if self.compacted else 2 * self.ring.context + 8 + fillers
         self.lo = lo
@@ -157,27 +109,33 @@ class Scan:
         self.ahead = min(lo - self.start, LOOK_AHEAD) + (left if left <= NEAR_RECORDS else FIRST_RECORDS)
         cut = self.start == self.begin > 0
         if self.read is None:
-            self.search = Search(self.ring, lo=lo, end=self.end, compacted=self.compacted, cut=cut)
+            self.search = Search(
+                self.ring, lo=lo, end=self.end, compacted=self.compacted, cut=cut, is_older=self.is_older
+            )
         else:
             self.search = PartialSearch(self.ring, self.read, lo=lo, end=self.end, cut=cut)
 
-    def doubt(self) -> None:
-        """Where only the standby's clock speaks against a place, look before it, once; then say nothing by that clock.
+    def search_back(self, why: str) -> None:
+        """Search so many records before the lower bound as shows that the first copies lie behind it, within a limit.
 
-        A clock further behind than was allowed for makes a standby that has all look as if it lagged.
+        ``why``: what speaks against the look-up by time that gave the bound. A record before the bound that is as new
+        as the oldest one remembered does so as well: what was read may lie before it.
         """
-        if not self.append_time or not isinstance(self.outcome, NoPlace) or self.outcome.cause not in _BY_CLOCK:
+        if self.back >= CLOCK_RECORDS or self.start <= self.begin:
+            self.outcome = NoPlace(Cause.CONTRADICTED, why)
             return
-        if self.doubted is None:
-            self.doubted, self.outcome, self.found = self.outcome, None, None
-            self.restart(max(self.begin, self.lo - CLOCK_RECORDS))
-        elif self.doubted.cause is Cause.LAGS and self.lo > self.begin:
-            self.outcome = NoPlace(Cause.SCAN_LIMIT, f"{CLOCK_RECORDS} records before its time here")
-        else:
-            self.outcome = self.doubted
+        from_ms = self.ring.whole_from_ms
+        self.back = min(CLOCK_RECORDS, max(LOOK_AHEAD, _GROWTH * self.back))
+        self.is_wide, self.hint = True, None
+        self.asked_ms = 0 if from_ms is None else from_ms
+        self.restart(max(self.begin, min(self.lo, self.end) - self.back))
 
-
-_BY_CLOCK = frozenset({Cause.LAGS, Cause.MISMATCH})
+    def is_begun_late(self) -> bool:
+        """Whether the search went back before a doubted bound, and what it found there is as new as what was read."""
+        if not self.back or self.append_time or self.start <= self.begin:
+            return False
+        before = self.search.records[: bisect_left(self.search.records, self.lo, key=OFFSET)]
+        return any(record.timestamp_ms >= self.asked_ms for record in before)
 
 
 def scan(log: ClusterLog, scans: Iterable[Scan], deadline: Deadline) -> None:
@@ -198,9 +156,52 @@ def scan(log: ClusterLog, scans: Iterable[Scan], deadline: Deadline) -> None:
         answers = log.fetch(starts, until=until, timeout=deadline.remaining)
         restamped = [item for key, item in batch.items() if key in answers and _take(item, answers[key])]
         _restart_earlier(log, restamped, deadline)
+        _widen(log, [item for item in batch.values() if _is_doubtful(item)], deadline)
         for item in batch.values():
-            item.doubt()
+            if item.outcome is None and item.next >= item.end:
+                _settle(item, item.search.feed((), item.next))
         todo = [item for item in (*todo[1:], todo[0]) if item.outcome is None]
+
+
+def _is_doubtful(item: Scan) -> bool:
+    """Whether an answer of the standby is contradicted, or may hold only because not the whole ring was looked for.
+
+    What contradicts is searched for from further back at once; the rest is left to the caller.
+    """
+    if item.compacted or (isinstance(item.outcome, NoPlace) and item.outcome.cause in _FINAL):
+        return False
+    if item.next > item.lo or item.outcome is not None:
+        why = item.contradiction or (_LATE if item.is_begun_late() else "")
+        if why:
+            item.search_back(why)
+            return False
+        item.hint = None
+    return item.outcome is not None and item.search.is_by_end and not item.is_wide
+
+
+_LATE = "the records before the first one of a time are as new as it"
+_FINAL = frozenset({Cause.CONTRADICTED, Cause.DEADLINE, Cause.ERROR, Cause.SCAN_LIMIT})
+
+
+def _widen(log: ClusterLog, items: Sequence[Scan], deadline: Deadline) -> None:
+    """Search again from where the oldest remembered record may lie: the last ones read may never have been copied.
+
+    A standby that stamps the records itself has no time for that; there so many records before the bound are searched.
+    """
+    asked = {item: item.ring.whole_from_ms for item in items if not item.append_time}
+    questions = [(item.key, time) for item, time in asked.items() if time is not None]
+    answers = ask_offsets(log, questions, deadline)
+    for item in items:
+        time, item.is_wide = asked.get(item), True
+        if time is None:
+            item.restart(max(item.begin, item.lo - CLOCK_RECORDS))
+            continue
+        looked = answers[item.key, time]
+        if looked.error is not None:
+            item.outcome = NoPlace(Cause.ERROR, f"{looked.error.name}: {looked.error.text}")
+            continue
+        item.asked_ms, item.hint = time, looked
+        item.restart(min(item.lo, item.end if looked.offset is None else max(looked.offset, item.begin)))
 
 
 def _batch(todo: Iterable[Scan]) -> dict[TopicPartition, Scan]:
@@ -234,6 +235,7 @@ def _take_error(item: Scan, got: Fetched) -> None:
     assert got.error is not None
     if got.error.name == "OFFSET_OUT_OF_RANGE" and got.log_start is not None and got.log_start > item.next:
         item.next = item.begin = got.log_start  # retention moved the begin meanwhile
+        item.hint = None  # the answers are older than this
         item.search.cut = not item.search.records
         if item.next >= item.end:
             _settle(item, item.search.feed((), item.next))
@@ -275,6 +277,7 @@ def _restart_earlier(log: ClusterLog, items: list[Scan], deadline: Deadline) -> 
     for item, question in zip(items, asked, strict=True):
         item.append_time = True
         looked = answers[question]
+        item.asked_ms, item.hint = question[1], looked
         if looked.error is not None:
             item.outcome = NoPlace(Cause.ERROR, f"{looked.error.name}: {looked.error.text}")
         else:

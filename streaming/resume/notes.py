@@ -29,7 +29,9 @@ NO_SEGMENT = "no segment of the standby is that old: resumed at the start of its
 
 CAUSES = {
     Cause.NOT_REMEMBERED: "no records are remembered for this partition",
-    Cause.LAGS: "the standby lags: it holds no record as new as the last one read",
+    Cause.LAGS: "the standby lags: all its records are older than those remembered",
+    Cause.UNACCOUNTED: "the standby holds no record as new as the last one read, and that it lags is not shown",
+    Cause.CONTRADICTED: "the standby's answers contradict each other",
     Cause.EMPTY: "the standby's partition is empty",
     Cause.MISMATCH: "the standby holds records as new as the last one read, but not that record in its context",
     Cause.THIN: "too little context was left on the standby to trust a match",

@@ -16,8 +16,8 @@ from streaming.clocks import Deadline
 from streaming.cluster_log import LogRecord
 from streaming.kafka.link import Link
 from streaming.resolve.offset_syncs import read_syncs
+from streaming.resolve.ranges import read_ranges
 from streaming.resolve.resolver import resolve
-from streaming.resolve.scan import read_ranges
 from streaming.resume.model import Rules, Want
 from streaming.resume.offset_syncs import Syncs
 from tests.waiting import until

@@ -39,6 +39,11 @@ class Cause(StrEnum):
 
     NOT_REMEMBERED = "not remembered"
     LAGS = "standby lags"
+    """Every record of the standby is older than all that is remembered."""
+    UNACCOUNTED = "not accounted for"
+    """The standby holds nothing as new as the last one read, and that alone does not show that it lags."""
+    CONTRADICTED = "contradicted"
+    """Answers of the standby do not agree, and the records that were read do not decide between them."""
     EMPTY = "standby empty"
     MISMATCH = "mismatch"
     """The standby holds records as new as the last one read, but not that record in its context."""
@@ -93,13 +98,24 @@ NEED_MORE = NeedMore()
 class Search:
     """One partition's search. ``lo`` bounds candidates from below; ``end`` is the snapshot of the standby's end.
 
-    ``cut``: the first record that is fed is the first that retention has left.
+    ``cut``: the first record that is fed is the first that retention has left. ``is_older``: the standby holds no
+    record as new as the newest of the last ones read.
     """
 
     def __init__(
-        self, ring: FingerprintMatcher, *, lo: int, end: int, compacted: bool = False, cut: bool = False
+        self,
+        ring: FingerprintMatcher,
+        *,
+        lo: int,
+        end: int,
+        compacted: bool = False,
+        cut: bool = False,
+        is_older: bool = False,
     ) -> None:
         self.matcher = ring
+        self.is_by_end = False
+        """Whether the end of the log gave the answer: then it holds only if the whole ring was looked for."""
+        self._is_older = is_older
         self.lo = lo
         self.end = end
         self.records: list[LogRecord] = []
@@ -122,6 +138,7 @@ class Search:
         if self._pending is not None:
             outcome = self._alone(*self._pending, is_end=is_end)
         elif isinstance(outcome, NeedMore) and is_end:
+            self.is_by_end = not self._compacted
             outcome = self._at_end()
         return self._unless_expired(outcome) if isinstance(outcome, Found) else outcome
 
@@ -219,7 +236,7 @@ class Search:
         back, open_ended = self.matcher.twins(walk, append_time=record.append_time)
         demanded = TRUSTED if record.append_time or self.matcher.holed else THIN
         short = walk.agreed < demanded or (record.append_time and not self.matcher.is_told_apart(walk.agreed))
-        short = short and not self.matcher.is_whole
+        short = short and (record.append_time or not self.matcher.is_whole)
         if not back and not short:
             return Found(record.offset + 1)
         repeats = None if open_ended or short or self.matcher.holed else back
@@ -257,14 +274,36 @@ class Search:
             if self._is_older_twin(self._rejected - 1):
                 return self._first_seen(None)
             return NoPlace(Cause.MISMATCH, f"an equal record at {self._rejected - 1} has other records around it")
-        if self.records:
-            at, newest = len(self.records) - 1, self.matcher.size - 1
-            for index in self.matcher.indices(self.records[at]):
-                if self._is_at_home(at, index):
-                    missing = self.matcher.last.offset - self.matcher.records[index].offset
-                    note = MISSING_BOUND if missing > newest - index else ""
-                    return Found(self.end, exact=missing == 0, missing=missing, note=note)
-        return NoPlace(Cause.MISMATCH) if self.lo < self.end else self._lagging()
+        return self._without_the_last()
+
+    def _without_the_last(self) -> Outcome:
+        """The standby holds no record that equals the last one read: it lags, or its replicator left that record out.
+
+        The replicator keeps its order. So every unread record lies behind the first copy of the newest remembered
+        record that is there, and the place is right after that. It is the log's end, and the standby lags, only if
+        every record from there on is remembered as well, and unlike any other one: what was sent again. Any other
+        record may be unread, for a filter may have left out the records read last.
+        """
+        indices = [self.matcher.newest(record) for record in self.records]
+        best = max(indices, default=-1)
+        if best < 0:
+            return self._without_any()
+        at = indices.index(best)
+        homes = [index for index in self.matcher.indices(self.records[at]) if self._is_at_home(at, index)]
+        if not homes:
+            return NoPlace(Cause.UNACCOUNTED if self._is_older else Cause.MISMATCH)
+        home, last, newest = homes[-1], self.matcher.last.offset, self.matcher.size - 1
+        missing = last - self.matcher.records[home].offset
+        bound = MISSING_BOUND if missing > newest - home else ""
+        if all(self.matcher.is_only(record) for record in self.records[at + 1 :]):
+            return Found(self.end, exact=missing == 0, missing=missing, note=bound)
+        note = f"the standby does not hold the last {newest - home} records read, and other records lie behind them"
+        return Found(self.records[at].offset + 1, exact=False, missing=missing, note=note)
+
+    def _without_any(self) -> NoPlace:
+        if self.lo < self.end:
+            return NoPlace(Cause.UNACCOUNTED if self._is_older else Cause.MISMATCH)
+        return self._lagging()
 
     def _lagging(self) -> NoPlace:
         """Nothing is as new as what was read: it has not come yet, unless all that is left came after it."""
@@ -274,7 +313,7 @@ class Search:
             return NoPlace(
                 Cause.THIN, "no record that is left was read, and only timestamps say that the last one read was older"
             )
-        return NoPlace(Cause.LAGS)
+        return NoPlace(Cause.LAGS if self.matcher.is_long else Cause.UNACCOUNTED)
 
     def _is_older_twin(self, offset: int) -> bool:
         """Whether a record that equals the last one read is the copy of an older equal one, in that one's company."""
@@ -283,6 +322,8 @@ class Search:
 
     def _is_at_home(self, at: int, index: int) -> bool:
         walk = self.matcher.fit(self.records, at, index)
+        if self.records[at].append_time and walk.agreed < TRUSTED:
+            return False
         return walk.fit is Fit.FULL or (walk.fit is Fit.CUT and walk.agreed >= min(THIN, self.matcher.size))
 
     def _newest_survivor(self) -> Outcome:

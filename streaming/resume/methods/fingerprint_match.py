@@ -19,7 +19,7 @@ from statistics import median_low
 from typing import NamedTuple
 
 from state.model.entities import Fingerprint
-from state.model.fingerprints import Fingerprints
+from state.model.fingerprints import Fingerprints, back
 from streaming.cluster_log import LogRecord
 
 
@@ -44,6 +44,9 @@ class Walk(NamedTuple):
 
 WIDEST = 128
 """How many of the last records count at most."""
+
+LONG = 16
+"""So many remembered records at least show by their times that the standby lags, where it holds none of them."""
 
 
 class FingerprintMatcher:
@@ -144,6 +147,22 @@ class FingerprintMatcher:
         """Whether the standby's record equals the remembered one at ``index``."""
         _, timestamp_ms, digest = self.known.at(index)
         return seen.digest == digest and (seen.append_time or seen.timestamp_ms == timestamp_ms)
+
+    def is_only(self, seen: LogRecord) -> bool:
+        """Whether ``seen`` equals one remembered record and no other one; never where the standby has its own times."""
+        index = -1 if seen.append_time else self.newest(seen)
+        return index >= 0 and (self.known.alike(seen.digest) == 1 or len(self.indices(seen)) == 1)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether records were read before these, and these are too many to be left out all at once."""
+        return self.size >= LONG and not self._is_first
+
+    @property
+    def whole_from_ms(self) -> int | None:
+        """A time that lies before those of all of these, by their disorder; None where times are not set."""
+        oldest = min(self.known.timestamps)
+        return None if oldest < 0 else max(0, oldest - back(self.known.timestamps))
 
     def newest(self, seen: LogRecord) -> int:
         """Index of the newest remembered record that equals ``seen``; -1 when none does."""

@@ -2,7 +2,7 @@
 
 from state.model.entities import TopicPartition
 from streaming.cluster_log import ClusterLog, PartitionError
-from streaming.resolve.scan import read_ranges
+from streaming.resolve.ranges import read_ranges
 from tests.unit.resume.standby import Slot, copied, standby, stream
 
 KEY = TopicPartition("orders", 0)
