@@ -36,7 +36,7 @@ def right(truth: Truth, number: int = 0) -> Target:
         exact=not truth.skipped(place) and not truth.first_read_from(place) and not truth.expired(),
         begin=truth.partition.kept_begin,
         end=truth.visible_end,
-        replay_records=truth.repeated(place) + truth.withheld(place),
+        replay_records=truth.repeated(place, truth.visible_end) + truth.withheld(place, truth.visible_end),
         replay_later_records=len(truth.to_come()),
         exposure_records=len(lacking),
         exposure_seconds=None,
@@ -119,7 +119,7 @@ def test_a_number_that_is_one_too_small_is_found(field: str, kind: str, enough: 
     for world, truth, target in worlds():
         number = getattr(target, field)
         known = {"exposure_records": len(truth.lacking(also_expired=not target.expired))}
-        known["replay_records"] = truth.repeated(truth.ideal())
+        known["replay_records"] = truth.repeated(truth.ideal(), truth.visible_end)
         if number and known.get(field, number) == number:
             planted += 1
             for wrong in (number - 1, 0):

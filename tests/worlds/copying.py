@@ -132,7 +132,7 @@ def _passes(chance: random.Random, begin: int, end: int, position: int) -> tuple
     if chance.random() < 0.6:
         return ((start, last),)
     found: list[tuple[int, int]] = []
-    reached = start
+    first = reached = start
     for _ in range(chance.randint(1, 4)):
         until = chance.randint(reached, last)
         if found and chance.random() < 0.25:
@@ -140,7 +140,7 @@ def _passes(chance: random.Random, begin: int, end: int, position: int) -> tuple
         found.append((start, until))
         reached = max(reached, until)
         start = until - chance.choice((0, 1, 5, 30, 400))
-        start = max(begin, start)
+        start = max(first, start)
     if chance.random() < 0.6:
         found.append((start, last))
     return tuple(found)
@@ -187,6 +187,9 @@ def _aborted_once(chance: random.Random, rows: list[Kept], *, stamps: bool) -> l
         return rows
     first = ends[index - 1] + 1 if index else 0
     once = rows[first : ends[index] + 1]
+    copies = [row.of for row in once if row.of is not None]
+    if copies != sorted(set(copies)):
+        return rows  # the replicator was restarted in between: no transaction outlives that
     failed = [row if row.state == MARKER else replace(row, state=ABORTED) for row in once]
     again = [replace(row, time=once[-1].time) for row in once] if stamps else once
     whole = [*rows[:first], *failed, *again, *rows[ends[index] + 1 :]]

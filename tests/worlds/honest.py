@@ -32,6 +32,7 @@ def _in_logs(part: Partition, world: World) -> str:
         "a marker is a copy": all(row.of is None for row in part.kept if row.state == MARKER),
         "the last stable offset is not that of the first open record": part.stable == first_open,
         "the standby's begin is outside of it": 0 <= part.kept_begin <= part.kept_end,
+        "the replicator changed the order": _is_in_order([row.of for row in copies if row.of is not None], offsets),
         "the replicator copied what is not committed": not world.copies_committed
         or all(source[row.of].state == COMMITTED for row in copies if row.of in source),
     }
@@ -61,3 +62,13 @@ def _in_claims(part: Partition, world: World) -> str:
 
 def _ascend(numbers: list[int], *, equal: bool = False) -> bool:
     return all(one < two or (equal and one == two) for one, two in pairwise(numbers))
+
+
+def _is_in_order(copies: list[int], offsets: list[int]) -> bool:
+    """Whether each copy is of the next record, or of an earlier one after a restart; what is skipped is never copied."""
+    copied = set(copies)
+    known = [offset for offset in offsets if offset in copied]
+    index = {offset: number for number, offset in enumerate(known)}
+    if any(of not in index for of in copies) or (copies and copies[0] != known[0]):
+        return not copies
+    return all(index[two] <= index[one] + 1 for one, two in pairwise(copies))

@@ -115,7 +115,10 @@ def _exact(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, str]
 
 def _numbers(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, str]]:
     replay, later = target.replay_records, target.replay_later_records
-    now, soon, coming = truth.repeated(place), truth.withheld(place), len(truth.to_come())
+    end = truth.visible_end
+    if truth.world.lie is not None and truth.world.lie.kind == "stale-end":
+        end = min(end, end if target.end is None else target.end)  # what lies behind it came later, for all it knows
+    now, soon, coming = truth.repeated(place, end), truth.withheld(place, end), len(truth.to_come())
     if replay is not None and replay < now:
         yield "replay", f"replay {replay}, but {now} records from {place} on were read before"
     if later is not None and later < coming:

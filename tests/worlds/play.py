@@ -38,6 +38,14 @@ class Tally:
             self.exact[trait] += exact
             self.placed[trait] += placed
 
+    def add(self, other: "Tally") -> None:
+        """Another's worlds."""
+        self.worlds += other.worlds
+        self.found |= other.found
+        self.exact += other.exact
+        self.placed += other.placed
+        self.seen += other.seen
+
     def rates(self) -> str:
         """How often worlds of each trait got exact places, as a table."""
         head = f"{'trait':<18}{'worlds':>8}{'placed':>8}{'exact':>8}"

@@ -97,17 +97,17 @@ class Truth:
         """Unread records that were copied and that retention on the standby has deleted since."""
         return [of for of in self.ahead if of in self.deleted and of not in self.shown and of not in self.compacted]
 
-    def repeated(self, target: int) -> int:
-        """Rows from the target on that the query is given now, and had read before."""
-        return sum(target <= at < self.visible_end for of in self.read for at in self.shown.get(of, ()))
+    def repeated(self, target: int, end: int) -> int:
+        """Rows from the target to the end that the query is given there, and had read before."""
+        return sum(target <= at < end for of in self.read for at in self.shown.get(of, ()))
 
-    def withheld(self, target: int) -> int:
-        """Rows that repeat what was read, and come once an open transaction has ended."""
-        return sum(at >= max(target, self.visible_end) for of in self.read for at in self.shown.get(of, ()))
+    def withheld(self, target: int, end: int) -> int:
+        """Rows behind that end that repeat what was read: they come once an open transaction has ended."""
+        return sum(at >= max(target, end) for of in self.read for at in self.shown.get(of, ()))
 
     def first_read_from(self, target: int) -> list[int]:
-        """Read records whose first copy lies from the target on: the place is too early for them."""
-        return [of for of in self.read if self.ever.get(of, -1) >= target]
+        """Read records whose first copy is shown from the target on: the place is too early for them."""
+        return [of for of in self.read if (at := self.ever.get(of, -1)) >= target and at in self.shown.get(of, ())]
 
     def to_come(self) -> list[int]:
         """Read records that the replicator, going on from where it is, has yet to append."""

@@ -1,0 +1,34 @@
+"""Two hundred thousand worlds against the resolver, on all cores; ``WORLDS=n`` changes how many, ``SEED=n`` which ones."""
+
+import os
+import random
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
+
+import pytest
+
+from tests.worlds.generate import world_of
+from tests.worlds.play import Tally, play, smallest
+
+pytestmark = pytest.mark.long
+
+_PIECE = 2_000
+_SHOWN = 10
+
+
+def test_no_target_of_very_many_worlds_claims_what_is_false() -> None:
+    count = int(os.environ.get("WORLDS", "200000"))
+    first = int(os.environ.get("SEED", str(random.SystemRandom().randrange(10**9))))
+    print(f"SEED={first} WORLDS={count}")
+    pieces = [range(at, min(at + _PIECE, first + count)) for at in range(first, first + count, _PIECE)]
+    whole = Tally()
+    with ProcessPoolExecutor() as pool:
+        for tally in pool.map(play, pieces):
+            whole.add(tally)
+    print(whole.rates())
+    kinds = Counter(each.kind for found in whole.found.values() for each in found)
+    for seed in islice(whole.found, _SHOWN):
+        print(f"\npython -m tests.worlds --seed {seed}\n{smallest(world_of(seed))}")
+    assert (kinds, list(whole.found)[:_SHOWN]) == (Counter(), [])
+    assert whole.worlds == count
