@@ -1,4 +1,4 @@
-"""Two hundred thousand worlds against the resolver, on all cores; ``WORLDS=n`` changes how many, ``SEED=n`` which ones."""
+"""Two hundred thousand worlds against the resolver, on all cores; ``WORLDS=n`` says how many, ``SEED=n`` which ones."""
 
 import os
 import random

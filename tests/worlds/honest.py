@@ -65,7 +65,7 @@ def _ascend(numbers: list[int], *, equal: bool = False) -> bool:
 
 
 def _is_in_order(copies: list[int], offsets: list[int]) -> bool:
-    """Whether each copy is of the next record, or of an earlier one after a restart; what is skipped is never copied."""
+    """Whether each copy is of the next record or, after a restart, an earlier one; none that was skipped is copied."""
     copied = set(copies)
     known = [offset for offset in offsets if offset in copied]
     index = {offset: number for number, offset in enumerate(known)}

@@ -12,7 +12,7 @@ from tests.worlds.honest import dishonest
 from tests.worlds.world import COMMITTED, OPEN, Kept, Partition, World
 
 Fails = Callable[[World], bool]
-_STEPS = 4_000
+_STEPS = 2_000
 """Worlds tried at most."""
 
 
