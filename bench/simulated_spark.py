@@ -298,7 +298,7 @@ class SimulatedRunner:
                 offsets=checkpoint.offsets or None, started_at=self._started_at,
                 first_commit_at=run.first_commit_at, progressed_at=run.progressed_at, input_rows=0,
                 dropped_late_rows=0, stateful=True, deduplicates_ahead=False, error=None, held_by=None,
-                held_epoch=None, reported_at=datetime.now(UTC),
+                held_epoch=None, reported_at=datetime.now(UTC), columns=(),
             )
         )  # fmt: skip
 

@@ -111,6 +111,18 @@ class Rewind:
         return self.oldest_ms is not None and self.to_time_ms < self.oldest_ms
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EventTimes:
+    """What is known of the times of a query's records on the cluster that it leaves."""
+
+    stamps: Mapping[str, str] = field(default_factory=dict)
+    """By topic its ``message.timestamp.type``, where it is known."""
+    latencies: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """By topic whose copies the standby stamps itself: by how many milliseconds they are later, in the last samples."""
+    ahead: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Of partitions whose newest record was ahead of the clock when it was sampled: by how many milliseconds."""
+
+
 def to_time_ms_of(parameters: Mapping[str, object]) -> int:
     """The time of a rewind's parameters. Raises ``ValueError``."""
     return round(datetime.fromisoformat(str(parameters.get("to_time"))).timestamp() * 1000)
@@ -179,6 +191,8 @@ class MoveFacts:
     operation: str | None = None
     rewind: Rewind | None = None
     """Of a rewind alone."""
+    times: EventTimes | None = None
+    """Of a query whose plan uses the time of Kafka's records; None where it does not, or the plan is unknown."""
 
     def replaced_at(self, cluster: str) -> datetime | None:
         """When another cluster took this name over; what was known of the name before is not of the one that has it."""

@@ -96,12 +96,13 @@ def replication_of(
 
 
 def continued(sample: ReplicationSample, before: ReplicationSample | None) -> ReplicationSample:
-    """The sample, with what earlier ones of the same way have told of how late copies are stamped."""
+    """The sample, with what earlier ones of the same way have told of how records and their copies are stamped."""
     same = before is not None and (before.source, before.target) == (sample.source, sample.target)
+    stamps = {**(before.stamps if before is not None and same else {}), **sample.stamps}
     kept = dict(before.latencies) if before is not None and same else {}
     for topic, latencies in sample.latencies.items():
         kept[topic] = (*kept.get(topic, ()), *latencies)[-LATENCIES:]
-    return replace(sample, latencies=kept)
+    return replace(sample, latencies=kept, stamps=stamps)
 
 
 def worst_of(replication: ReplicationSample) -> PartitionCopy | None:

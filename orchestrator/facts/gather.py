@@ -25,6 +25,7 @@ from orchestrator.facts.source_cluster import (
     DESCRIBE_SECONDS,
     STILL_WITHIN_SECONDS,
     ask_replicator,
+    event_times,
 )
 from state.messages import CheckpointReport
 from state.model.entities import Operation, OperationKind, RunnerFact
@@ -102,6 +103,7 @@ class FactGatherer:
         if not look or route is None or source == target:
             return facts
         facts = replace(facts, names=self._names(facts), standby=self.standby(facts))
+        facts = replace(facts, times=event_times(self._store, facts))
         return self._of_both_sides(facts) if facts.planned else facts
 
     def _before_rewind(self, facts: MoveFacts, parameters: Mapping[str, object], *, look: bool) -> MoveFacts:

@@ -12,7 +12,7 @@ from orchestrator.decide.move_facts import PENDING, MoveFacts, StandbyAnswer
 from orchestrator.decide.operation.plan import plan_json
 from orchestrator.decide.replication_age import counterparts, partitions_of, replication_of
 from orchestrator.facts.gather import FactGatherer
-from orchestrator.facts.source_cluster import DESCRIBE_SECONDS, has_patterns
+from orchestrator.facts.source_cluster import DESCRIBE_SECONDS, has_patterns, stamps_of
 from orchestrator.operation.requests import default_target
 from orchestrator.rounds import apart
 from state.messages import CheckpointReport
@@ -108,6 +108,9 @@ def check_queries(
             standings = _standings(logs, store, name, active[name]) if active[name] in described else None
             facts = forecast_facts(gatherer, OperationKind.FAILOVER, name, target, standings=standings)
             known = described.get(active[name])
+            if facts.times is not None and known is not None:
+                stamps = {**facts.times.stamps, **stamps_of(known)}
+                facts = replace(facts, times=replace(facts.times, stamps=stamps))
             replication = _replication(logs, store, facts, known)
             readiness = judge_readiness(
                 ReadinessFacts(facts=facts, now=store.now(), replication=replication, topics=known or {})
@@ -145,7 +148,8 @@ def _replication(
             ages = ages_since(ends, logs(facts.target), asked, deadline)
     except KafkaError as error:
         ages = str(error)
-    return replication_of(facts, copies, ages, ends, store.now(), live=topics is not None)
+    found = replication_of(facts, copies, ages, ends, store.now(), live=topics is not None)
+    return replace(found, stamps=stamps_of(topics or {}))
 
 
 def _standings(logs: Logs, store: ControllerStore, query: str, cluster: str) -> tuple[Standing, ...] | None:

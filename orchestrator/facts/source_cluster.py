@@ -1,4 +1,5 @@
-"""The cluster that a query leaves: how far its topics go, which of them are new, and what proves that it is copied."""
+"""The cluster that a query leaves: how far its topics go, which of them are new, what proves that it is copied, and who
+stamps its records."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -8,14 +9,17 @@ from datetime import UTC, datetime, timedelta
 
 from orchestrator.decide.gates.gate import UNKNOWN
 from orchestrator.decide.lookup_wants import newest_of
-from orchestrator.decide.move_facts import MoveFacts, Replicating, Reset
+from orchestrator.decide.move_facts import EventTimes, MoveFacts, Replicating, Reset
 from orchestrator.decide.truncation import sampled_standings
+from state.errors import Damaged
+from state.model.column_uses import TIMES
 from state.model.entities import EndSample, OperationKind, Position, TopicPartition
 from state.model.fingerprints import LIMIT
 from state.settings.keys import Query, Route, Tideover
 from state.settings.topics import pattern_of, renaming
+from state.store.controller_store import ControllerStore
 from streaming.clocks import Deadline
-from streaming.cluster_log import ClusterLog, Spec
+from streaming.cluster_log import ClusterLog, Spec, TopicFacts
 from streaming.errors import ClusterUnreachable, KafkaError
 from streaming.kafka.last_records import read_last_records
 from streaming.resolve.batched_lookups import ask_newest
@@ -268,3 +272,34 @@ def ask_replicator(
     limit = "" if proven else f", the limit is {within_seconds:.0f} s"
     text = f"the newest heartbeat copied from {route.source} is {age:.0f} s old{limit}"
     return Replicating(proven=proven, measured=f"{age:.0f} s", text=text)
+
+
+def event_times(store: ControllerStore, facts: MoveFacts) -> EventTimes | None:
+    """From the newest samples of both clusters; None for a query that uses no time of Kafka's. Raises ``StoreError``.
+
+    A sample that cannot be read is none: it must not keep a query from being moved.
+    """
+    columns = (facts.fact.columns if facts.fact is not None else None) or ()
+    if not any(use.column in TIMES for use in columns):
+        return None
+    sample = None
+    with suppress(Damaged):
+        sample = store.replication(facts.query)
+    if sample is not None and (sample.source, sample.target) != (facts.source, facts.target):
+        sample = None
+    ends = store.ends(facts.source, topics=frozenset(facts.topics or ()))
+    ahead = {
+        partition: each.newest_timestamp_ms - round(each.sampled_at.timestamp() * 1000)
+        for partition, each in ends.items()
+        if each.newest_timestamp_ms is not None
+    }
+    return EventTimes(
+        stamps=sample.stamps if sample is not None else {},
+        latencies=sample.latencies if sample is not None else {},
+        ahead={partition: by for partition, by in ahead.items() if by > 0},
+    )
+
+
+def stamps_of(topics: Mapping[str, TopicFacts]) -> dict[str, str]:
+    """By topic who stamps its records (``message.timestamp.type``), of those that say it."""
+    return {name: topic.timestamp_type for name, topic in topics.items() if topic.timestamp_type is not None}

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from state.settings.values import Name
 
-Consent = Literal["unfenced", "repeats", "loss", "replication", "gap", "fresh", "dropped"]
+Consent = Literal["unfenced", "repeats", "loss", "replication", "gap", "fresh", "dropped", "columns"]
 Reason = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 ToTime = Annotated[str, Field(max_length=100)]
 Within = Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)]
@@ -25,7 +25,7 @@ class PlanAsked(Body):
     query: Name
     to: Name | None = Field(default=None, description="default: the next of the query's clusters; of a failback, home")
     to_time: ToTime | None = Field(default=None, description="of a rewind, and only of one: back to when")
-    consents: Annotated[tuple[Consent, ...], Field(max_length=7)] = ()
+    consents: Annotated[tuple[Consent, ...], Field(max_length=8)] = ()
 
 
 class SeenAsked(Body):
@@ -34,7 +34,7 @@ class SeenAsked(Body):
     query: Name
     expect_active: Name = Field(description="the cluster that the query is on: the plan's from")
     plan: str = Field(pattern=r"^[0-9a-f]{64}$", description="the hash that came with the plan")
-    consents: Annotated[tuple[Consent, ...], Field(max_length=7)] = ()
+    consents: Annotated[tuple[Consent, ...], Field(max_length=8)] = ()
     reason: Reason = ""
     within_seconds: Within = 120.0
 
@@ -56,7 +56,9 @@ class DrillAsked(Body):
 
     query: Name
     to: Name | None = None
-    consents: Annotated[tuple[Literal["repeats", "loss", "gap", "fresh", "dropped"], ...], Field(max_length=5)] = ()
+    consents: Annotated[
+        tuple[Literal["repeats", "loss", "gap", "fresh", "dropped", "columns"], ...], Field(max_length=6)
+    ] = ()
     reason: Reason = ""
     within_seconds: Within = 600.0
 

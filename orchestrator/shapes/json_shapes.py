@@ -9,6 +9,7 @@ from orchestrator.decide.outcome import outcome_rows
 from orchestrator.decide.status import QueryStatus
 from orchestrator.decide.times import iso
 from state.model.automation import Acknowledgement, Pause, Schedule
+from state.model.column_uses import ColumnUses
 from state.model.entities import (
     Assignment,
     Event,
@@ -99,8 +100,25 @@ def fact_detail(fact: QueryFact | None) -> dict[str, object] | None:
         "deduplicates_ahead": fact.deduplicates_ahead,
         "error": fact.error,
         "retained_from": iso(fact.retained_from),
+        "columns": column_rows(fact.columns),
         "reported_at": iso(fact.reported_at),
     }
+
+
+def column_rows(columns: ColumnUses | None) -> list[dict[str, object]] | None:
+    """Where the plan uses columns whose values belong to a cluster; null where no runner has read it."""
+    if columns is None:
+        return None
+    return [
+        {
+            "source": use.source,
+            "column": use.column.value,
+            "operator": use.operator,
+            "logic": use.is_logic,
+            "delay_ms": use.delay_ms,
+        }
+        for use in columns
+    ]
 
 
 def position_rows(positions: Iterable[Position]) -> list[dict[str, object]]:

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from state.model.column_uses import ColumnUses
+
 
 class TopicPartition(NamedTuple):
     """A partition, ordered by topic and number as Kafka prints it."""
@@ -164,6 +166,8 @@ class QueryFact:
     """Since when this run has waited for its cluster, which does not answer; None while it does. No progress."""
     mapping: str | None = None
     """The mapping by which it came to its cluster, as its row said when it was started."""
+    columns: ColumnUses | None = None
+    """Where its plan uses columns that belong to a cluster. A report with None leaves what an earlier one said."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

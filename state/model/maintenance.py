@@ -92,6 +92,8 @@ class ReplicationSample:
     latencies: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """By topic of the source whose standby stamps its records itself: by how many milliseconds the newest copy was
     stamped after the record's own time, in each of the last samples in which nothing was missing, oldest first."""
+    stamps: Mapping[str, str] = field(default_factory=dict)
+    """By topic of the source, its ``message.timestamp.type``, as the source said it last."""
 
 
 class TopicDisorder(NamedTuple):

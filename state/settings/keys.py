@@ -280,6 +280,9 @@ class Query(Settings):
     methods: tuple[MethodName, ...] = tuple(MethodName)
     sink: Sink = Sink.APPEND
     replay_safe: bool = False
+    safe_columns: tuple[Literal["offset", "partition", "topic", "timestamp", "timestampType", "headers"], ...] = ()
+    """Columns of Kafka's that this query may use although a move changes their values: it is right with any. None by
+    default, because the plan shows that a column is used, and not whether the result depends on one cluster."""
     buffer: Buffer = timedelta(minutes=15)
     """X of ``T - X`` where time decides; ``measured``: from the disorder of times that was seen."""
     trigger: Duration = timedelta(seconds=1)

@@ -199,6 +199,7 @@ def fact(**change: Any) -> QueryFact:
         "retained_from": AT - 60 * SECOND,
         "silent_since": None,
         "mapping": "1-op-0.1",
+        "columns": (),
     }
     return QueryFact(**(values | change))
 
@@ -320,6 +321,7 @@ def replication(**change: Any) -> ReplicationSample:
             PartitionCopy("orders", 0, "east.orders", 5_000, 4_000, 1_000, 3, 6_000, ""),
             PartitionCopy("orders", 1, None, None, None, None, None, None, "the route to west has no such topic"),
         ),
+        "stamps": {"orders": "LogAppendTime"},
     }
     return ReplicationSample(**(values | change))
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from state.errors import Conflict, StaleTerm
+from state.model.column_uses import Column, ColumnUse
 from state.model.entities import IntentKind, IntentState, Phase, RunState, TopicPartition
 from state.model.fingerprints import Counted, Fingerprints
 from state.store.controller_store import ControllerStore
@@ -108,6 +109,17 @@ def test_a_fact_of_an_old_epoch_never_replaces_a_newer_one(store: ControllerStor
     assert store.report_query(newer)
     assert store.report_query(samples.fact(query="late"))
     assert store.query_facts() == [samples.fact(query="late"), newer]
+
+
+def test_uses_of_columns_come_back_and_stay_until_a_plan_is_read_again(store: ControllerStore) -> None:
+    use = ColumnUse("orders", Column.TIMESTAMP, "withWatermark", is_logic=True, delay_ms=60_000)
+    store.register(samples.runner())
+    assert store.report_query(samples.fact(columns=(use,)))
+    assert store.query_facts()[0].columns == (use,)
+    assert store.report_query(samples.fact(columns=None, epoch=2, state=RunState.STARTING))
+    assert (store.query_facts()[0].epoch, store.query_facts()[0].columns) == (2, (use,))
+    assert store.report_query(samples.fact(columns=(), epoch=2))
+    assert store.query_facts()[0].columns == ()
 
 
 def test_of_one_epoch_only_a_start_takes_a_query_over_from_another_instance(store: ControllerStore) -> None:

@@ -173,7 +173,7 @@ class Stage:
                 spark_master="local[*]", application_id=None, epoch=1, cluster="east", checkpoint=subject.checkpoint,
                 state=RunState.RUNNING, run_id="r", batch=7, offsets=self.ends[subject.query], started_at=NOW,
                 first_commit_at=NOW, progressed_at=NOW, input_rows=1, dropped_late_rows=0, stateful=False,
-                deduplicates_ahead=False, error=None, held_by=None, held_epoch=None, reported_at=NOW,
+                deduplicates_ahead=False, error=None, held_by=None, held_epoch=None, reported_at=NOW, columns=(),
             )
         )  # fmt: skip
 

@@ -482,7 +482,7 @@ class FakeRunner:
             input_rows=7, dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
             error=error, held_by=checkpoint.holder if held else moved[1] if moved else None,
             held_epoch=checkpoint.held_epoch if held else moved[0] if moved else None, reported_at=now,
-            retained_from=checkpoint.retained_from,
+            retained_from=checkpoint.retained_from, columns=(),
         )  # fmt: skip
         if is_new:
             self.store.report_query(replace(fact, state=RunState.STARTING, first_commit_at=None, progressed_at=None))

@@ -11,9 +11,10 @@ from orchestrator.decide.gates import loss
 from orchestrator.decide.gates.checks import GATES, judge_move, refusal
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.preconditions import choose_runner, named_cluster
-from orchestrator.decide.move_facts import MoveFacts, NamedCluster, Replicating, Reset, StandbyAnswer
+from orchestrator.decide.move_facts import EventTimes, MoveFacts, NamedCluster, Replicating, Reset, StandbyAnswer
 from orchestrator.decide.operation.uncommitted_batch import BatchChoice
 from state.messages import CheckpointReport, StateOperator, UncommittedBatch
+from state.model.column_uses import Column, ColumnUse
 from state.model.entities import Assignment, Desired, OperationKind, RunnerFact, TopicPartition
 from state.model.pins import Placement
 from state.settings.keys import Detection, Policy, Query, Route
@@ -76,6 +77,7 @@ GOOD = MoveFacts(
 
 
 OF_PLANNED_MOVES = {"active-reachable", "replication-alive", "one-direction", "caught-up"}
+MEANING = {"offset-in-logic", "topic-in-logic", "headers-in-logic", "event-time"}
 RUNNING = Replicating(proven=True, measured="1 s", text="the newest heartbeat copied from east is 1 s old")
 STOPPED = Replicating(proven=False, measured="none", text="west.heartbeats on east holds no heartbeat of west")
 AGAINST = Replicating(proven=True, measured="2 s", text="the newest heartbeat copied from west is 2 s old")
@@ -109,6 +111,15 @@ def reset(goto: Goto | None) -> Reset:
     return Reset(source="s", partition=TopicPartition("t", 0), offset=10, divergence=8, goto=goto, policy="fail")
 
 
+STAMPED = replace(STANDBY, topics={"t": replace(topic(), timestamp_type="LogAppendTime")})
+
+
+def using(*uses: tuple[str, str], delay_ms: int | None = None, **changes: Any) -> MoveFacts:
+    """Facts of a query whose logic uses these columns in these operators."""
+    columns = tuple(ColumnUse("s", Column(name), operator, True, delay_ms) for name, operator in uses)
+    return replace(GOOD, fact=replace(FACT, columns=columns), **changes)
+
+
 def judged(name: str, facts: MoveFacts) -> Gate | None:
     return next((gate for gate in judge_move(facts) if gate.name == name), None)
 
@@ -125,6 +136,7 @@ def test_good_facts_pass_every_gate_that_speaks() -> None:
         "fresh-allowed",
         "output-copied",
         "upstream-output",
+        "headers-in-logic",
         *OF_PLANNED_MOVES,
     }
 
@@ -261,6 +273,17 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
      "it reads other sources than Kafka", "stateless", "would read those again from their beginning"),
     ("fresh-allowed", replace(FRESH, report=REPORT.model_copy(update={"sink_keeps_batch_ids": True})),
      "its sink drops batches whose id it knows", "stateless", "would lose whole batches without an error"),
+    ("offset-in-logic", using(("offset", "dropDuplicates"), ("partition", "dropDuplicates"),
+                              resolution=resolution(place(offset=80, target_offset=20))),
+     "dropDuplicates: offset", "not used",
+     "dropDuplicates uses offset, partition: offsets of west differ, so up to 60 records that were not seen before"),
+    ("topic-in-logic", using(("topic", "groupBy"), topics={"t": "east.t"}), "groupBy: topic", "not used",
+     "groupBy uses topic: t is east.t on west, so records would be counted in other groups"),
+    ("headers-in-logic", using(("headers", "filter"), attended=False), "unknown", "not used",
+     "it is unknown which headers the replicator of west adds or leaves out"),
+    ("event-time", using(("timestamp", "withWatermark"), delay_ms=10_000, standby=STAMPED,
+                         times=EventTimes(stamps={"t": "CreateTime"}, latencies={"t": (-70_000, -500)})),
+     "withWatermark: timestamp", "not used", "60 s of records would be late (stamped 70 s earlier than here)"),
 ]  # fmt: skip
 
 
@@ -342,6 +365,10 @@ def test_every_gate_can_refuse() -> None:
         ("fresh-allowed", "fresh"),
         ("replication-alive", "replication"),
         ("one-direction", "repeats"),
+        ("offset-in-logic", "columns"),
+        ("topic-in-logic", "columns"),
+        ("headers-in-logic", "columns"),
+        ("event-time", "columns"),
     ],
 )
 def test_one_consent_opens_its_own_gate_and_no_other(name: str, consent: str) -> None:
@@ -352,8 +379,8 @@ def test_one_consent_opens_its_own_gate_and_no_other(name: str, consent: str) ->
             assert gate.ok
         elif (gate_name, consent) not in {(n, c) for n in ("replay", "repeats-into-state", "timestamp-type",
                                                          "partitions-match", "one-direction")
-                                          for c in ("repeats",)} | {("retention", "gap"),
-                                                                    ("upstream-output", "gap")}:  # fmt: skip
+                                          for c in ("repeats",)} | {("retention", "gap"), ("upstream-output", "gap")
+                                                                    } | {(n, "columns") for n in MEANING}:  # fmt: skip
             assert not gate.ok
 
 

@@ -145,6 +145,10 @@ def test_samples_of_the_same_way_go_on_and_are_bounded() -> None:
     assert continued(second, first).latencies == {"t": (5, 7), "gone": (1,)}
     assert continued(second, replace(first, target="south")).latencies == {"t": (7,)}
     assert continued(second, None) == second
+    stamped = replace(first, stamps={"t": "LogAppendTime", "gone": "CreateTime"})
+    assert continued(second, stamped).stamps == stamped.stamps
+    assert continued(replace(second, stamps={"t": "CreateTime"}), stamped).stamps["t"] == "CreateTime"
+    assert continued(second, replace(stamped, target="south")).stamps == {}
     full = replace(first, latencies={"t": tuple(range(LATENCIES))})
     assert continued(second, full).latencies["t"] == (*range(1, LATENCIES), 7)
 

@@ -8,6 +8,7 @@ from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.inspect.list import QUERY_COLUMNS, table_columns, table_row
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
+from orchestrator.decide.gates.meaning import columns_text
 from orchestrator.decide.gates.readiness import proven_text, sentence
 from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.replication_age import replication_rows, replication_text
@@ -71,6 +72,8 @@ def show(ctx: Context, query: str, output: str) -> None:
             render.say(f"resume      {proven} {length(now - sampled.sampled_at)} ago")
     if shown.drill is not None:
         render.say(f"last drill  {drill_text(shown.drill)}")
+    if shown.report is not None and shown.report.columns:
+        render.say(f"columns     {columns_text(shown.report.columns)}")
     if replication is not None:
         render.say(f"replication {replication_text(replication, now)}")
     copies = replication_rows(replication) if replication is not None else []

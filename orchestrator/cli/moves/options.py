@@ -18,6 +18,7 @@ CONSENTS = {
     "gap": "records that the standby no longer holds, or that lie before the resume offset, are skipped",
     "fresh": "the state is lost, or batches that the sink drops because it knows their ids",
     "dropped": "the sink drops batches of a rewound query whose ids it still has",
+    "columns": "the query's logic uses columns (offset, topic, timestamp) whose values are others on the target",
 }
 
 

@@ -8,7 +8,7 @@ look before anything is stopped, the plan, the operation, and a standing readine
 from collections.abc import Callable, Iterable
 
 from orchestrator.decide import truncation
-from orchestrator.decide.gates import loss, preconditions, rewind
+from orchestrator.decide.gates import loss, meaning, preconditions, rewind
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.move_facts import MoveFacts
 from state.model.entities import OperationKind
@@ -43,6 +43,10 @@ GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     loss.replay,
     loss.repeats_into_state,
     loss.fresh_allowed,
+    meaning.offset_in_logic,
+    meaning.topic_in_logic,
+    meaning.headers_in_logic,
+    meaning.event_time,
 )
 
 
@@ -67,7 +71,8 @@ REWIND_GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     rewind.sink_takes_batches,
     loss.fresh_allowed,
 )
-"""No route, no other cluster, no exposure; state goes back as well, so that no repeat is counted in it."""
+"""No route, no other cluster, no exposure; state goes back as well, so that no repeat is counted in it. Records keep
+their offsets, topics and times."""
 
 
 def judge_move(facts: MoveFacts) -> tuple[Gate, ...]:

@@ -17,6 +17,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from state.errors import Damaged
+from state.model.column_uses import Column, ColumnUse, ColumnUses
 from state.model.entities import Fingerprint
 from state.model.fingerprints import Fingerprints
 from state.model.maintenance import PartitionCopy, ReplicationSample, TopicDisorder
@@ -45,14 +46,14 @@ def pack(replication: ReplicationSample) -> bytes:
     rows = [list(copy) for copy in replication.copies]
     latencies = {topic: list(samples) for topic, samples in replication.latencies.items()}
     at = (replication.sampled_at - _EPOCH) // timedelta(microseconds=1)
-    shape = [_SHAPE, replication.source, replication.target, at, rows, latencies]
+    shape = [_SHAPE, replication.source, replication.target, at, rows, latencies, dict(replication.stamps)]
     return zlib.compress(json.dumps(shape, separators=(",", ":")).encode())
 
 
 def unpack(packed: bytes) -> ReplicationSample:
     """What was packed. Raises ``Damaged``."""
     try:
-        shape, source, target, at, rows, latencies = json.loads(zlib.decompress(packed))
+        shape, source, target, at, rows, latencies, stamps = json.loads(zlib.decompress(packed))
         if shape != _SHAPE:
             raise Damaged(f"a sample of replication has the shape {shape}; this program reads {_SHAPE}")
         return ReplicationSample(
@@ -61,6 +62,7 @@ def unpack(packed: bytes) -> ReplicationSample:
             sampled_at=_EPOCH + timedelta(microseconds=at),
             copies=tuple(starmap(PartitionCopy, rows)),
             latencies={topic: tuple(samples) for topic, samples in latencies.items()},
+            stamps=dict(stamps),
         )
     except (ValueError, TypeError, AttributeError, zlib.error) as error:
         raise Damaged(f"a sample of replication cannot be read: {error}") from error
@@ -167,6 +169,22 @@ class Disorders(TypeDecorator[tuple[TopicDisorder, ...]]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> tuple[TopicDisorder, ...]:
         return tuple(TopicDisorder(*each) for each in value)
+
+
+class Uses(TypeDecorator[ColumnUses]):
+    """Where a plan uses columns of a cluster, kept as a JSON array of arrays; null where it was not read."""
+
+    impl = sa.JSON
+    cache_ok = True
+
+    def __init__(self) -> None:
+        super().__init__(none_as_null=True)
+
+    def process_bind_param(self, value: ColumnUses | None, dialect: Dialect) -> Any:
+        return None if value is None else [list(each) for each in value]
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> ColumnUses | None:
+        return None if value is None else tuple(ColumnUse(*each)._replace(column=Column(each[1])) for each in value)
 
 
 class Placements(TypeDecorator[tuple[Placement, ...]]):

@@ -102,11 +102,22 @@ def upsert(
 
 
 def changing(
-    insert: Insert, table: sa.Table, names: Collection[str], where: sa.ColumnElement[bool] | None = None
+    insert: Insert,
+    table: sa.Table,
+    names: Collection[str],
+    where: sa.ColumnElement[bool] | None = None,
+    *,
+    unless_null: Collection[str] = (),
 ) -> Insert:
-    """Of the row that stands under the same key, change these columns where the condition holds; never the key."""
+    """Of the row that stands under the same key, change these columns where the condition holds; never the key.
+
+    Those of ``unless_null`` keep their value where the new one is null.
+    """
     keys = [column.name for column in table.primary_key.columns]
-    changes = {column.name: insert.excluded[column.name] for column in table.c if column.name in {*names} - {*keys}}
+    changes: dict[str, Any] = {
+        column.name: insert.excluded[column.name] for column in table.c if column.name in {*names} - {*keys}
+    }
+    changes |= {name: sa.func.coalesce(insert.excluded[name], table.c[name]) for name in unless_null}
     return insert.on_conflict_do_update(index_elements=keys, set_=changes, where=where)
 
 

@@ -81,7 +81,8 @@ def _reporting(dialect: str, starts: bool) -> ReturningInsert[tuple[str]]:
     if not starts:
         same = sa.and_(same, query_facts.c.instance == insert.excluded.instance)
     newer = sa.or_(query_facts.c.epoch < insert.excluded.epoch, same)
-    return changing(insert, query_facts, query_facts.c.keys(), newer).returning(query_facts.c.query)
+    changed = changing(insert, query_facts, query_facts.c.keys(), newer, unless_null=("columns",))
+    return changed.returning(query_facts.c.query)
 
 
 _EVERY_PIN = sa.select(pins).order_by(pins.c.cluster)

@@ -127,18 +127,31 @@ def java_writer(writer: DataStreamWriter) -> JavaObject:
     return writer._jwrite  # noqa: SLF001 - as above
 
 
+def analysed_plan(writer: DataStreamWriter) -> JavaObject | None:
+    """The plan that Spark has made of what a writer writes; None where this version keeps it elsewhere."""
+    frame = private_field(java_writer(writer), "ds", "df")
+    return None if frame is None else frame.queryExecution().analyzed()
+
+
+def streams_of(plan: JavaObject) -> list[JavaObject | None]:
+    """The options of each streaming source of a plan, in its order; None for one that is not Spark's V2 kind."""
+    leaves = plan.collectLeaves()
+    named = [(leaf, str(leaf.getClass().getSimpleName())) for leaf in map(leaves.apply, range(leaves.size()))]
+    return [
+        leaf.extraOptions() if name == "StreamingRelationV2" else None
+        for leaf, name in named
+        if name.startswith("Streaming")
+    ]
+
+
 def relation_options(writer: DataStreamWriter) -> list[dict[str, str]]:
     """The options of each streaming source that a writer's plan reads, in plan order, keys in lower case.
 
     A source that is read twice is there twice; of one that is not Spark's V2 kind nothing is known.
     """
-    frame = private_field(java_writer(writer), "ds", "df")
-    if frame is None:
-        return []
-    leaves = frame.queryExecution().analyzed().collectLeaves()
-    found = [leaves.apply(index) for index in range(leaves.size())]
-    streaming = [leaf.extraOptions() for leaf in found if leaf.getClass().getSimpleName() == "StreamingRelationV2"]
-    return [{str(key): str(options.get(key)) for key in options.keySet()} for options in streaming]
+    plan = analysed_plan(writer)
+    streams = [] if plan is None else [options for options in streams_of(plan) if options is not None]
+    return [{str(key): str(options.get(key)) for key in options.keySet()} for options in streams]
 
 
 def private_field(java: JavaObject, *names: str) -> JavaObject | None:

@@ -10,6 +10,7 @@ import structlog
 
 from state.errors import StoreError
 from state.messages import CheckpointReport, Offsets
+from state.model.column_uses import ColumnUses
 from state.model.entities import Assignment, QueryFact, RunState
 from streaming.spark.checkpoint.log_text import Fence, without_mark
 from streaming.spark.errors import AssignmentMoved
@@ -156,6 +157,10 @@ class QueryReport:
 
     def counted(self, totals: Totals) -> None:
         self._fact = replace(self._fact, input_rows=totals.input_rows, dropped_late_rows=totals.dropped_late_rows)
+
+    def understood(self, columns: ColumnUses | None) -> None:
+        """Where the plan of the present run uses columns of its cluster; None leaves what was reported before."""
+        self._fact = replace(self._fact, columns=columns)
 
     def inspected(self, report: CheckpointReport) -> None:
         self._fact = replace(self._fact, stateful=report.stateful, deduplicates_ahead=report.deduplicates_ahead)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from state.errors import StoreError, TideoverError
 from state.messages import SinkState
@@ -30,6 +31,7 @@ from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.jvm import cause_of, detach, one_line
 from streaming.spark.query.launch import FileSink, file_sink, prepare_writer, switched_sources
 from streaming.spark.query.permission import Permission
+from streaming.spark.query.plan_columns import UNREAD, PlanUnread, uses_in_writer
 from streaming.spark.query.query_run import Run
 from streaming.spark.query.run_monitor import RunMonitor
 from streaming.spark.query.writers_ahead import WritersAhead
@@ -376,7 +378,18 @@ class QuerySupervisor:
             with self._lock:
                 self._runs.append(run)
         self._begun(run, "query started")
+        self._understand(session, writer)
         return run, follower
+
+    def _understand(self, session: SparkSession, writer: DataStreamWriter) -> None:
+        """Report which columns of its cluster the query uses. A plan that cannot be read does not stop it."""
+        query = self._hosting.query(self._assignment.query)
+        try:
+            columns = uses_in_writer(session, writer, names_topic=query.output is not None)
+        except PlanUnread as error:
+            self._log.warning("the plan cannot be read", error=str(error))
+            columns = UNREAD
+        self._ledger.understood(columns)
 
     def _watch(self, run: Run, follower: Follower) -> bool:
         """Follow the run until it ends or is told to; whether it committed anything. Raises ``OtherCluster``."""

@@ -1,0 +1,1 @@
+"""What a query's plan says of columns that belong to one cluster; pure."""
