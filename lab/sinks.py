@@ -71,6 +71,7 @@ SINKS: Mapping[str, Sink] = {
     "examples.orders:orders_per_minute": Sink(_windowed(deduplicates=False), _sum("SELECT sum(orders) FROM windows")),
     "examples.orders:archive": Sink(_archived, _archived_rows),
     "examples.orders:latest_orders": Sink(_counted, _sum("SELECT sum(deliveries) FROM orders")),
+    "examples.orders:orders_once": Sink(_counted, _sum("SELECT sum(deliveries) FROM orders")),
 }
 """By pipeline."""
 
