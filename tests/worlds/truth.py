@@ -75,10 +75,10 @@ class Truth:
     def skipped(self, target: int) -> list[int]:
         """Unread records that the standby holds, only before the target.
 
-        A record that was read and never copied is not to be told from an equal one that was: the same payload, and the
+        A record that was read and is not there is not to be told from an equal one that was: the same payload, and the
         same time where the standby keeps times. So many of the equal ones stand in for it.
         """
-        missing = Counter(self._identity(record) for of, record in self.read.items() if of not in self.ever)
+        missing = Counter(self._identity(record) for of, record in self.read.items() if of not in self.shown)
         found = []
         for of, record in self.ahead.items():
             at = self.shown.get(of)
