@@ -11,7 +11,7 @@ from streaming.resolve.resolver import resolve
 from streaming.resume.model import Resolution, Rules, Want
 from tests.worlds.log import WorldLog, digest
 from tests.worlds.truth import consumed, was_given
-from tests.worlds.world import COMMITTED, EPOCH_MS, SOURCE, TOPIC, Partition, Sample, World, Written
+from tests.worlds.world import COMMITTED, EPOCH_MS, SOURCE, SYNCS, TOPIC, Partition, Sample, World, Written
 
 _TIMEOUT = 600.0
 
@@ -39,6 +39,8 @@ def rules(world: World) -> Rules:
         buffer_ms=world.buffer_ms,
         on_no_match=world.on_no_match,
         committed_only=frozenset({SOURCE} if world.committed else ()),
+        keeps_offsets=world.keeps_offsets,
+        offset_syncs=None if world.sync_lag is None else SYNCS,
     )
 
 

@@ -116,6 +116,24 @@ def copied(chance: random.Random, source: Source, how: Copying) -> Standby:
     return log
 
 
+def mirrored(chance: random.Random, source: Source, position: int) -> Standby:
+    """A copy byte by byte, at the same offsets; its tail may be missing, and others may have written in its place."""
+    cut = chance.choice((source.end, source.end, position, chance.randint(source.begin, source.end)))
+    log = Standby(end=source.begin, next_copy=cut, now=max(source.appended.values(), default=0))
+    rows = [Kept(each.offset, each.time, each.payload, each.offset, each.state) for each in source.records]
+    rows = [row for row in rows if row.offset < cut]
+    log.end = cut
+    if chance.random() < 0.4:
+        for number in range(chance.randint(1, 40)):
+            rows.append(Kept(log.end, log.now + chance.choice((-500, 0, 1_000)), f"x{number}"))
+            log.end += 1
+        log.now += 1_000
+    log.stable = next((row.offset for row in rows if row.state == OPEN), None)
+    log.begin = source.begin if chance.random() < 0.85 else chance.randint(source.begin, log.end)
+    log.rows = tuple(rows)
+    return log
+
+
 def _copies(source: Source, how: Copying) -> Iterator[Written]:
     for begin, end in how.passes:
         for record in source.records:

@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from tests.worlds.copying import Copying, copied
+from tests.worlds.copying import Copying, copied, mirrored
 from tests.worlds.reading import reading
 from tests.worlds.world import Lie, Partition, World
 from tests.worlds.writing import Writing, written
@@ -11,6 +11,8 @@ from tests.worlds.writing import Writing, written
 LIES = ("time-late", "time-early", "time-none", "stale-begin", "stale-end", "stale-newest", "no-newest")
 _LYING = 0.25
 _PLAIN = 0.15
+_MIRRORED = 0.08
+_SYNCED = 0.2
 
 
 @dataclass(frozen=True)
@@ -19,17 +21,20 @@ class _Settings:
     copies_committed: bool
     append_time: bool
     compacted: bool
+    mirrored: bool
 
 
 def world_of(seed: int) -> World:
     """The world of a seed."""
     chance = random.Random(seed)
     plain = chance.random() < _PLAIN
+    is_mirrored = not plain and chance.random() < _MIRRORED
     settings = _Settings(
         committed=not plain and chance.random() < 0.3,
-        copies_committed=not plain and chance.random() < 0.3,
-        append_time=not plain and chance.random() < 0.2,
-        compacted=not plain and chance.random() < 0.12,
+        copies_committed=not plain and not is_mirrored and chance.random() < 0.3,
+        append_time=not plain and not is_mirrored and chance.random() < 0.2,
+        compacted=not plain and not is_mirrored and chance.random() < 0.12,
+        mirrored=is_mirrored,
     )
     count = chance.choices((1, 2, 3), (0.8, 0.15, 0.05))[0]
     made = [_partition(chance, settings, plain=plain) for _ in range(count)]
@@ -43,6 +48,7 @@ def world_of(seed: int) -> World:
             partition=chance.randrange(count),
             only=chance.choice((None, None, 0, 1)),
         )
+    synced = not plain and not is_mirrored and chance.random() < _SYNCED
     return World(
         partitions=tuple(part for part, _ in made),
         now=now,
@@ -51,14 +57,23 @@ def world_of(seed: int) -> World:
         append_time=settings.append_time,
         compacted=settings.compacted,
         buffer_ms=chance.choice((900_000, 900_000, 60_000, 5_000, 0)),
-        methods=chance.choice((("exact", "timestamp"),) * 4 + (("timestamp",), ("exact",)))
-        if not plain
-        else ("exact", "timestamp"),
+        methods=_methods(chance, plain=plain, mirrored=is_mirrored, synced=synced),
         on_no_match=chance.choice(("fail", "fail", "fail", "earliest", "closest", "latest")),
         knows_type=plain or chance.random() < 0.95,
         per_fetch=chance.choice((1_000, 1_000, 7, 50)),
+        keeps_offsets=is_mirrored or (not plain and chance.random() < 0.02),
+        same_id=is_mirrored and chance.random() < 0.5,
+        sync_lag=chance.choice((0, 10, 100)) if synced else None,
         lie=lie,
     )
+
+
+def _methods(chance: random.Random, *, plain: bool, mirrored: bool, synced: bool) -> tuple[str, ...]:
+    first = ("identity",) if mirrored else ()
+    if synced:
+        return (*chance.choice((("exact", "synced"), ("synced",))), *chance.choice((("timestamp",), ())))
+    usual = ("exact", "timestamp")
+    return (*first, *(usual if plain else chance.choice((usual,) * 4 + (("timestamp",), ("exact",)))))
 
 
 def _partition(chance: random.Random, settings: _Settings, *, plain: bool) -> tuple[Partition, int]:
@@ -73,7 +88,7 @@ def _partition(chance: random.Random, settings: _Settings, *, plain: bool) -> tu
         compacted=settings.compacted,
         plain=plain,
     )
-    standby = copied(chance, source, copying)
+    standby = mirrored(chance, source, position) if settings.mirrored else copied(chance, source, copying)
     query = reading(chance, source, position, committed=settings.committed, plain=plain)
     return Partition(
         written=source.records,
@@ -88,6 +103,6 @@ def _partition(chance: random.Random, settings: _Settings, *, plain: bool) -> tu
         ring_at=query.ring_at,
         seen=query.seen,
         proves=query.proves,
-        filtered=tuple(sorted(copying.filtered)),
+        filtered=() if settings.mirrored else tuple(sorted(copying.filtered)),
         sample=query.sample,
     ), standby.now

@@ -80,25 +80,26 @@ def _bounds(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, str
 
 
 def _losses(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, str]]:
-    skipped = [of for of in truth.skipped(place) if not _is_out_of_reach(truth, target, of)]
-    if skipped and not (
-        target.expired or target.method in MAY_LOSE or (not target.exact and SAYS_SO.search(target.note))
-    ):
+    last = {of: max(row.time for row in truth.partition.kept if row.of == of) for of in truth.skipped(place)}
+    skipped = [of for of, time in last.items() if not _is_out_of_reach(truth, target, time)]
+    times = {row.offset: row.time for row in truth.partition.kept}
+    others = [at for at in truth.strangers(place) if not _is_out_of_reach(truth, target, times[at])]
+    admits = target.expired or target.method in MAY_LOSE or (not target.exact and SAYS_SO.search(target.note))
+    if skipped and not admits:
         yield "lost", f"{_some(skipped)} unread, held by the standby only before {place}"
+    if others and not admits:
+        yield "lost", f"{_some(others)} of other writers, behind all that was read and before {place}"
     expired = truth.expired()
     if expired and not target.expired:
         yield "expired", f"{_some(expired)} unread, deleted by the standby's retention, and the target does not say so"
 
 
-def _is_out_of_reach(truth: Truth, target: Target, of: int) -> bool:
+def _is_out_of_reach(truth: Truth, target: Target, time: int) -> bool:
     """By time nothing is promised of records that the standby dates before T minus the buffer."""
     if target.exact or target.method not in BY_TIME:
         return False
     known = time_known(truth.partition, truth.world)
-    if known is None:
-        return False
-    last = max(row.time for row in truth.partition.kept if row.of == of)
-    return last < known - truth.world.buffer_ms
+    return known is not None and time < known - truth.world.buffer_ms
 
 
 def _exact(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, str]]:
@@ -107,6 +108,8 @@ def _exact(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, str]
     skipped, early = truth.skipped(place), truth.first_read_from(place)
     if skipped:
         yield "exact", f"said to be exact at {place}, which skips {_some(skipped)}"
+    if others := truth.strangers(place):
+        yield "exact", f"said to be exact at {place}, which skips {_some(others)} of other writers"
     if early:
         yield "exact", f"said to be exact at {place}, but the first copies of {_some(early)}, all read, lie behind it"
     if target.expired or truth.expired():

@@ -1,5 +1,6 @@
 """A world's standby behind the port ``ClusterLog``; it answers as a broker does, but for the world's one lie."""
 
+import struct
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from hashlib import blake2b
 from state.model.entities import TopicPartition
 from streaming.cluster_log import (
     Entries,
+    Entry,
     EpochEnd,
     Fetched,
     LogRecord,
@@ -19,7 +21,7 @@ from streaming.cluster_log import (
     Spec,
     TopicFacts,
 )
-from tests.worlds.world import ABORTED, EPOCH_MS, GONE, MARKER, OPEN, TOPIC, Kept, Partition, World
+from tests.worlds.world import ABORTED, EPOCH_MS, GONE, MARKER, OPEN, SYNCS, TOPIC, Kept, Partition, World
 
 _BYTES = 100
 """What one record counts for against a fetch's limit."""
@@ -36,6 +38,30 @@ def digest(payload: str) -> bytes:
 def present(partition: Partition) -> list[Kept]:
     """What lies in the standby's partition now, markers too."""
     return [row for row in partition.kept if row.offset >= partition.kept_begin and row.state != GONE]
+
+
+def offset_syncs(partition: Partition, lag: int | None) -> list[tuple[int, int]]:
+    """The pairs (old offset, offset here) that MirrorMaker 2 has written: ``PartitionState.update`` of its sources.
+
+    It writes one for the first record of each run, behind a gap of old offsets, and for the record that is ``lag``
+    offsets here or more behind the last pair's.
+    """
+    pairs: list[tuple[int, int]] = []
+    before: int | None = None
+    for row in partition.kept:
+        if row.of is None or lag is None:
+            continue
+        is_first = before is None or row.of <= before
+        if is_first or row.of - (before or 0) != 1 or row.offset - (pairs[-1][1] + 1) >= lag:
+            pairs.append((row.of, row.offset))
+        before = row.of
+    return pairs
+
+
+def _entry(offset: int, partition: int, here: int, there: int) -> Entry:
+    name = TOPIC.encode()
+    key = struct.pack(">h", len(name)) + name + struct.pack(">i", partition)
+    return Entry(offset, key, struct.pack(">qq", here, there))
 
 
 @dataclass
@@ -62,6 +88,12 @@ class WorldLog:
             ]
             for rows in self._present
         ]
+        pairs = [
+            (number, pair)
+            for number, part in enumerate(self.world.partitions)
+            for pair in offset_syncs(part, self.world.sync_lag)
+        ]
+        self._syncs = [_entry(offset, number, *pair) for offset, (number, pair) in enumerate(pairs)]
 
     def describe(self, topics: Collection[str], *, timeout: float) -> Mapping[str, TopicFacts]:
         """The one topic that there is."""
@@ -69,7 +101,7 @@ class WorldLog:
         facts = PartitionFacts(leader=0, leader_epoch=0, replicas=(0,), in_sync=(0,))
         found = TopicFacts(
             name=TOPIC,
-            topic_id="standby",
+            topic_id="primary" if self.world.same_id else "standby",
             partitions=dict.fromkeys(range(len(self.world.partitions)), facts),
             timestamp_type=stamps if self.world.knows_type else None,
             cleanup_policy="compact" if self.world.compacted else "delete",
@@ -112,8 +144,9 @@ class WorldLog:
         return {key: EpochEnd(leader_epoch=0, end_offset=self._of(key).kept_end) for key in epochs}
 
     def entries(self, partition: TopicPartition, start: tuple[int, int], *, timeout: float) -> Entries:
-        """No topic here is read in full."""
-        return Entries(records=(), next_offset=start[0])
+        """The offset syncs, all in one partition."""
+        some = tuple(self._syncs[start[0] :][: self.world.per_fetch]) if partition.topic == SYNCS else ()
+        return Entries(records=some, next_offset=start[0] + len(some))
 
     def _of(self, key: TopicPartition) -> Partition:
         return self.world.partitions[key.partition]
@@ -128,6 +161,8 @@ class WorldLog:
         return lie.kind if lie.only in (None, number) else ""
 
     def _look(self, key: TopicPartition, time: int, committed: bool) -> OffsetAnswer:
+        if key.topic == SYNCS:
+            return _answer({Spec.LATEST: len(self._syncs), Spec.EARLIEST: 0}.get(Spec(time)))
         part, lie = self._of(key), self.world.lie
         amount = lie.amount if lie is not None else 0
         end = part.stable if committed and part.stable is not None else part.kept_end

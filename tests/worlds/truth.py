@@ -73,23 +73,33 @@ class Truth:
         return self.partition.kept_end if stable is None else stable
 
     def skipped(self, target: int) -> list[int]:
-        """Unread records that the standby holds, only before the target.
+        """Unread records that the standby holds, only before the target, by old offset."""
+        return self._passed_over(target)[0]
 
-        A record that was read and is not there is not to be told from an equal one that was: the same payload, and the
-        same time where the standby keeps times. So many of the equal ones stand in for it.
+    def strangers(self, target: int) -> list[int]:
+        """Other writers' records behind all that was read and before the target, by the standby's offset.
+
+        They were written for whoever reads this topic next, so they are no less unread than copies.
+        """
+        return self._passed_over(target)[1]
+
+    def _passed_over(self, target: int) -> tuple[list[int], list[int]]:
+        """A record that was read and is not there is not to be told from an equal one that is.
+
+        Equal is the same payload, and the same time where the standby keeps times. So many of the equal ones stand in
+        for it.
         """
         missing = Counter(self._identity(record) for of, record in self.read.items() if of not in self.shown)
-        found = []
-        for of, record in self.ahead.items():
-            at = self.shown.get(of)
-            if at and at[-1] < target:
-                if missing[self._identity(record)]:
-                    missing[self._identity(record)] -= 1
-                else:
-                    found.append(of)
-        return found
+        copies = [of for of in self.ahead if (at := self.shown.get(of)) and at[-1] < target]
+        first = self.ideal()
+        others = [
+            row for row in self.partition.kept
+            if row.of is None and first <= row.offset < target and is_shown(row, self.partition, self.world)
+        ]  # fmt: skip
+        left = [of for of in copies if not _stands_in(missing, self._identity(self.ahead[of]))]
+        return left, [row.offset for row in others if not _stands_in(missing, self._identity(row))]
 
-    def _identity(self, record: Written) -> tuple[str, int | None]:
+    def _identity(self, record: Written | Kept) -> tuple[str, int | None]:
         """What can be known of a record on the standby."""
         return record.payload, None if self.world.append_time else record.time
 
@@ -134,3 +144,9 @@ class Truth:
         """The right place where order was kept: behind each first copy of what was read, before all else."""
         known = [self.ever[of] + 1 for of in self.read if of in self.ever]
         return min(max([self.partition.kept_begin, *known]), self.visible_end)
+
+
+def _stands_in(missing: Counter[tuple[str, int | None]], identity: tuple[str, int | None]) -> bool:
+    found = missing[identity] > 0
+    missing[identity] -= found
+    return found

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 EPOCH_MS = 1_700_000_000_000
 TOPIC = "orders"
 SOURCE = "in"
+SYNCS = "syncs"
 
 COMMITTED = ""
 ABORTED = "aborted"
@@ -114,4 +115,10 @@ class World:
     """Whether the topic's configuration may be read."""
     per_fetch: int = 1_000
     """Records that one fetch returns at most."""
+    keeps_offsets: bool = False
+    """The route is said to keep offsets."""
+    same_id: bool = False
+    """Both sides carry one topic id."""
+    sync_lag: int | None = None
+    """The replicator writes an offset sync at least every so many records; None: the route names no topic of them."""
     lie: Lie | None = None
