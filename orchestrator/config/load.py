@@ -139,7 +139,7 @@ def load(given: str | Path | None = None, environment: Mapping[str, str] = os.en
         settings = Tideover.model_validate(resolved)
     except ValidationError as error:
         mistakes += [mistake for mistake in worded(error) if mistake.partition(": ")[0] not in resolver.unresolved]
-        mistakes += [mistake for mistake in contradictions(resolved) if mistake not in mistakes]
+    mistakes += [mistake for mistake in contradictions(resolved, os.path.realpath) if mistake not in mistakes]
     if settings is None or mistakes:
         count = f"{len(mistakes)} mistake{'s' if len(mistakes) != 1 else ''}"
         raise ConfigError(f"{count} in {path}:", hint="conf/tideover.yaml shows every key", mistakes=mistakes)

@@ -15,6 +15,7 @@ from itertools import pairwise
 from state.messages import CheckpointReport, Offsets
 from state.model.entities import Assignment, EndSample, Position, QueryFact, TopicPartition
 from state.model.fingerprints import LIMIT, Counted, Fingerprints
+from state.settings.canonical import copied_as
 from state.settings.keys import Query, Route
 from streaming.resume.model import Rules, Want
 
@@ -37,11 +38,7 @@ def rules_of(query: Query, on_no_match: str, route: Route | None) -> Rules:
 
 def standby_topic(route: Route, topic: str) -> str | None:
     """The topic's name behind a route; None when an explicit map does not name it."""
-    if route.topics == "identity":
-        return topic
-    if set(route.topics) == {"prefix"}:
-        return route.topics["prefix"] + topic
-    return route.topics.get(topic)
+    return copied_as(route.topics, topic)
 
 
 def since_placed(positions: Iterable[Position], assignment: Assignment | None) -> list[Position]:

@@ -16,6 +16,8 @@ from graphlib import TopologicalSorter
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
+from state.settings import canonical
+from state.settings.canonical import copied_as
 from state.settings.keys import Query, Source, Tideover
 from state.settings.values import circle_in
 
@@ -25,28 +27,7 @@ def renaming(settings: Tideover, home: str, cluster: str) -> Callable[[str], str
     if home == cluster:
         return lambda name: name
     there, back = settings.route(home, cluster), settings.route(cluster, home)
-    if there is not None:
-        return _forward(there.topics)
-    return _backward(back.topics) if back is not None else lambda name: name
-
-
-def _forward(topics: str | dict[str, str]) -> Callable[[str], str]:
-    if isinstance(topics, str):
-        return lambda name: name
-    if set(topics) == {"prefix"}:
-        prefix = topics["prefix"]
-        return lambda name: prefix + name
-    return lambda name: topics.get(name, name)
-
-
-def _backward(topics: str | dict[str, str]) -> Callable[[str], str]:
-    if isinstance(topics, str):
-        return lambda name: name
-    if set(topics) == {"prefix"}:
-        prefix = topics["prefix"]
-        return lambda name: name.removeprefix(prefix)
-    inverse = {there: here for here, there in topics.items()}
-    return lambda name: inverse.get(name, name)
+    return canonical.renaming(None if there is None else there.topics, None if back is None else back.topics)
 
 
 def topics_of(settings: Tideover, query: Query, cluster: str) -> dict[str, tuple[str, ...]]:
@@ -161,7 +142,7 @@ def handed_on(settings: Tideover, query: str, source: str, target: str) -> str |
     output = writer.output
     if output is None or output.cluster != "active" or route is None:
         return None
-    if _copied_as(route.topics, output.topic) != output.topic:
+    if copied_as(route.topics, output.topic) != output.topic:
         return None
     readers = (each for name, each in settings.queries.items() if name != query)
     both = (each for each in readers if {source, target} <= set(each.clusters))
@@ -182,16 +163,9 @@ def _written(settings: Tideover, writer: Query) -> Iterator[tuple[str, str]]:
     for cluster in writer.clusters if output.cluster == "active" else (output.cluster,):
         yield cluster, output.topic
         for route in settings.routes:
-            copy = _copied_as(route.topics, output.topic) if route.source == cluster else None
+            copy = copied_as(route.topics, output.topic) if route.source == cluster else None
             if copy is not None:
                 yield route.target, copy
-
-
-def _copied_as(topics: str | Mapping[str, str], topic: str) -> str | None:
-    """The name of a copy; None where an explicit map does not name the topic."""
-    if isinstance(topics, str):
-        return topic
-    return topics["prefix"] + topic if set(topics) == {"prefix"} else topics.get(topic)
 
 
 def _reads(settings: Tideover, reader: Query, cluster: str, topic: str) -> bool:

@@ -2,13 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
+
+from state.settings.canonical import items, mapping, of_checkpoints, of_clusters, of_topics
 
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|m|h|d)?")
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
@@ -176,28 +178,30 @@ def scheme_refusal(path: str, default: str = "file:///") -> str | None:
 _DEFAULT_FS = "spark.hadoop.fs.defaultFS"
 
 
-def contradictions(raw: object) -> Iterator[str]:
-    """One sentence for each, ``path: what``.
+def contradictions(raw: object, real: Callable[[str], str] = str) -> Iterator[str]:
+    """One sentence for each, ``path: what``. ``real`` resolves the links of a local path.
 
     What no single key can tell. It is read from the plain mapping, not from the finished settings, so that it is
     reported together with all other mistakes; a group that is itself mistaken is passed over.
     """
-    groups = _mapping(raw)
-    clusters, queries = _mapping(groups.get("clusters")), _mapping(groups.get("queries"))
-    yield from _of_routes(_items(groups.get("routes")), clusters)
+    groups = mapping(raw)
+    clusters, queries = mapping(groups.get("clusters")), mapping(groups.get("queries"))
+    yield from of_clusters(clusters)
+    yield from _of_routes(items(groups.get("routes")), clusters)
+    yield from of_topics(list(items(groups.get("routes"))), queries)
     for name, query in queries.items():
-        query = _mapping(query)
+        query = mapping(query)
         yield from _of_names(f"queries.{name}.clusters", "cluster", query.get("clusters"), clusters)
-        yield from _of_names(f"queries.{name}.runners", "runner", query.get("runners"), _mapping(groups.get("runners")))
-        for cluster in _mapping(query.get("settings_by_cluster")):
-            if cluster not in set(_items(query.get("clusters"))):
+        yield from _of_names(f"queries.{name}.runners", "runner", query.get("runners"), mapping(groups.get("runners")))
+        for cluster in mapping(query.get("settings_by_cluster")):
+            if cluster not in set(items(query.get("clusters"))):
                 yield f"queries.{name}.settings_by_cluster: the query does not run on cluster {cluster!r}"
-        output = _mapping(query.get("output")).get("cluster", "active")
+        output = mapping(query.get("output")).get("cluster", "active")
         if isinstance(output, str) and output not in {"active", *clusters}:
             yield f"queries.{name}.output.cluster: {output!r} is not declared"
     yield from _of_order(queries)
-    yield from _of_checkpoints(queries, _mapping(_mapping(groups.get("spark")).get("conf")).get(_DEFAULT_FS))
-    yield from _of_switch(queries, _mapping(_mapping(groups.get("spark")).get("conf")))
+    yield from _of_checkpoints(queries, mapping(mapping(groups.get("spark")).get("conf")).get(_DEFAULT_FS), real)
+    yield from _of_switch(queries, mapping(mapping(groups.get("spark")).get("conf")))
     yield from _of_retention(groups, queries)
     yield from _of_http(groups.get("http"))
 
@@ -212,16 +216,16 @@ _FILE_ACCESS = (
 
 def _of_switch(queries: Mapping[str, object], conf: Mapping[str, object]) -> Iterator[str]:
     """Its source is the companion's, without which it cannot read."""
-    switched = [name for name, query in queries.items() if _mapping(query).get("resume") == "switch"]
+    switched = [name for name, query in queries.items() if mapping(query).get("resume") == "switch"]
     for key in _FILE_ACCESS:
-        if switched and (key in conf or any(key in _mapping(_mapping(q).get("spark")) for q in queries.values())):
+        if switched and (key in conf or any(key in mapping(mapping(q).get("spark")) for q in queries.values())):
             yield f"queries.{switched[0]}.resume: switch needs the companion, and {key} keeps it out of Spark"
 
 
 def _of_routes(routes: Iterable[object], clusters: Mapping[str, object]) -> Iterator[str]:
     seen: dict[tuple[object, object], int] = {}
     for index, route in enumerate(routes):
-        ends = _mapping(route).get("from"), _mapping(route).get("to")
+        ends = mapping(route).get("from"), mapping(route).get("to")
         for end in dict.fromkeys(ends):
             if isinstance(end, str) and end not in clusters:
                 yield f"routes.{index}: cluster {end!r} is not declared"
@@ -235,7 +239,7 @@ def _of_routes(routes: Iterable[object], clusters: Mapping[str, object]) -> Iter
 
 
 def _of_names(path: str, noun: str, names: object, declared: Mapping[str, object]) -> Iterator[str]:
-    for name, times in Counter(name for name in _items(names) if isinstance(name, str)).items():
+    for name, times in Counter(name for name in items(names) if isinstance(name, str)).items():
         if name not in declared:
             yield f"{path}: {noun} {name!r} is not declared"
         if times > 1:
@@ -246,10 +250,10 @@ def _of_order(queries: Mapping[str, object]) -> Iterator[str]:
     """Queries of a circle would wait for each other, so none of them could be moved. Each circle is reported once."""
     before: dict[str, list[str]] = {}
     for name, query in queries.items():
-        after = _mapping(query).get("after")
+        after = mapping(query).get("after")
         yield from _of_names(f"queries.{name}.after", "query", after, queries)
-        before[name] = [each for each in _items(after) if isinstance(each, str) and each in queries and each != name]
-        if name in _items(after):
+        before[name] = [each for each in items(after) if isinstance(each, str) and each in queries and each != name]
+        if name in items(after):
             yield f"queries.{name}.after: the query names itself"
     places = list(before)
     while circle := circle_in(before):
@@ -273,45 +277,26 @@ def circle_in(before: Mapping[str, Collection[str]]) -> tuple[str, ...]:
     return ()
 
 
-def _of_checkpoints(queries: Mapping[str, object], default: object) -> Iterator[str]:
-    """Two queries on one checkpoint would each skip what the other has read, two drivers write the same twice.
-
-    One inside the other would lie among its files and beside the checkpoints that its moves make.
-    """
-    owners: dict[str, str] = {}
-    for name, query in queries.items():
-        checkpoint = _mapping(query).get("checkpoint")
-        if not isinstance(checkpoint, str):
-            continue
-        path = _plain_path(checkpoint)
-        for other, owner in owners.items():
-            if other == path:
-                yield f"queries.{name}.checkpoint: it is already that of query {owner!r}"
-            elif path.startswith(f"{other}/"):
-                yield f"queries.{name}.checkpoint: it is inside that of query {owner!r}, {other}"
-            elif other.startswith(f"{path}/"):
-                yield f"queries.{name}.checkpoint: that of query {owner!r}, {other}, is inside it"
-        owners.setdefault(path, name)
-        refused = scheme_refusal(checkpoint, default if isinstance(default, str) else "file:///")
+def _of_checkpoints(queries: Mapping[str, object], default: object, real: Callable[[str], str]) -> Iterator[str]:
+    fallback = default if isinstance(default, str) else "file:///"
+    found = {name: mapping(query).get("checkpoint") for name, query in queries.items()}
+    declared = {name: path for name, path in found.items() if isinstance(path, str)}
+    for name, mistake in of_checkpoints(declared, fallback, real):
+        yield f"queries.{name}.checkpoint: {mistake}"
+    for name, checkpoint in declared.items():
+        refused = scheme_refusal(checkpoint, fallback)
         if refused is not None:
             yield f"queries.{name}.checkpoint: {refused}; {HINT}"
 
 
-def _plain_path(path: str) -> str:
-    """A path without what does not tell it from another: doubled and trailing slashes, and single dots."""
-    scheme, separator, rest = path.rpartition("://")
-    parts = [part for index, part in enumerate(rest.split("/")) if index == 0 or part not in {"", "."}]
-    return f"{scheme}{separator}{'/'.join(parts)}"
-
-
 def _of_retention(groups: Mapping[str, object], queries: Mapping[str, object]) -> Iterator[str]:
     """A move that is forgotten before its cool-down is over would not hold back the next."""
-    kept = _duration(_mapping(groups.get("retention")).get("history"))
+    kept = _duration(mapping(groups.get("retention")).get("history"))
     policies = {"policy": groups.get("policy")} | {
-        f"queries.{name}.policy": _mapping(query).get("policy") for name, query in queries.items()
+        f"queries.{name}.policy": mapping(query).get("policy") for name, query in queries.items()
     }
     for path, policy in policies.items():
-        cooldown = _duration(_mapping(policy).get("cooldown"))
+        cooldown = _duration(mapping(policy).get("cooldown"))
         if kept is not None and cooldown is not None and cooldown > kept:
             yield (
                 f"{path}.cooldown: {write_duration(cooldown)} is longer than retention.history, which keeps operations"
@@ -325,21 +310,13 @@ def _duration(value: object) -> timedelta | None:
         return None
 
 
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _items(value: object) -> Iterable[object]:
-    return value if isinstance(value, (list, tuple)) else ()
-
-
 _TOKEN = re.compile(r"[!-~]{20,512}")
 
 
 def _of_http(http: object) -> Iterator[str]:
     """To listen to more than this host takes tokens, and something that encrypts them on their way."""
-    http = _mapping(http)
-    listen, tokens = http.get("listen"), list(_items(http.get("tokens")))
+    http = mapping(http)
+    listen, tokens = http.get("listen"), list(items(http.get("tokens")))
     if isinstance(listen, str) and re.search(r":\d+$", listen) and not is_loopback(listen):
         if not tokens:
             yield f"http.tokens: is required, because other hosts reach {listen}"
@@ -354,7 +331,7 @@ def _of_http(http: object) -> Iterator[str]:
 def _of_tokens(tokens: Iterable[object]) -> Iterator[str]:
     names: dict[object, int] = {}
     known: dict[str, int] = {}
-    for index, token in enumerate(map(_mapping, tokens)):
+    for index, token in enumerate(map(mapping, tokens)):
         name, secret = token.get("name"), token.get("token")
         if name is not None and name in names:
             yield f"http.tokens.{index}.name: http.tokens.{names[name]} has it already"

@@ -67,6 +67,11 @@ class ProbeMemory:
     turn: int = 0
     """Counts looks, so that each asks for other partitions."""
 
+    def forget(self) -> None:
+        """Forget addresses, leaders and limits: another cluster has the name."""
+        self.metadata = self.chart = self.limits_at = None
+        self.limits = {}
+
     def standing_chart(self, now: float) -> ClusterState | None:
         """The chart, while it stands."""
         if self.chart is None:

@@ -7,6 +7,7 @@ for ever.
 
 import threading
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -24,6 +25,15 @@ from streaming.kafka.security import Credentials, library_settings
 from streaming.probe.identities import Identify, Identities, anyone
 
 
+@dataclass(frozen=True, slots=True)
+class _Wires:
+    """Connections, and what was learnt through them: of one cluster."""
+
+    network: Network
+    metadata: Metadata
+    partitions: Partitions
+
+
 class Link:
     """A cluster that can be looked at, from any thread. Connects at the first question; close it, or use ``with``.
 
@@ -33,9 +43,27 @@ class Link:
     def __init__(self, cluster: Cluster, *, name: str = "cluster", identify: Identify = anyone) -> None:
         """``identify`` is asked by every connection; where it raises ``WrongCluster``, every question does."""
         self._name = name
-        self._network = Network(library_settings(cluster), Credentials(cluster.security), identify)
-        self._metadata = Metadata(self._network, AnyBroker(self._network, name))
-        self._partitions = Partitions(self._network, self._metadata)
+        self._cluster = cluster
+        self._identify = identify
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._wires = self._wired()
+
+    def _wired(self) -> _Wires:
+        network = Network(library_settings(self._cluster), Credentials(self._cluster.security), self._identify)
+        metadata = Metadata(network, AnyBroker(network, self._name))
+        return _Wires(network, metadata, Partitions(network, metadata))
+
+    @property
+    def _now(self) -> _Wires:
+        """What is used for one question; new wires where the name has gone to another cluster since."""
+        with self._lock:
+            former = self._wires
+            if not former.network.is_foreign or self._is_closed:
+                return former
+            self._wires = self._wired()
+        former.network.close()
+        return self._wires
 
     def __repr__(self) -> str:
         return f"Link({self._name})"
@@ -50,21 +78,23 @@ class Link:
 
     def close(self) -> None:
         """Drop the connections; a second time does nothing, and no broker can delay it by more than a second."""
-        self._network.close()
+        with self._lock:
+            self._is_closed = True
+        self._wires.network.close()
 
     def describe(self, topics: Collection[str], *, timeout: float) -> Mapping[str, TopicFacts]:
         """Return fresh facts of these topics; a missing one has an error and is not created.
 
         Raises ClusterUnreachable when no broker answers in time, CredentialRefused when our settings are at fault.
         """
-        return self._metadata.describe(topics, Deadline.after(timeout))
+        return self._now.metadata.describe(topics, Deadline.after(timeout))
 
     def names(self, *, timeout: float) -> Collection[str]:
         """Return the names of all topics but Kafka's internal ones, as a pattern's subscriber sees them.
 
         Raises ClusterUnreachable when no broker answers in time, CredentialRefused when our settings are at fault.
         """
-        return self._metadata.names(Deadline.after(timeout))
+        return self._now.metadata.names(Deadline.after(timeout))
 
     def offsets(
         self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
@@ -77,7 +107,7 @@ class Link:
         list_offsets.require_times(times.values())
         with Collector.held_back(len(times)):
             question = list_offsets.partition_request(times, read_committed=read_committed)
-            return self._partitions.ask(question, times, Deadline.after(timeout))
+            return self._now.partitions.ask(question, times, Deadline.after(timeout))
 
     def fetch(
         self,
@@ -92,7 +122,7 @@ class Link:
         Raises ClusterUnreachable and CredentialRefused when the leaders cannot even be named.
         """
         question = fetch.partition_request(starts, until or {}, read_committed=read_committed)
-        return self._partitions.ask(question, starts, Deadline.after(timeout))
+        return self._now.partitions.ask(question, starts, Deadline.after(timeout))
 
     def segments(
         self, times: Mapping[TopicPartition, int], *, limit: int = 1, timeout: float
@@ -103,14 +133,14 @@ class Link:
         and CredentialRefused when the leaders cannot even be named.
         """
         list_offsets.require_segments(times.values(), limit)
-        return self._partitions.ask(list_offsets.segment_request(times, limit), times, Deadline.after(timeout))
+        return self._now.partitions.ask(list_offsets.segment_request(times, limit), times, Deadline.after(timeout))
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int], *, timeout: float) -> Mapping[TopicPartition, EpochEnd]:
         """Where one leader epoch per partition ends (KIP-320), all leaders in parallel, retried within ``timeout``.
 
         Raises ClusterUnreachable and CredentialRefused when the leaders cannot even be named.
         """
-        return self._partitions.ask(leader_epochs.partition_request(epochs), epochs, Deadline.after(timeout))
+        return self._now.partitions.ask(leader_epochs.partition_request(epochs), epochs, Deadline.after(timeout))
 
     def entries(self, partition: TopicPartition, start: tuple[int, int], *, timeout: float) -> Entries:
         """Read from ``(offset, max bytes)`` of one partition, each record in full.
@@ -118,7 +148,7 @@ class Link:
         Raises ClusterUnreachable and CredentialRefused when the leader cannot even be named.
         """
         question = fetch.entries_request(partition, start)
-        return self._partitions.ask(question, [partition], Deadline.after(timeout))[partition]
+        return self._now.partitions.ask(question, [partition], Deadline.after(timeout))[partition]
 
 
 class Links:
@@ -132,6 +162,7 @@ class Links:
 
     def __call__(self, cluster: str) -> Link:
         """The link to a cluster. Raises ``ClusterUndeclared``."""
+        self._identities.refresh()
         declared = self._settings.clusters
         with self._lock:
             if cluster not in declared:

@@ -17,7 +17,7 @@ from kafka import errors
 from kafka.net.selector import NetworkSelector
 
 from streaming.clocks import Deadline
-from streaming.errors import ClusterUnreachable, CredentialRefused
+from streaming.errors import ClusterUnreachable, CredentialRefused, WrongCluster
 from streaming.kafka.connections import Connections, Milestones, Node
 from streaming.kafka.security import Credentials
 from streaming.probe.identities import Identify, anyone
@@ -71,7 +71,9 @@ class Network:
     def __init__(self, settings: Mapping[str, Any], credentials: Credentials, identify: Identify = anyone) -> None:
         self._loop = NetworkSelector(**settings)
         self._identify = identify
-        self._connections = Connections(self._loop, credentials.now, identify, **settings)
+        self._confirmed: str | None = None
+        self._is_foreign = False
+        self._connections = Connections(self._loop, credentials.now, self._confirm, **settings)
         self._thread: threading.Thread | None = None
         self._closed = False
         self._loop.start()
@@ -97,12 +99,34 @@ class Network:
         """Whether it is closed and its thread has ended; a name look-up can hold that up for a while."""
         return self._closed and (self._thread is None or not self._thread.is_alive())
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether a connection that is kept may lead to a cluster that does not have the name, or no longer.
+
+        The name may have gone to another cluster (``accept-cluster``) while connections to the former one live, or a
+        gateway has turned behind one. Addresses, leaders and connections are of that cluster then: make a new network.
+        """
+        if not self._is_foreign and self._confirmed is not None:
+            try:
+                self._identify(self._confirmed)
+            except WrongCluster:
+                self._is_foreign = True
+        return self._is_foreign
+
+    def _confirm(self, seen: str | None) -> None:
+        self._identify(seen)
+        self._confirmed = seen
+
     def learn_brokers(self, metadata: Any) -> None:
         """Take broker addresses from a metadata response that has been stripped of its topics.
 
         Raises WrongCluster: behind a connection that is kept, a gateway may have turned to another cluster.
         """
-        self._identify(metadata.cluster_id)
+        try:
+            self._confirm(metadata.cluster_id)
+        except WrongCluster:
+            self._is_foreign = True
+            raise
         self._connections.cluster.update_metadata(metadata)
 
     def ask(

@@ -110,6 +110,7 @@ class Probe:
         trouble: ProbeFailure | None = None
         health: Health | None = None
         try:
+            self._forget_former()
             metadata = self._ask_home(course) or self._ask_all(course)
             network = self._connect()
             chart = self._see_leaders(network, metadata, course)
@@ -146,6 +147,18 @@ class Probe:
     def is_over(self) -> bool:
         """Whether nothing of it runs any more; a name server that does not answer can hold a closed one up."""
         return all(network.is_over for network in (self._network, *self._retired) if network is not None)
+
+    def _forget_former(self) -> None:
+        """What is remembered of a cluster that no longer has the name leads to that one: it is not used again."""
+        if self._network is not None and self._network.is_foreign:
+            self._retired.append(self._network)
+            self._network = self._home = None
+        remembered = self._memory.metadata
+        if remembered is not None:
+            try:
+                self._identify(remembered.cluster_id)
+            except WrongCluster:
+                self._memory.forget()
 
     # -- layers ----------------------------------------------------------------------------------------------------
     def _connect(self) -> Network:

@@ -1,13 +1,19 @@
 """What this process knows of the ids of clusters: as configured, as pinned in the store, else as first seen here."""
 
+import math
 import threading
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
+from state.errors import StoreError
 from state.model.entities import Assignment, Event
 from state.model.pins import Pin, left_behind, strange
 from state.settings.keys import Tideover
 from state.store.runner_store import RunnerStore
 from streaming.errors import WrongCluster
+
+_REFRESH_SECONDS = 1.0
 
 Identify = Callable[[str | None], None]
 """Hears the id that a cluster gives itself. Raises ``WrongCluster`` where another one has the name."""
@@ -18,12 +24,18 @@ def anyone(seen: str | None) -> None:
 
 
 class Identities:
-    """Asked by every connection of the process, from any thread; ``keep`` alone talks to the store."""
+    """Asked by every connection of the process, from any thread, which never waits for the store here.
+
+    What is pinned changes while processes live (``accept-cluster``): whoever opens links has it read again, every
+    second at most, and so does a loop that calls ``keep``.
+    """
 
     def __init__(self, settings: Tideover) -> None:
         self._configured = {name: cluster.id for name, cluster in settings.clusters.items()}
         self._pins: Mapping[str, Pin] = {}
         self._first: dict[str, str] = {}
+        self._store: RunnerStore | None = None
+        self._learnt_at = -math.inf
         self._lock = threading.Lock()
 
     def of(self, cluster: str) -> Identify:
@@ -54,8 +66,19 @@ class Identities:
     def learn(self, store: RunnerStore) -> None:
         """Learn what is pinned. Raises ``StoreError``."""
         pins = {pin.cluster: pin for pin in store.pins()}
+        self._know(store, pins)
+
+    def refresh(self) -> None:
+        """Learn again what is pinned, where that was done more than a second ago; with the store away it stands."""
+        store = self._store
+        if store is not None and time.monotonic() - self._learnt_at >= _REFRESH_SECONDS:
+            self._learnt_at = time.monotonic()  # first: one of several threads asks
+            with suppress(StoreError):
+                self.learn(store)
+
+    def _know(self, store: RunnerStore, pins: Mapping[str, Pin]) -> None:
         with self._lock:
-            self._pins = pins
+            self._store, self._pins, self._learnt_at = store, pins, time.monotonic()
 
     def keep(self, store: RunnerStore, *, actor: str) -> None:
         """Pin what was seen first, and learn what others pinned. Raises ``StoreError``."""
@@ -65,8 +88,7 @@ class Identities:
         for cluster, seen in news.items():
             pin = Pin(cluster=cluster, id=seen, pinned_at=store.now())
             pins[cluster] = store.pin(pin, event=_first_seen(pin, actor))
-        with self._lock:
-            self._pins = pins
+        self._know(store, pins)
 
 
 def _first_seen(pin: Pin, actor: str) -> Event:

@@ -4,6 +4,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -18,11 +19,15 @@ from streaming.kafka.requests import list_offsets
 from streaming.kafka.requests.records import digest
 from streaming.probe.identities import Identities
 from streaming.resolve.batched_lookups import ask_offsets
+from tests.contract import samples
 from tests.fakecluster import BASE_MS, EPOCH_STARTS, SEGMENT_RECORDS, STEP_MS, FakeCluster, silent_server
 from tests.memory_log import MemoryCluster
+from tests.memory_store import MemoryStore
 from tests.segments import RECORDS, over_segments, written_at
 
 PARTITIONS = [TopicPartition("t", number) for number in range(6)]
+WHO_IT_IS = {3, 18}
+"""Metadata and versions: what a broker is asked before it is known to be of the cluster."""
 BY_TIME = dict.fromkeys(PARTITIONS, BASE_MS + 5 * STEP_MS)
 
 
@@ -118,7 +123,7 @@ def test_a_read_committed_question_uses_a_version_that_knows_isolation() -> None
 def test_the_same_partition_twice_in_one_request_is_an_error_of_the_protocol(link: Link, fake: FakeCluster) -> None:
     """``INVALID_REQUEST`` (42) is what the separate requests avoid (KIP-79)."""
     twice = list_offsets.partition_request({PARTITIONS[0]: BASE_MS}, read_committed=False)
-    answers = link._partitions.ask(
+    answers = link._now.partitions.ask(
         replace(twice, chunks=lambda partitions: [partitions * 2]), [PARTITIONS[0]], Deadline.after(2)
     )
     error = answers[PARTITIONS[0]].error
@@ -484,3 +489,25 @@ def test_another_cluster_behind_remembered_leaders_answers_nothing(fake: FakeClu
             assert raised.value.seen == "other"
         fake.cluster_id = "fake"
         QUESTIONS[question](link)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_cluster_that_lost_its_name_answers_nothing_on_a_connection_that_is_kept(
+    fake: FakeCluster, question: str
+) -> None:
+    """A process that saw nothing of the change reads the pin, and asks the cluster that has the name now."""
+    store = MemoryStore(lambda: datetime(2026, 3, 1, tzinfo=UTC))
+    known = Identities(Tideover.model_validate({"store": "sqlite://", "clusters": {"east": {"bootstrap": ["e:1"]}}}))
+    with FakeCluster({"t": 6}) as successor:
+        successor.cluster_id = "other"
+        servers = (*fake.bootstrap, *successor.bootstrap)
+        store.pin(samples.pin(id="fake"), event=samples.event())
+        known.learn(store)
+        with Link(Cluster(bootstrap=servers), name="east", identify=known.of("east")) as link:
+            assert link.offsets(BY_TIME, timeout=60)[PARTITIONS[0]].offset == 5
+            store.replace_pin("east", former="fake", new="other", event=samples.event())
+            known.learn(store)
+            fake.asked.clear()
+            QUESTIONS[question](link)
+            assert {key for _, key, _ in fake.asked} <= WHO_IT_IS
+            assert {key for _, key, _ in successor.asked} > WHO_IT_IS or question == "names"

@@ -732,4 +732,32 @@ CATALOGUE = (
         ("tests/simulation/test_defects.py",),
         "one row that the store refuses ends the round of all queries",
     ),
+    Mistake(
+        "streaming/kafka/probe.py",
+        "                self._memory.forget()\n",
+        "                pass\n",
+        ("tests/unit/test_probe.py",),
+        "after accept-cluster every look is judged by metadata of the former cluster",
+    ),
+    Mistake(
+        "streaming/kafka/network.py",
+        "        if not self._is_foreign and self._confirmed is not None:",
+        "        if self._confirmed is None:",
+        ("tests/contract/test_log.py", "tests/unit/test_probe.py"),
+        "a kept connection to the cluster that lost its name goes on answering",
+    ),
+    Mistake(
+        "state/settings/canonical.py",
+        '_SAME_SCHEME = {"s3": "s3a", "s3n": "s3a", "": "file"}',
+        '_SAME_SCHEME = {"s3n": "s3a", "": "file"}',
+        ("tests/unit/test_canonical.py",),
+        "two queries on one checkpoint, as s3 and as s3a",
+    ),
+    Mistake(
+        "state/settings/canonical.py",
+        "            if copy is not None and copy != on[target][name]:",
+        "            if copy is None:",
+        ("tests/unit/test_canonical.py",),
+        "a route that returns a topic under another name is accepted",
+    ),
 )

@@ -174,6 +174,7 @@ def test_verdict_gate_and_runner_refuse_a_cluster_at_anothers_address(place: Pla
         assert lease is not None
 
         def verdict() -> Verdict:
+            assert lease is not None
             return watching.give_verdicts(lease.term)["east"].verdict
 
         runner.until("it is up", lambda: verdict() is Verdict.UP)
@@ -194,7 +195,6 @@ def test_verdict_gate_and_runner_refuse_a_cluster_at_anothers_address(place: Pla
         assert stranger in gate["measured"]
         assert east in gate["limit"]
         assert "tideover accept-cluster east" in gate["text"]
-        observer.close()
         store.resign(lease)
         code, refused, said = place.tideover("failover", "ids", "--to", "west", "--yes")
         assert (code, f"east leads to cluster {stranger}" in f"{refused}{said}") == (1, True), (refused, said)
@@ -211,6 +211,11 @@ def test_verdict_gate_and_runner_refuse_a_cluster_at_anothers_address(place: Pla
         assert (code, row[0]["id"], row[0]["left_behind"]) == (0, stranger, ["ids"]), said
         runner.until("it stays behind", lambda: place.failed_with(f"ids last ran on cluster {east}"))
         assert "query started" not in runner.log()
+        lease = store.lead(CONTROLLER, "one", timedelta(minutes=10))
+        assert lease is not None
+        runner.until("a controller that lived through it calls it up", lambda: verdict() is Verdict.UP)
+        store.resign(lease)
+        observer.close()
         code, operation, said = place.tideover("failover", "ids", "--to", "west", "--yes")
         assert (code, operation["outcome"]) == (0, "done"), said
         west = Cluster(place.brokers["west"], ends={"orders": READ})

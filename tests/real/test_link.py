@@ -129,7 +129,7 @@ def test_a_partition_asked_for_twice_is_answered_twice(link: Link, bootstrap: st
     produce(bootstrap, "twice", numbered(5))
     key = TopicPartition("twice", 0)
     once = partition_request({key: BASE_MS}, read_committed=False)
-    refused = link._partitions.ask(replace(once, chunks=lambda asked: [asked * 2]), [key], Deadline.after(10))[key]
+    refused = link._now.partitions.ask(replace(once, chunks=lambda asked: [asked * 2]), [key], Deadline.after(10))[key]
     assert refused.error is not None
     assert (refused.error.name, refused.offset) == ("INVALID_REQUEST", None)
     times = (BASE_MS, BASE_MS + 3_000)

@@ -487,6 +487,32 @@ def test_a_checkpoint_inside_another_querys_is_a_mistake(tmp_path: Path, inner: 
     )
 
 
+def test_what_is_one_thing_in_two_spellings_is_one_mistake(tmp_path: Path) -> None:
+    """Each line is one mistake, and it is reported once: of a route it is not repeated for the queries behind it."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    for name, text, mistake in (
+        ("checkpoint", GOOD + another("b", f"file://{tmp_path}/x/../var//revenue/"),
+         "queries.b.checkpoint: it is already that of query 'revenue'"),
+        ("link", GOOD.replace("var/revenue", "real/r") + another("b", f"file://{tmp_path}/link/r"),
+         "queries.b.checkpoint: it is already that of query 'revenue'"),
+        ("store", GOOD.replace("var/revenue", "s3a://b/cp") + another("b", "s3://B/cp/"),
+         "queries.b.checkpoint: it is already that of query 'revenue'"),
+        ("server", GOOD.replace("[localhost:29092]", "[w:1, LOCALHOST:19092]"),
+         "clusters.west.bootstrap: localhost:19092 is already a server of cluster 'east'"),
+        ("route", GOOD.replace("to: west}", "to: west, topics: {orders: all, refunds: all}}").replace(
+            "topics: [orders]", "topics: [orders, refunds]"),
+         "routes.0.topics: 'orders' and 'refunds' are both named 'all': each topic needs a name of its own"),
+        ("query", GOOD.replace("to: west}", "to: west, topics: {orders: all}}").replace(
+            "topics: [orders]", "topics: [orders, all]"),
+         "queries.revenue.sources: 'orders' and 'all' are both named 'all' on west"),
+        ("topic", GOOD.replace("topics: [orders]", "topics: [orders, orders]"),
+         "queries.revenue.sources.orders.topics: 'orders' is named twice"),
+    ):  # fmt: skip
+        found = [each for each in mistakes_of(tmp_path, text) if " is on s3, " not in each]
+        assert found == [mistake], name
+
+
 def test_checkpoints_side_by_side_are_no_mistake(tmp_path: Path) -> None:
     """One name may begin with another, and two stores may have the same path."""
     text = GOOD + another("b", "var/revenue2") + another("c", "hdfs://var/revenue") + another("d", "hdfs://v")

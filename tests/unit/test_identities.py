@@ -1,16 +1,18 @@
 """Which cluster has a name: as configured, as pinned, else as first seen; and what is left on one that had it."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from state.settings.keys import Tideover
+from state.store.runner_store import RunnerStore
 from streaming.errors import WrongCluster
 from streaming.probe.identities import Identities
 from tests.contract import samples
 from tests.contract.samples import EAST_ID, OTHER_ID
 from tests.memory_store import MemoryStore
+from tests.simulation.stores import AwayStore
 
 
 @pytest.fixture
@@ -85,3 +87,33 @@ def test_a_query_is_left_behind_until_it_is_placed_anew(store: MemoryStore) -> N
     )
     assert known.left_behind(samples.assignment(epoch=3, placed_epoch=3)) is None
     assert known.left_behind(samples.assignment(cluster="west")) is None
+
+
+def test_a_link_that_is_opened_hears_of_a_new_pin_within_a_second_and_not_before(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("streaming.probe.identities.time.monotonic", lambda: now[0])
+    store.pin(samples.pin(), event=samples.event())
+    known = identities()
+    known.refresh()
+    known.learn(store)
+    store.replace_pin("east", former=EAST_ID, new=OTHER_ID, event=samples.event())
+    now[0] += 0.9
+    known.refresh()
+    known.check("east", EAST_ID)
+    now[0] += 0.2
+    known.refresh()
+    assert "was cluster" in refused(known, EAST_ID)
+    known.check("east", OTHER_ID)
+
+
+def test_with_the_store_away_what_was_pinned_stands(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("streaming.probe.identities.time.monotonic", lambda: now[0])
+    store.pin(samples.pin(), event=samples.event())
+    known, kept = identities(), AwayStore(store)
+    known.learn(cast("RunnerStore", kept))
+    kept.away, now[0] = True, now[0] + 60
+    known.refresh()
+    assert "was cluster" in refused(known, OTHER_ID)

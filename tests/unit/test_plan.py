@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.decide.operation.plan import plan_json
+from orchestrator.decide.operation.plan import plan_json, target_offsets
 from state.model.entities import OperationKind
 from streaming.resume.model import Target
 from tests.unit.test_gates import GOOD, RUNNER, place, query, resolution
@@ -31,6 +31,14 @@ def test_exposure_in_seconds_is_the_worst_of_all_partitions_or_unknown(
     totals = plan_json(replace(GOOD, resolution=place_of_all), ())["totals"]
     assert isinstance(totals, dict)
     assert totals["exposure_seconds"] == seconds
+
+
+def test_where_two_topics_come_into_one_log_no_offset_skips_a_record_of_either() -> None:
+    both = (place(target_offset=58), place(topic="refunds", target_offset=79), place(topic="u", target_offset=60))
+    assert target_offsets(both) == {"s": {"t": {"0": 58}}}
+    two_sources = (place(target_offset=58), place(source="again", target_offset=40))
+    plan = plan_json(replace(GOOD, resolution=replace(resolution(), targets=two_sources)), ())
+    assert plan["starting_offsets"] == {"t": {"0": 40}}
 
 
 A = replace(RUNNER, companion=True)

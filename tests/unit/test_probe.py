@@ -6,6 +6,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -19,7 +20,9 @@ from streaming.kafka.errors import summed, trouble_of
 from streaming.kafka.probe import Probe
 from streaming.probe.identities import Identities
 from streaming.probe.result import ProbeFailure, ProbeResult
+from tests.contract import samples
 from tests.fakecluster import FakeCluster, silent_server
+from tests.memory_store import MemoryStore
 
 NOT_AUTHORIZED, STORAGE_ERROR = 29, 56
 
@@ -320,6 +323,27 @@ def test_another_cluster_under_the_name_is_our_mistake_and_never_down(
     fake.cluster_id = "fake"
     watcher.fresh()
     assert watcher.run().ok
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["on the connection that is open", "on new connections"])
+def test_a_cluster_that_was_accepted_under_the_name_is_up_at_the_next_look(
+    fake: FakeCluster, watcher: Watcher, kept: bool
+) -> None:
+    store = MemoryStore(lambda: datetime(2026, 3, 1, tzinfo=UTC))
+    assert watcher.run().ok
+    watcher.identities.keep(store, actor="controller:one")
+    fake.cluster_id = "other"
+    if not kept:
+        fake.hang_up()
+    assert not watcher.run().ok
+    assert not watcher.fresh().run(30.0).ok
+    store.replace_pin("east", former="fake", new="other", event=samples.event())
+    assert not watcher.run().ok, "nobody has read the pin again"
+    watcher.identities.keep(store, actor="controller:one")
+    for sight in (watcher.run(), watcher.run(), watcher.fresh().run(30.0)):
+        assert (sight.text, sight.cluster_id) == ("", "other")
+    fake.cluster_id = "fake"
+    assert watcher.run().text.startswith("east leads to cluster fake, but was cluster other until now")
 
 
 def test_a_leader_of_another_cluster_is_no_leader_of_ours(fake: FakeCluster, watcher: Watcher) -> None:

@@ -4,6 +4,7 @@ With them stand two answers that others need as well: which runner acts for a qu
 lead to the clusters that have them.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -110,9 +111,14 @@ def no_operation_open(facts: MoveFacts) -> Gate:
 
 
 def route_declared(facts: MoveFacts) -> Gate:
-    unnamed = sorted(topic for topic, there in (facts.topics or {}).items() if there is None)
-    ok = facts.route is not None and not unnamed
+    named = facts.topics or {}
+    unnamed = sorted(topic for topic, there in named.items() if there is None)
+    copies = Counter(there for there in named.values() if there is not None)
+    shared = sorted(topic for topic, there in named.items() if there is not None and copies[there] > 1)
+    ok = facts.route is not None and not unnamed and not shared
     why = f"the route has no topic {', '.join(unnamed)}" if unnamed else "no route is declared"
+    if shared:
+        why = f"the copies of {', '.join(shared)} have one name, and one offset cannot be the place of both"
     return answer(
         "route-declared",
         ok,

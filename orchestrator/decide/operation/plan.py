@@ -203,12 +203,16 @@ def partition_json(target: Target) -> dict[str, object]:
 
 
 def target_offsets(targets: Iterable[Target]) -> Offsets:
-    """The standby's offsets per source, topic and partition; partitions without a place are left out."""
+    """The standby's offsets per source, topic and partition; partitions without a place are left out.
+
+    Where two topics come into one log (which a gate refuses), the lower offset: no record of either is skipped.
+    """
     offsets: Offsets = {}
     for target in targets:
         if target.target_offset is not None:
             topic = offsets.setdefault(target.source, {}).setdefault(target.target_topic, {})
-            topic[str(target.target_partition)] = target.target_offset
+            partition = str(target.target_partition)
+            topic[partition] = min(target.target_offset, topic.get(partition, target.target_offset))
     return offsets
 
 
@@ -255,11 +259,16 @@ def prepare_request(facts: MoveFacts, *, target_folder: str, attempt: int = 1) -
 
 
 def _merged(offsets: Offsets) -> dict[str, dict[str, int]]:
-    """Spark's ``startingOffsets`` shape: all sources in one map of topics."""
+    """Spark's ``startingOffsets`` shape: all sources in one map of topics.
+
+    Of two sources that read one partition, the lower offset: nobody who starts there skips a record.
+    """
     merged: dict[str, dict[str, int]] = {}
     for topics in offsets.values():
         for topic, partitions in topics.items():
-            merged.setdefault(topic, {}).update(partitions)
+            known = merged.setdefault(topic, {})
+            for partition, offset in partitions.items():
+                known[partition] = min(offset, known.get(partition, offset))
     return merged
 
 
