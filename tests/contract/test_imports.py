@@ -58,7 +58,8 @@ PURE = (
 # What pure code may import: data types and arithmetic. Clocks, sockets, files, threads, logs and randomness are absent.
 PURE_STDLIB = {
     "abc", "bisect", "collections", "dataclasses", "datetime", "enum", "functools", "graphlib", "hashlib", "heapq",
-    "html", "itertools", "json", "math", "operator", "re", "statistics", "string", "struct", "types", "typing",
+    "html", "ipaddress", "itertools", "json", "math", "operator", "re", "statistics", "string", "struct",
+    "types", "typing",
 }  # fmt: skip
 
 
