@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from state.errors import StoreUnavailable
 from state.messages import SinkState
+from state.model.column_uses import Column
 from state.model.entities import Assignment, Desired, QueryFact, RunnerFact, RunState
 from state.settings.keys import Tideover
 from state.store.sql.schema import assignments, operations
@@ -26,6 +27,7 @@ from streaming.spark.checkpoint.mapping import Left, Move, Place, write_move
 from streaming.spark.errors import PipelineRaised, RunFenced, SparkMissing
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.permission import Permission
+from streaming.spark.query.plan_columns import UNREAD
 from streaming.spark.query.session import Liveness
 from streaming.spark.query.writers_ahead import ReadyWriter
 from streaming.spark.runner import supervisor as module
@@ -191,6 +193,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setattr(module, "_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(module, "prepare_writer", lambda *_: (None, None))
     monkeypatch.setattr(module, "file_sink", lambda *_: None)
+    monkeypatch.setattr(module, "uses_in_writer", lambda *_, **__: ())
     monkeypatch.setattr(module, "detach", lambda _: None)
     monkeypatch.setattr(module, "Run", SimpleNamespace(start=known.start))
     monkeypatch.setattr(module, "RunMonitor", lambda *_: monitor(poll=lambda: None, committed_any=False))
@@ -211,6 +214,26 @@ def test_a_start_is_announced_by_its_full_process_name_before_it_begins(stage: S
     fact = stage.store.fact
     assert (fact.host, fact.boot_id, fact.pid, fact.pid_started) == ("h", "b", 7, 9)
     assert (fact.spark_master, fact.application_id, fact.instance) == ("local[4]", "app", "one")
+    hosted.close()
+
+
+def test_a_plan_that_cannot_be_read_stops_no_query_and_may_use_every_column(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(*_: object, **__: object) -> None:
+        raise ValueError("a plan of a Spark to come")
+
+    monkeypatch.setattr(module, "uses_in_writer", unreadable)
+    hosted = stage.hosted()
+    with capture_logs() as lines:
+        hosted.begin()
+        until(lambda: hosted._ledger._fact.columns == UNREAD)
+    assert [line["error"] for line in lines if line["event"] == "the plan cannot be read"] == [
+        "ValueError: a plan of a Spark to come"
+    ]
+    assert {use.column for use in UNREAD} == set(Column)
+    assert not any(use.is_logic for use in UNREAD)
+    assert len(stage.runs) == 1
     hosted.close()
 
 

@@ -31,7 +31,7 @@ from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.jvm import cause_of, detach, one_line
 from streaming.spark.query.launch import FileSink, file_sink, prepare_writer, switched_sources
 from streaming.spark.query.permission import Permission
-from streaming.spark.query.plan_columns import UNREAD, PlanUnread, uses_in_writer
+from streaming.spark.query.plan_columns import UNREAD, uses_in_writer
 from streaming.spark.query.query_run import Run
 from streaming.spark.query.run_monitor import RunMonitor
 from streaming.spark.query.writers_ahead import WritersAhead
@@ -386,8 +386,8 @@ class QuerySupervisor:
         query = self._hosting.query(self._assignment.query)
         try:
             columns = uses_in_writer(session, writer, names_topic=query.output is not None)
-        except PlanUnread as error:
-            self._log.warning("the plan cannot be read", error=str(error))
+        except Exception as error:  # noqa: BLE001 - the query runs already, and no gate passes what is unknown
+            self._log.warning("the plan cannot be read", error=one_line(type(error).__name__, str(error)))
             columns = UNREAD
         self._ledger.understood(columns)
 
