@@ -174,8 +174,9 @@ class MoveFacts:
     """Where the ends of that topic are on the target; None as long as the two were not compared."""
     output_ends: Mapping[int, int] | None = None
     """By partition of that topic, the end of the target's log: what the query writes there lies behind it."""
-    begun: Mapping[TopicPartition, tuple[str, int]] | None = None
-    """Of topics that it reads, the upstream query that moved before it, and that query's ``output_ends``."""
+    begun: Mapping[TopicPartition, tuple[str, int | None]] | None = None
+    """Of topics that it reads, the upstream query that moved before it, and that query's ``output_ends``; None: it
+    moved, and where it began to write was not known."""
     standings: tuple[Standing, ...] | None = None
     """What became of the query's positions in the cluster that they were read from; None when nothing tells."""
     resets: tuple[Reset, ...] | None = None

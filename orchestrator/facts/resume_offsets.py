@@ -154,31 +154,38 @@ class ResumeOffsets:
         except KafkaError as error:
             return (unknown_end(topic, rules, str(error)),)
 
-    def _begun(self, facts: MoveFacts) -> Mapping[TopicPartition, tuple[str, int]]:
+    def _begun(self, facts: MoveFacts) -> Mapping[TopicPartition, tuple[str, int | None]]:
         """Where others, that moved the same way before, began to write to the topics that this query reads.
 
         One whose move has not ended moves together with this query: its first output is still to come.
         """
-        found: dict[TopicPartition, tuple[str, int]] = {}
-        read = {target.target_topic for target in facts.resumes_at.targets} if facts.resumes_at is not None else set()
+        found: dict[TopicPartition, tuple[str, int | None]] = {}
+        read = {_place(target) for target in facts.resumes_at.targets} if facts.resumes_at is not None else set()
         for name in self._settings.queries:
             topic = handed_on(self._settings, name, facts.source, facts.target)
-            if name == facts.query or topic is None or topic not in read:
+            if name == facts.query or topic not in {key.topic for key in read} or not self._moved_before(name, facts):
                 continue
-            for partition, end in self._output_of(name, facts).items():
-                key = TopicPartition(topic, int(partition))
-                found[key] = min((name, end), found.get(key, (name, end)), key=lambda each: each[1])
+            ends = self._output_of(name, facts)
+            for key in (key for key in read if key.topic == topic):
+                found[key] = _earlier(found.get(key), (name, ends.get(str(key.partition), 0 if ends else None)))
         return found
 
-    def _output_of(self, name: str, facts: MoveFacts) -> Mapping[str, int]:
-        """By partition, where its output begins on the target at the earliest; empty where it did not go there."""
-        row, way = self._store.assignment(name), (facts.source, facts.target)
-        newest = (o for o in self._store.operations(query=name, limit=MOVES) if o.source != o.target)
-        came = next((o for o in newest if o.outcome == "done"), None)
+    def _moved_before(self, name: str, facts: MoveFacts) -> bool:
+        """Whether its last move, which is over, went the same way, and it is still where it came to."""
+        row, came = self._store.assignment(name), self._came(name)
         if row is None or came is None or row.cluster != came.target:
-            return {}
-        output: Any = (came.plan or {}).get("output")
-        ends: Mapping[str, int] = output["ends"] if output and (came.source, came.target) == way else {}
+            return False
+        return (came.source, came.target) == (facts.source, facts.target)
+
+    def _came(self, name: str) -> Operation | None:
+        newest = (o for o in self._store.operations(query=name, limit=MOVES) if o.source != o.target)
+        return next((o for o in newest if o.outcome == "done"), None)
+
+    def _output_of(self, name: str, facts: MoveFacts) -> Mapping[str, int]:
+        """By partition, where its output begins on the target at the earliest; empty where that is not known."""
+        came = self._came(name)
+        output: Any = ((came.plan if came is not None else None) or {}).get("output")
+        ends: Mapping[str, int] = output["ends"] if output else {}
         return ends
 
     def _found(
@@ -299,6 +306,17 @@ class ResumeOffsets:
             return found
         patient = {"timeout": 2 * COUNT_SECONDS, "search_seconds": COUNT_SECONDS}
         return resolve(log, wants, rules, old_ends=ends, now=now, **patient)
+
+
+def _place(target: Target) -> TopicPartition:
+    return TopicPartition(target.target_topic, target.target_partition)
+
+
+def _earlier(known: tuple[str, int | None] | None, other: tuple[str, int | None]) -> tuple[str, int | None]:
+    """Of two upstream queries the one that began first; one of which that is unknown counts as the first."""
+    if known is None or other[1] is None:
+        return other
+    return known if known[1] is None else min(known, other, key=lambda each: each[1] or 0)
 
 
 def _all_exact(resolution: Resolution) -> bool:

@@ -14,8 +14,8 @@ import structlog
 from orchestrator.changes import REST_SECONDS, Changes
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.automatic import Recheck, recheck
+from orchestrator.decide.gates.copies import WAITED_FOR
 from orchestrator.decide.gates.gate import is_attended
-from orchestrator.decide.gates.loss import WAITED_FOR
 from orchestrator.decide.lookup_wants import report_of_fact
 from orchestrator.decide.move_facts import UNPROVEN
 from orchestrator.decide.operation.intents import ANSWER_WITHIN, is_mapped

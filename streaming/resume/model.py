@@ -112,6 +112,8 @@ class Target:
     """How many records were read after the last of them."""
     sampled_end: int | None = None
     """Of the old partition, as last sampled: the exposure knows of nothing behind it. None: it was never sampled."""
+    sampled_at: datetime | None = None
+    """When that was."""
     sent_again: bool = False
     """The place would be exact, if no records that were read lay behind it a second time, or if that could be told."""
 

@@ -147,6 +147,7 @@ def target(question: MethodInput, old: EndSample | None, *, ever_read: int, note
         last=(*_last(want, facts), *facts.resent.seen) if facts.resent.seen else _last(want, facts),
         after_last=0 if want.ring_offset is None else want.offset - want.ring_offset,
         sampled_end=None if old is None else old.end,
+        sampled_at=None if old is None else old.sampled_at,
         sent_again=isinstance(place, ResumeOffset) and place.exact and facts.resent.records != 0,
     )
 

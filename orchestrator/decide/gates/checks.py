@@ -8,7 +8,7 @@ look before anything is stopped, the plan, the operation, and a standing readine
 from collections.abc import Callable, Iterable
 
 from orchestrator.decide import truncation
-from orchestrator.decide.gates import loss, meaning, preconditions, rewind
+from orchestrator.decide.gates import copies, loss, meaning, preconditions, rewind
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.move_facts import MoveFacts
 from state.model.entities import OperationKind
@@ -33,9 +33,9 @@ GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     preconditions.fence,
     truncation.log_truncation,
     loss.place_found,
-    loss.caught_up,
-    loss.output_copied,
-    loss.upstream_output,
+    copies.caught_up,
+    copies.output_copied,
+    copies.upstream_output,
     loss.retention,
     loss.timestamp_type,
     loss.partitions_match,

@@ -1,152 +1,80 @@
 """Gates on what a move costs: places, gaps, times, exposure, and what would be read twice."""
 
-from collections.abc import Iterable
-
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
-from orchestrator.decide.move_facts import PENDING, MoveFacts
-from state.model.entities import TopicPartition
-from state.settings.keys import Sink
+from orchestrator.decide.gates.places import lets_unknown_pass, named, place_of, sum_of, targets_of
+from orchestrator.decide.move_facts import MoveFacts
+from state.settings.keys import MethodName, Sink
 from streaming.resume.model import Target
 
-CAUGHT_UP = "caught-up"
-OUTPUT_COPIED = "output-copied"
-WAITED_FOR = frozenset({CAUGHT_UP, OUTPUT_COPIED})
-"""The gates that a planned move waits at: the standby may have by and by what it lacks."""
-
 BY_TIME = frozenset({"timestamp", "segment"})
-
-
-def _targets(facts: MoveFacts) -> tuple[Target, ...]:
-    return facts.resumes_at.targets if facts.resumes_at else ()
-
-
-def _named(targets: Iterable[Target]) -> str:
-    names = [f"{target.topic}-{target.partition}" for target in targets]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def place_found(facts: MoveFacts) -> Gate | None:
     if facts.resumes_at is None:
         return None
-    lost = [target for target in _targets(facts) if target.target_offset is None]
+    lost = [target for target in targets_of(facts) if target.target_offset is None]
     why = (lost[0].error or lost[0].note) if lost else "no partition was looked up"
-    count = len(_targets(facts))
+    count = len(targets_of(facts))
     return answer(
         "place-found",
         count > 0 and not lost,
         f"{count - len(lost)} of {count}",
         f"{count} partitions",
         "every partition has a resume offset",
-        f"no resume offset for {_named(lost) or 'any partition'}: {why}",
+        f"no resume offset for {named(lost) or 'any partition'}: {why}",
     )
-
-
-def caught_up(facts: MoveFacts) -> Gate | None:
-    """A planned move loses nothing and repeats nothing: every place is exact, and every record read is there."""
-    if facts.resumes_at is None or not facts.planned:
-        return None
-    behind = [target for target in _targets(facts) if not is_caught_up(target)]
-    later = sum(target.replay_later_records or 0 for target in behind)
-    waits = facts.fence == PENDING and all(target.replay_later_records for target in behind)
-    worst = max(behind, key=lambda target: target.replay_later_records or 0, default=None)
-    why = (worst.note or "its place is not exact") if worst is not None else ""
-    count = len(_targets(facts))
-    return answer(
-        CAUGHT_UP,
-        not behind or waits,
-        f"{count - len(behind)} of {count} partitions",
-        f"{count} partitions",
-        f"{facts.target} has every record that {facts.query} has read"
-        if not behind
-        else f"{facts.target} lacks {later} records that {facts.query} has read; the move waits for them, for at most "
-        f"{facts.policy.catch_up.total_seconds():g} s (policy.catch_up)",
-        f"{facts.target} lacks {later} records that {facts.query} has read ({_named(behind)}: {why})",
-    )
-
-
-def output_copied(facts: MoveFacts) -> Gate | None:
-    """What the query writes on the target lies behind the copies of all that it has written before.
-
-    A query downstream follows later and goes on behind the copy of the last record that it has read. What was written
-    to the target before that copy came would lie in front of it, and would never be read.
-    """
-    if facts.written is None or not facts.planned:
-        return None
-    behind = [target for target in facts.written if not is_caught_up(target)]
-    waits = facts.fence == PENDING and all(target.replay_later_records for target in behind)
-    topic, count = facts.handed_on, len(facts.written)
-    lacks = f"{facts.target} lacks records of {topic}, which {facts.query} writes and another query reads"
-    why = (behind[0].note or "its place is not exact") if behind else ""
-    return answer(
-        OUTPUT_COPIED,
-        not behind or waits,
-        f"{count - len(behind)} of {count} partitions",
-        f"{count} partitions",
-        f"{facts.target} has every record of {topic}, which {facts.query} writes and another query reads"
-        if not behind
-        else f"{lacks}; the move waits for them, for at most {facts.policy.catch_up.total_seconds():g} s "
-        "(policy.catch_up)",
-        f"{lacks} ({_named(behind)}: {why})",
-    )
-
-
-def upstream_output(facts: MoveFacts) -> Gate | None:
-    """What an upstream query has written on the target lies behind where this one resumes.
-
-    It moved there before, and records of its topic were copied after that: out of a tail that came back to life, or
-    because somebody else writes to that topic, too. This query has read them on the source and goes on behind their
-    copies, past all that the other one wrote on the target meanwhile (consent ``gap``).
-    """
-    if not facts.begun or facts.resumes_at is None:
-        return None
-    begun = [(target, *facts.begun.get(_place(target), ("", target.target_offset or 0))) for target in _targets(facts)]
-    passed = [(target, name, (target.target_offset or 0) - end) for target, name, end in begun]
-    passed = [(target, name, records) for target, name, records in passed if records > 0]
-    names = ", ".join(sorted({name for _, name, _ in passed}))
-    most = sum(records for _, _, records in passed)
-    return answer(
-        "upstream-output",
-        not passed or "gap" in facts.consents,
-        f"{len(passed)} partitions",
-        "0 partitions",
-        "consent gap is given" if passed else f"{facts.query} resumes before all that its upstream queries wrote there",
-        f"{facts.query} would resume behind records that {names} may have written since it moved to {facts.target}, up "
-        f"to {most}, and never read them ({_named(target for target, _, _ in passed)}): records were copied after that "
-        "move; --consent gap accepts the loss",
-    )
-
-
-def is_caught_up(target: Target) -> bool:
-    """Whether a query that goes on there reads each record once, now and later."""
-    return target.exact and target.replay_records == 0 and target.replay_later_records == 0
 
 
 def retention(facts: MoveFacts) -> Gate | None:
-    """Retention on the standby may have deleted the place already: then there is a gap (consent ``gap``)."""
+    """Whether the standby still holds what follows the position; if not, there is a gap (consent ``gap``).
+
+    Retention may have deleted it. A log that begins at 0 may lack it as well: its topic was recreated, or its
+    replicator began later.
+    """
     if facts.resumes_at is None:
         return None
     earliest = facts.resumes_at.earliest_timestamps or {}
-    gone = [target for target in _targets(facts) if _is_gone(target, earliest.get(_place(target)))]
+    found = [(target, _is_gone(target, earliest.get(place_of(target)))) for target in targets_of(facts)]
+    gone = [target for target, is_gone in found if is_gone]
+    untold = [target for target, is_gone in found if is_gone is None]
+    never = [target for target in gone if not target.expired and not target.begin]
+    unknown = f"it is unknown whether the standby holds what follows the position of {named(untold)}"
+    bad = f"the standby has deleted records from where {named(gone)} would resume"
+    if never:
+        bad = (
+            f"the log of {named(never)} on {facts.target} begins after what was read last: the records between were "
+            "never copied, or the topic was recreated"
+        )
+    accepted = "gap" in facts.consents
     return answer(
         "retention",
-        not gone or "gap" in facts.consents,
-        f"{len(gone)} partitions",
+        accepted or not (gone or (untold and not lets_unknown_pass(facts))),
+        UNKNOWN if untold and not gone else f"{len(gone)} partitions",
         "0 partitions",
-        "the standby still holds every resume offset" if not gone else "consent gap is given",
-        f"the standby has deleted records from where {_named(gone)} would resume; --consent gap accepts the loss",
+        "consent gap is given" if gone else unknown if untold else "the standby still holds every resume offset",
+        f"{bad if gone else unknown}; --consent gap accepts the loss",
     )
 
 
-def _place(target: Target) -> TopicPartition:
-    return TopicPartition(target.target_topic, target.target_partition)
+def _is_gone(target: Target, earliest_ms: int | None) -> bool | None:
+    """Whether records behind the position are missing; None where the times that would tell are unknown.
 
-
-def _is_gone(target: Target, earliest_ms: int | None) -> bool:
+    A place that is proven by content has what it needs. Another one at the first offset of the log may come too late:
+    it does if the first record is younger than the last one read, unless nothing was unread when last sampled.
+    """
     if target.expired:
         return True
-    if target.is_proven or not target.begin or target.target_offset != target.begin:
+    if target.is_proven or target.target_offset is None or target.target_offset != target.begin:
         return False
-    return earliest_ms is not None and target.timestamp_ms is not None and earliest_ms > target.timestamp_ms
+    if earliest_ms is None or target.timestamp_ms is None:
+        return None if target.begin else False
+    if not target.begin and (not target.offset or target.sampled_end == target.offset or _is_by_content(target)):
+        return False
+    return earliest_ms > target.timestamp_ms
+
+
+def _is_by_content(target: Target) -> bool:
+    return target.method == MethodName.EXACT
 
 
 def comparable(untold: str) -> str:
@@ -163,17 +91,19 @@ def timestamp_type(facts: MoveFacts) -> Gate | None:
     if facts.resumes_at is None:
         return None
     types = facts.resumes_at.timestamp_types or {}
-    asked = sorted({target.target_topic for target in _targets(facts) if target.method in BY_TIME})
+    asked = sorted({target.target_topic for target in targets_of(facts) if target.method in BY_TIME})
     odd = [topic for topic in asked if types.get(topic) == "LogAppendTime"]
     untold = [f"{topic} on {facts.target}" for topic in asked if topic not in types]
     return answer(
         "timestamp-type",
-        not odd or "repeats" in facts.consents,
+        "repeats" in facts.consents or not (odd or (untold and not lets_unknown_pass(facts))),
         "LogAppendTime" if odd else UNKNOWN if untold else "CreateTime" if asked else "not used",
         "CreateTime where time decides",
         "consent repeats is given" if odd else comparable(", ".join(untold)),
         f"{', '.join(odd)} uses LogAppendTime on {facts.target}: its timestamps are copy times, so records may be read "
-        "twice; --consent repeats accepts it",
+        "twice; --consent repeats accepts it"
+        if odd
+        else f"{comparable(', '.join(untold))}; --consent repeats accepts it",
     )
 
 
@@ -185,7 +115,7 @@ def partitions_match(facts: MoveFacts) -> Gate | None:
     if facts.resumes_at is None:
         return None
     counts = facts.resumes_at.fewer_partitions or {}
-    mixed = sorted({t.target_topic for t in _targets(facts) if t.target_topic in counts and not t.is_proven})
+    mixed = sorted({t.target_topic for t in targets_of(facts) if t.target_topic in counts and not t.is_proven})
     named = ", ".join(
         f"{topic}: {counts[topic][0]} on {facts.source}, {counts[topic][1]} on {facts.target}"
         for topic in mixed or sorted(counts)
@@ -204,46 +134,71 @@ def partitions_match(facts: MoveFacts) -> Gate | None:
 def exposure(facts: MoveFacts) -> Gate | None:
     """Time's worth of records that the standby does not have. Unknown is shown, and judged by the person who asked.
 
-    A planned move leaves nothing behind: what the query has not read is still on its way.
+    It is what the last sample of the cluster that is left tells: what was written there since, nobody can know. A
+    planned move leaves nothing behind: what the query has not read is still on its way.
     """
     if facts.resumes_at is None or facts.planned:
         return None
-    untold = [target for target in _targets(facts) if target.exposure_seconds is None and target.exposure_records != 0]
+    untold = [target for target in targets_of(facts) if _is_exposure_unknown(target, attended=facts.attended)]
     worst = exposure_seconds(facts)
     limit = facts.policy.max_exposure.total_seconds()
     within = worst is None or worst <= limit
-    told = facts.attended or not untold
-    bad = (
-        f"the standby lacks {worst or 0:.1f} s of records"
-        if not within
-        else f"it is unknown what the standby lacks of {_named(untold)}"
-    )
+    told = not untold or lets_unknown_pass(facts)
+    unknown = f"it is unknown what the standby lacks of {named(untold)}"
+    good = "what the standby lacks is within the limit"
+    if worst is None:
+        good = "it is unknown what the standby lacks: there is no sample" if untold else good
+    elif untold:
+        good = f"{unknown}; of the others it lacks {worst:.1f} s at most"
+    bad = unknown if within else f"the standby lacks {worst or 0:.1f} s of records"
+    since = _since_sampled(facts)
     return answer(
         "exposure",
         (within and told) or "loss" in facts.consents,
-        UNKNOWN if worst is None or (within and not told) else f"{worst:.1f} s",
+        UNKNOWN if within and (untold or worst is None) else f"{worst:.1f} s",
         f"{limit:g} s",
-        "what the standby lacks is within the limit"
-        if worst is not None
-        else "it is unknown what the standby lacks: there is no sample",
-        f"{bad}; --consent loss accepts it",
+        f"{good}{since}",
+        f"{bad}{since}; --consent loss accepts it",
     )
+
+
+def _is_exposure_unknown(target: Target, *, attended: bool) -> bool:
+    """Whether it is unknown how much is lacking; automatic mode wants both the time and the number of records."""
+    if target.exposure_records == 0:
+        return False
+    return target.exposure_seconds is None or (target.exposure_records is None and not attended)
+
+
+def _since_sampled(facts: MoveFacts) -> str:
+    """How old the oldest sample is that an exposure goes by; empty where none is known."""
+    at = facts.resumes_at.asked_at if facts.resumes_at is not None else None
+    samples = [target.sampled_at for target in targets_of(facts) if target.sampled_at is not None]
+    if at is None or not samples:
+        return ""
+    ago = max(0.0, (at - min(samples)).total_seconds())
+    return f", as {facts.source} was last seen {ago:.1f} s before; what was written there since is unknown"
 
 
 def exposure_seconds(facts: MoveFacts) -> float | None:
     """Of the partition where the standby is furthest behind; None where none can tell."""
-    seconds = [target.exposure_seconds for target in _targets(facts) if target.exposure_seconds is not None]
+    seconds = [target.exposure_seconds for target in targets_of(facts) if target.exposure_seconds is not None]
     return max(seconds, default=None)
 
 
 def replay(facts: MoveFacts) -> Gate | None:
-    """Records that would be read a second time. Unknown is shown, and judged by the person who asked."""
+    """Records that would be read a second time. Unknown is shown, and judged by the person who asked.
+
+    In automatic mode those count, too, that a lagging replicator appends later: nobody is there to keep it stopped.
+    """
     if facts.resumes_at is None:
         return None
-    count = repeats(facts)
+    now, later = repeats(facts), replayed_later(facts)
+    count = now if facts.attended else sum_of((now, later))
     limit = facts.policy.max_replay
-    within = facts.attended if count is None else count <= limit
+    within = lets_unknown_pass(facts) if count is None else count <= limit
     bad = "an unknown number of records" if count is None else f"{count} records"
+    if not facts.attended and now is not None and later != 0:
+        bad = f"{now} records, and {'an unknown number' if later is None else later} once the replicator appends them,"
     return answer(
         "replay",
         within or "repeats" in facts.consents,
@@ -271,29 +226,39 @@ def repeats(facts: MoveFacts) -> int | None:
 
 def replayed(facts: MoveFacts) -> int | None:
     """Records of committed batches that are read again; None unknown."""
-    counts = [target.replay_records for target in _targets(facts)]
-    return None if None in counts else sum(count or 0 for count in counts)
+    return sum_of(target.replay_records for target in targets_of(facts))
+
+
+def replayed_later(facts: MoveFacts) -> int | None:
+    """Records that were read and that the replicator has yet to append; None unknown."""
+    return sum_of(target.replay_later_records for target in targets_of(facts))
 
 
 def possibly_replayed(facts: MoveFacts) -> int | None:
     """Records of the planned batch, which the sink may have; 0 where it is known not to, None unknown."""
-    return facts.choice.repeats if facts.choice else 0
+    if facts.choice is not None:
+        return facts.choice.repeats
+    return 0 if facts.report is None or facts.report.planned is None else None
 
 
 def repeats_into_state(facts: MoveFacts) -> Gate | None:
     """A repeat counted into state stays there for ever, so a stateful query refuses any, known or feared.
 
     Records that a lagging replicator would append *later* do not refuse: they come only if it runs again, which is in
-    the operator's hands, and waiting would cost more. They are announced.
+    the operator's hands, and waiting would cost more. They are announced. Where nobody is there and their number is
+    unknown, it refuses.
     """
     if facts.resumes_at is None or facts.fresh or not facts.stateful:
         return None
-    risky = [target for target in _targets(facts) if not target.exact and target.replay_records != 0]
-    unknown = any(target.replay_records is None for target in risky)
-    count = sum(target.replay_records or 0 for target in risky)
-    later = sum(target.replay_later_records or 0 for target in _targets(facts))
+    risky = [target for target in targets_of(facts) if _may_repeat(target, attended=facts.attended)]
+    count = sum_of(target.replay_records for target in risky)
+    later = replayed_later(facts)
+    unknown = count is None or (later is None and not facts.attended)
     calm = "no record would be counted twice in the state" + (
-        f" now; {later} records would be if the replicator runs again and appends them" if later else ""
+        f" now; {'an unknown number of' if later is None else later} records would be if the replicator runs again and "
+        "appends them"
+        if later != 0
+        else ""
     )
     excuse = _tolerated(facts)
     return answer(
@@ -302,9 +267,15 @@ def repeats_into_state(facts: MoveFacts) -> Gate | None:
         UNKNOWN if unknown else f"{count} records",
         "0 records",
         excuse if risky and excuse else calm,
-        f"records of {_named(risky)} would be counted twice in the state; --consent repeats accepts it, "
+        f"records of {named(risky)} would be counted twice in the state; --consent repeats accepts it, "
         f"replay_safe: true says that the query tolerates it",
     )
+
+
+def _may_repeat(target: Target, *, attended: bool) -> bool:
+    """Whether records of it may be counted twice now, or at an unknown number later while nobody watches."""
+    now = target.replay_records is None or (not target.exact and target.replay_records != 0)
+    return now or (target.replay_later_records is None and not attended)
 
 
 def _tolerated(facts: MoveFacts) -> str | None:

@@ -14,9 +14,10 @@ from datetime import datetime, timedelta
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.gates.loss import BY_TIME, comparable, exposure_seconds
+from orchestrator.decide.gates.places import place_of
 from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.replication_age import replication_json, replication_text, worst_of
-from state.model.entities import Event, Operation, TopicPartition
+from state.model.entities import Event, Operation
 from state.model.maintenance import ReadinessFact, ReplicationSample, StandbySample
 from streaming.cluster_log import TopicFacts
 from streaming.resume.truncation import Finding, truncation_of
@@ -76,27 +77,34 @@ class Readiness:
 
 
 def retention_reach(given: ReadinessFacts) -> Gate | None:
-    """T, the time up to which everything was read, must be younger than the oldest record that the standby keeps."""
+    """T, the time up to which everything was read, must be younger than the oldest record that the standby keeps.
+
+    A place that is proven by content needs no time; of another one, a time that is not known says nothing.
+    """
     resolution = given.facts.resumes_at
     if resolution is None:
         return None
     oldest = resolution.earliest_timestamps or {}
-    slack = {
-        f"{target.target_topic}-{target.target_partition}": target.timestamp_ms - kept
-        for target in resolution.targets
-        if target.timestamp_ms is not None
-        and (kept := oldest.get(TopicPartition(target.target_topic, target.target_partition))) is not None
-    }
+    slack: dict[str, int] = {}
+    untold: list[str] = []
+    for target in resolution.targets:
+        name, kept = f"{target.target_topic}-{target.target_partition}", oldest.get(place_of(target))
+        if kept is not None and target.timestamp_ms is not None:
+            slack[name] = target.timestamp_ms - kept
+        elif (target.begin or kept is not None) and not target.is_proven:
+            untold.append(name)
     least = min(slack, key=slack.__getitem__, default=None)
+    bad = least is not None and slack[least] < 0
     return answer(
         "retention-reach",
-        least is None or slack[least] >= 0,
-        "nothing deleted" if least is None else f"{slack[least] / 1000:.0f} s",
+        not bad and not untold,
+        UNKNOWN if untold and not bad else "nothing deleted" if least is None else f"{slack[least] / 1000:.0f} s",
         "0 s",
         "the standby keeps records from before every position",
         f"{given.facts.target} has deleted records of {least} that were not read yet: its oldest record "
-        "is newer than what "
-        "was read last",
+        "is newer than what was read last"
+        if bad
+        else f"it is unknown whether {given.facts.target} keeps records of {_few(untold)} that were not read yet",
     )
 
 

@@ -24,7 +24,7 @@ from orchestrator.decide.outcome import (
     left_behind,
     rewound_json,
 )
-from orchestrator.decide.times import instant
+from orchestrator.decide.times import instant, iso
 from orchestrator.decide.truncation import truncation_json
 from state.messages import Offsets, PrepareRequest, UncommittedBatch
 from state.model.entities import MOVES, Operation, OperationKind
@@ -104,6 +104,7 @@ def plan_json(facts: MoveFacts, gates: Sequence[Gate]) -> dict[str, object]:
     targets = facts.resumes_at.targets if facts.resumes_at else ()
     unread = {each.key: each for each in left_behind(facts.departure, targets)}
     choice = facts.choice
+    sampled = [target.sampled_at for target in targets if target.sampled_at is not None]
     return {
         "operation": facts.operation,
         "kind": facts.kind.value,
@@ -125,6 +126,7 @@ def plan_json(facts: MoveFacts, gates: Sequence[Gate]) -> dict[str, object]:
             "replay_later_records": _sum(target.replay_later_records for target in targets),
             "exposure_records": _sum(target.exposure_records for target in targets),
             "exposure_seconds": _largest(_exposure_seconds(target) for target in targets),
+            "exposure_sampled_at": iso(min(sampled)) if sampled else None,
         },
         "refused": any(not gate.ok for gate in gates),
         **({"buffers": [each.as_json() for each in facts.buffers]} if facts.buffers else {}),

@@ -12,7 +12,7 @@ what it writes into the one in use, a fence or a mapping, is taken away only aft
 from dataclasses import replace
 from datetime import datetime
 
-from orchestrator.decide.gates.loss import WAITED_FOR
+from orchestrator.decide.gates.copies import WAITED_FOR
 from orchestrator.decide.operation.intents import (
     ask,
     count_failures,

@@ -1,0 +1,110 @@
+"""Gates of moves that wait for copies: what was read is on the target, and what is written there lies behind it."""
+
+from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
+from orchestrator.decide.gates.places import lets_unknown_pass, named, place_of, sum_of, targets_of
+from orchestrator.decide.move_facts import PENDING, MoveFacts
+from streaming.resume.model import Target
+
+CAUGHT_UP = "caught-up"
+OUTPUT_COPIED = "output-copied"
+WAITED_FOR = frozenset({CAUGHT_UP, OUTPUT_COPIED})
+"""The gates that a planned move waits at: the standby may have by and by what it lacks."""
+
+
+def caught_up(facts: MoveFacts) -> Gate | None:
+    """A planned move loses nothing and repeats nothing: every place is exact, and every record read is there."""
+    if facts.resumes_at is None or not facts.planned:
+        return None
+    behind = [target for target in targets_of(facts) if not is_caught_up(target)]
+    later = sum_of(target.replay_later_records for target in behind)
+    lacks = f"{facts.target} lacks " + (
+        f"{later} records that {facts.query} has read"
+        if later
+        else f"records that {facts.query} has read, or holds some of them twice: how many is unknown"
+    )
+    waits = facts.fence == PENDING and all(target.replay_later_records for target in behind)
+    worst = max(behind, key=lambda target: target.replay_later_records or 0, default=None)
+    why = (worst.note or "its place is not exact") if worst is not None else ""
+    count = len(targets_of(facts))
+    return answer(
+        CAUGHT_UP,
+        not behind or waits,
+        f"{count - len(behind)} of {count} partitions",
+        f"{count} partitions",
+        f"{facts.target} has every record that {facts.query} has read"
+        if not behind
+        else f"{lacks}; the move waits for them, for at most {facts.policy.catch_up.total_seconds():g} s "
+        "(policy.catch_up)",
+        f"{lacks} ({named(behind)}: {why})",
+    )
+
+
+def output_copied(facts: MoveFacts) -> Gate | None:
+    """What the query writes on the target lies behind the copies of all that it has written before.
+
+    A query downstream follows later and goes on behind the copy of the last record that it has read. What was written
+    to the target before that copy came would lie in front of it, and would never be read.
+    """
+    if facts.written is None or not facts.planned:
+        return None
+    behind = [target for target in facts.written if not is_caught_up(target)]
+    waits = facts.fence == PENDING and all(target.replay_later_records for target in behind)
+    topic, count = facts.handed_on, len(facts.written)
+    lacks = f"{facts.target} lacks records of {topic}, which {facts.query} writes and another query reads"
+    why = (behind[0].note or "its place is not exact") if behind else ""
+    return answer(
+        OUTPUT_COPIED,
+        not behind or waits,
+        f"{count - len(behind)} of {count} partitions",
+        f"{count} partitions",
+        f"{facts.target} has every record of {topic}, which {facts.query} writes and another query reads"
+        if not behind
+        else f"{lacks}; the move waits for them, for at most {facts.policy.catch_up.total_seconds():g} s "
+        "(policy.catch_up)",
+        f"{lacks} ({named(behind)}: {why})",
+    )
+
+
+def upstream_output(facts: MoveFacts) -> Gate | None:
+    """What an upstream query has written on the target lies behind where this one resumes.
+
+    It moved there before, and records of its topic were copied after that: out of a tail that came back to life, or
+    because somebody else writes to that topic, too. This query has read them on the source and goes on behind their
+    copies, past all that the other one wrote on the target meanwhile (consent ``gap``).
+    """
+    if not facts.begun or facts.resumes_at is None:
+        return None
+    met = [(target, *facts.begun[place_of(target)]) for target in targets_of(facts) if place_of(target) in facts.begun]
+    untold = sorted({name for target, name, end in met if end is None or target.target_offset is None})
+    passed = [
+        (target, name, target.target_offset - end)
+        for target, name, end in met
+        if end is not None and target.target_offset is not None and target.target_offset > end
+    ]
+    names = ", ".join(sorted({name for _, name, _ in passed}))
+    most = sum(records for _, _, records in passed)
+    if untold and not passed:
+        text = f"it is unknown where {', '.join(untold)} began to write on {facts.target}"
+        return answer(
+            "upstream-output",
+            lets_unknown_pass(facts) or "gap" in facts.consents,
+            UNKNOWN,
+            "0 partitions",
+            text,
+            f"{text}: {facts.query} could resume behind its records and never read them; --consent gap accepts it",
+        )
+    return answer(
+        "upstream-output",
+        not passed or "gap" in facts.consents,
+        f"{len(passed)} partitions",
+        "0 partitions",
+        "consent gap is given" if passed else f"{facts.query} resumes before all that its upstream queries wrote there",
+        f"{facts.query} would resume behind records that {names} may have written since it moved to {facts.target}, up "
+        f"to {most}, and never read them ({named(target for target, _, _ in passed)}): records were copied after that "
+        "move; --consent gap accepts the loss",
+    )
+
+
+def is_caught_up(target: Target) -> bool:
+    """Whether a query that goes on there reads each record once, now and later."""
+    return target.exact and target.replay_records == 0 and target.replay_later_records == 0
