@@ -11,7 +11,7 @@ from typing import Any
 
 from orchestrator.decide import truncation
 from orchestrator.decide.buffer import buffered
-from orchestrator.decide.gates.loss import refuses_unknown_repeats
+from orchestrator.decide.gates.loss import begins_late, refuses_unknown_repeats
 from orchestrator.decide.lookup_wants import (
     batches_looked_into,
     is_counted,
@@ -42,9 +42,10 @@ from state.model.entities import EndSample, Operation, Position, TopicPartition
 from state.settings.keys import Tideover
 from state.settings.topics import handed_on
 from state.store.controller_store import ControllerStore
-from streaming.clocks import Clock
+from streaming.clocks import Clock, Deadline
 from streaming.cluster_log import ClusterLog, Logs
 from streaming.errors import KafkaError
+from streaming.resolve.batched_lookups import ask_offsets
 from streaming.resolve.resolver import resolve
 from streaming.resume.model import Resolution, Target, Want
 
@@ -302,10 +303,20 @@ class ResumeOffsets:
             wants, ends = (*wants, *new), {**unseen_samples(new, facts.source, now), **ends}
         rules = rules_of(facts.settings, facts.policy.on_no_match, facts.route)
         found = resolve(log, wants, rules, old_ends=ends, now=now, timeout=RESOLVE_SECONDS)
-        if not (found.search_cut_short and refuses_unknown_repeats(facts)):
-            return found
-        patient = {"timeout": 2 * COUNT_SECONDS, "search_seconds": COUNT_SECONDS}
-        return resolve(log, wants, rules, old_ends=ends, now=now, **patient)
+        if found.search_cut_short and refuses_unknown_repeats(facts):
+            patient = {"timeout": 2 * COUNT_SECONDS, "search_seconds": COUNT_SECONDS}
+            found = resolve(log, wants, rules, old_ends=ends, now=now, **patient)
+        return _with_first_times(log, found)
+
+
+def _with_first_times(log: ClusterLog, found: Resolution) -> Resolution:
+    """With the time of the first record of logs that may begin after the position, although nothing was deleted."""
+    late = [_place(target) for target in found.targets if begins_late(target)]
+    answers = ask_offsets(log, [(key, 0) for key in late], Deadline.after(DESCRIBE_SECONDS)) if late else {}
+    times = {key: looked.timestamp_ms for (key, _), looked in answers.items() if looked.timestamp_ms is not None}
+    if not times:
+        return found
+    return replace(found, earliest_timestamps={**(found.earliest_timestamps or {}), **times})
 
 
 def _place(target: Target) -> TopicPartition:

@@ -197,4 +197,6 @@ def test_readiness_is_never_better_with_a_number_that_is_unknown(target: Target,
     if judge_readiness(condition).ready is True:
         return
     for name, less in blanked(condition.facts):
+        if name == "earliest" and not target.begin:
+            continue  # of a log that begins at 0 no time is asked for: nothing was deleted
         assert judge_readiness(replace(condition, facts=less)).ready is not True, name

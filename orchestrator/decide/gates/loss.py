@@ -66,15 +66,18 @@ def _is_gone(target: Target, earliest_ms: int | None) -> bool | None:
         return True
     if target.is_proven or target.target_offset is None or target.target_offset != target.begin:
         return False
-    if earliest_ms is None or target.timestamp_ms is None:
-        return None if target.begin else False
-    if not target.begin and (not target.offset or target.sampled_end == target.offset or _is_by_content(target)):
+    if not target.begin and not begins_late(target):
         return False
+    if earliest_ms is None or target.timestamp_ms is None:
+        return None
     return earliest_ms > target.timestamp_ms
 
 
-def _is_by_content(target: Target) -> bool:
-    return target.method == MethodName.EXACT
+def begins_late(target: Target) -> bool:
+    """Whether a log that still holds its offset 0 may begin after the position: only times can tell then."""
+    at_begin = target.target_offset == target.begin == 0 and not target.is_proven
+    unread = bool(target.offset) and target.sampled_end != target.offset
+    return at_begin and unread and target.method != MethodName.EXACT
 
 
 def comparable(untold: str) -> str:
