@@ -179,6 +179,8 @@ class FenceRequest(Message):
     checkpoint: str
     epoch: int
     operation: str
+    attempt: int = 1
+    """Which request of the operation this is."""
     hosting: Process | None
     """The process that hosted the query last; None if none ever did."""
     wait_seconds: float = 3.0
@@ -250,6 +252,10 @@ class ReleaseRequest(Message):
     planted: tuple[int, ...]
     prepared: str | None
     operation: str
+    epoch: int | None = None
+    """Of the operation when it asked; what it planted under a later one stays."""
+    committed: bool = False
+    """The operation is committed, and fenced the run of a runner that was lost: its entries go, its epochs stay."""
     fresh: bool = False
     """Nothing was made at ``prepared``: what is there was written by a run."""
     mapped: bool = False

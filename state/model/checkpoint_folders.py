@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(//(?P<host>[^/]*))?(?P<path>/.*|)")
 _MADE = re.compile(r"epoch-(?P<epoch>\d+)-(?P<rest>[^/]+)")
+_BESIDE = re.compile(r"(?P<epoch>\d{1,18})-(?P<operation>[^/]+)\.(?P<attempt>\d+)")
 _DRILL = "drill-"
 
 
@@ -28,8 +29,14 @@ def folder(base: str, epoch: int, operation: str, attempt: int = 1) -> str:
 
 
 def mapping_name(epoch: int, operation: str, attempt: int = 1) -> str:
-    """The file of a mapping. Each attempt has its own, so that one that comes late can take back no other's."""
+    """The file of a mapping, or of a planted epoch. Each attempt has its own: a late one takes back no other's."""
     return f"{epoch}-{operation}.{attempt}"
+
+
+def read_mapping_name(name: str) -> tuple[int, str, int] | None:
+    """Epoch, operation and attempt of such a file; None for any other name."""
+    made = _BESIDE.fullmatch(name)
+    return None if made is None else (int(made["epoch"]), made["operation"], int(made["attempt"]))
 
 
 def drill_folder(base: str, operation: str) -> str:

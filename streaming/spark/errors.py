@@ -14,6 +14,7 @@ TideoverError
 │   ├── LinkedElsewhere       it, or a folder in it, is a link
 │   ├── MovedOn               it is not in the place that the request names any more
 │   ├── HeldByStranger        an operation that the store does not know holds it
+│   ├── Overtaken             the request for which something was to be written beside it is over
 │   ├── TargetTaken           the folder of the new checkpoint is somebody else's
 │   │   └── AlreadyRun        it was made, and run, by this very operation before
 │   ├── NoSpace               the file system is full
@@ -110,6 +111,12 @@ class HeldByStranger(CheckpointError):
     """An operation that the store does not know has moved the query away from this checkpoint, or began to."""
 
     kind = HELD
+
+
+class Overtaken(CheckpointError):
+    """What was to be written beside the checkpoint was requested for an operation, or an attempt, that is over."""
+
+    kind = "overtaken"
 
 
 class TargetTaken(CheckpointError):

@@ -251,3 +251,31 @@ def test_errors_that_no_retry_can_heal_have_their_own_kind(
     with pytest.raises(kind, match=os.strerror(number)) as raised:
         LocalFiles().read_bytes("/anywhere")
     assert type(raised.value) is kind
+
+
+@pytest.mark.parametrize("verb", ["create", "replace"])
+def test_what_is_created_is_on_the_disk_before_its_name_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    """A power cut leaves a whole file or none, and a name that was there when the call returned stays."""
+    told: list[str] = []
+    sync, link, rename = os.fsync, os.link, os.replace
+
+    def named(_source: object, target: object, *_: object, **__: object) -> None:
+        told.append(f"name {Path(str(target)).name}")
+
+    def synced(descriptor: int) -> None:
+        found = Path(f"/proc/self/fd/{descriptor}").readlink()
+        told.append("folder" if found.is_dir() else f"content of {found.stat().st_size} bytes")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "link", lambda *given, **more: (named(*given), link(*given, **more)))
+    monkeypatch.setattr(os, "replace", lambda *given, **more: (named(*given), rename(*given, **more)))
+    target = tmp_path / "_tideover_mappings" / "2-op.1"
+    if verb == "create":
+        assert LocalFiles().create_atomically(str(target), b"four")
+    else:
+        LocalFiles().replace(str(target), b"four")
+    assert told == ["content of 4 bytes", "name 2-op.1", "folder", "folder"]
+    assert target.read_bytes() == b"four"

@@ -7,5 +7,5 @@ EXPLAINED: dict[str, str] = {
     "streaming/resume/sent_again.py _spread: <= -> <": "of just as many as are looked at, the same are told",
     "state/store/write_checks.py term_step: 1 -> 2": "a term lies above the last one by any number but 0",
     "lab/judge.py Mistakes: 0 -> 1 #2": "whoever makes one says both numbers",
-    "streaming/spark/runner/fence.py fence: < -> <=": "two readings of the machine's clock are never the same",
+    "streaming/spark/runner/fence.py _fence: < -> <=": "two readings of the machine's clock are never the same",
 }

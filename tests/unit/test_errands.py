@@ -17,6 +17,7 @@ from state.messages import Failure, FenceRequest, Message, PrepareRequest, Relea
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState, Position
 from state.settings.keys import Tideover, Timeline
 from streaming.process import own_identity
+from streaming.spark.checkpoint.authority import Authority
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.mapping import MAPPINGS
@@ -172,6 +173,7 @@ SETTINGS = Tideover.model_validate(
 def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
     monkeypatch.setattr(module, "_CATCH_UP_SECONDS", 0.05)
     monkeypatch.setattr(module, "_REPORT_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "counts", lambda _store, _intent: lambda: None)  # test_authority asks the store
     known = Runner(tmp_path)
     yield known
     known.errands.close()
@@ -247,7 +249,8 @@ def test_a_fence_waits_for_nothing_that_hangs(runner: Runner, monkeypatch: pytes
         assert go_on.wait(60.0)
         raise FileVanished("the mount is gone")
 
-    monkeypatch.setattr(module, hangs, hang)
+    place = Authority if hangs == "release" else module
+    monkeypatch.setattr(place, hangs, hang)
     prepare = PrepareRequest(
         checkpoint=str(runner.folder), target=str(runner.folder.parent / "t"), operation="op", epoch=2, resume="carry",
         batch=1, offsets={}, target_offsets={},

@@ -80,7 +80,9 @@ def test_a_query_that_went_on_elsewhere_is_not_fenced(tmp_path: Path) -> None:
     checkpoint = moved_before(tmp_path)
     before = checkpoint.files()
     request = FenceRequest(checkpoint=str(tmp_path), epoch=2, operation="op", hosting=None, wait_seconds=0.0)
-    context = FenceContext(instance="me", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: False)
+    context = FenceContext(
+        instance="me", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: False, still=lambda: None
+    )
     with pytest.raises(HeldByStranger, match="operation then of epoch 4"):
         fence(context, request, wait_for(request), [], DECLARED, lambda: UNKNOWN_SINK, Placed("east", 1))
     own = request.model_copy(update={"operation": "then"})
@@ -162,7 +164,12 @@ def fenced(
     wait_seconds: float = 0.05,
 ) -> FenceReport:
     guard = FenceContext(
-        instance="mine", here=HERE, spark=Spark(master_ui=master_ui), files=LocalFiles(), knows=lambda _: True
+        instance="mine",
+        here=HERE,
+        spark=Spark(master_ui=master_ui),
+        files=LocalFiles(),
+        knows=lambda _: True,
+        still=lambda: None,
     )
     request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=wait_seconds)
     sink = UNKNOWN_SINK if file_sink is None else FileSink(str(file_sink), by_query_id=False)
@@ -180,7 +187,9 @@ def folder(tmp_path: Path) -> Path:
 def finished(
     folder: Path, run: BusyRun, seconds: float, is_silent: Callable[[], bool] = answers, clock: LooksOnly | None = None
 ) -> FenceReport:
-    guard = FenceContext(instance="mine", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: True)
+    guard = FenceContext(
+        instance="mine", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: True, still=lambda: None
+    )
     request = FenceRequest(
         checkpoint=str(folder), epoch=4, operation="op", hosting=process(instance="mine"), finish_seconds=seconds
     )
@@ -244,7 +253,9 @@ def held(
     clock: LooksOnly | None = None,
 ) -> FenceReport:
     """A fence of a run that may be held."""
-    guard = FenceContext(instance="mine", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: True)
+    guard = FenceContext(
+        instance="mine", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: True, still=lambda: None
+    )
     request = FenceRequest(
         checkpoint=str(folder), epoch=4, operation="op", hosting=process(instance="mine"), wait_seconds=0.05,
         finish_seconds=finish_seconds,
@@ -389,7 +400,9 @@ def test_a_run_that_asked_a_silent_cluster_has_time_to_come_to_the_hold(folder: 
 
 def test_a_boot_id_under_a_possibly_shared_name_proves_nothing(folder: Path) -> None:
     container = replace(HERE, host="runner-a-0/4026532201")
-    guard = FenceContext(instance="mine", here=container, spark=Spark(), files=LocalFiles(), knows=lambda _: True)
+    guard = FenceContext(
+        instance="mine", here=container, spark=Spark(), files=LocalFiles(), knows=lambda _: True, still=lambda: None
+    )
     hosting = process(host=container.host, boot_id="of another node")
     request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=0.05)
     report = fence(guard, request, wait_for(request), [], DECLARED, lambda: UNKNOWN_SINK)

@@ -423,15 +423,34 @@ def test_the_entries_of_the_move_that_placed_it_go_before_a_query_starts(stage: 
     assert planted_epochs(LocalFiles(), str(stage.folder)) == (Fence(2, "op-1"),), "older runs stay held"
 
 
-@pytest.mark.parametrize("row", [{"operation": "op-2"}, {"epoch": 3, "placed_epoch": 1, "cluster": "east"}])
-def test_entries_of_a_move_that_did_not_place_it_stay(stage: Stage, row: dict[str, Any]) -> None:
-    """Another one holds the checkpoint, or the move was not committed."""
+@pytest.mark.parametrize("row", [{"operation": "op-2"}, {"operation": "op-2", "epoch": 3, "placed_epoch": 2}])
+def test_entries_of_another_operation_that_is_open_stay(stage: Stage, row: dict[str, Any]) -> None:
     stage.store.force(operations, samples.operation(id="op-1"))
     checkpoint = moved(stage.folder)
     before = checkpoint.files()
     placed(stage, **row).begin()
     until(lambda: stage.runs)
     assert checkpoint.files() == before
+
+
+def test_entries_that_a_closed_operation_planted_late_hold_nothing(stage: Stage) -> None:
+    """Its runner thawed behind the release, planted once more, and died."""
+    stage.store.force(operations, samples.operation(id="op-1", outcome="refused"))
+    CheckpointFolder(stage.folder).commit(0)
+    plant(LocalFiles(), str(stage.folder), operation="op-1", epoch=2, knows=lambda _: True)
+    placed(stage, epoch=4, placed_epoch=1, cluster="east", operation="op-2").begin()
+    until(lambda: stage.runs)
+    assert holder(LocalFiles(), str(stage.folder)) is None
+
+
+def test_entries_of_a_takeover_stay_where_a_thawed_runner_goes_on_starting(stage: Stage) -> None:
+    """The same operation fenced the query again under the next epoch, for this runner was silent."""
+    moved(stage.folder)
+    plant(LocalFiles(), str(stage.folder), operation="op-1", epoch=3, knows=lambda _: True)
+    begun = placed(stage)
+    begun.begin()
+    until(lambda: stage.runs)
+    assert holder(LocalFiles(), str(stage.folder)) == Fence(3, "op-1")
 
 
 def test_a_query_that_moved_on_unknown_to_the_store_is_not_started(stage: Stage) -> None:

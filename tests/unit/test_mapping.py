@@ -342,14 +342,25 @@ def test_a_mapping_of_a_committed_move_is_not_taken_away(checkpoint: CheckpointF
     assert checkpoint.files() == before
 
 
-def test_a_takeover_behind_the_commit_leaves_the_fence_of_the_move(checkpoint: CheckpointFolder) -> None:
-    """The runner was lost that was to start the query: the same operation fences it once more, with the next epoch."""
+def test_a_takeover_behind_the_commit_leaves_every_epoch(checkpoint: CheckpointFolder) -> None:
+    """The runner was lost that was to start the query: the same operation fences it once more, with the next epoch.
+
+    That epoch holds the lost run, which may be frozen; only the entries are in the way of the next one.
+    """
     moved(checkpoint)
-    after_move = checkpoint.files()
     held(checkpoint, epoch=3)
-    release(FILES, undo(checkpoint).model_copy(update={"mapped": False}))
-    assert checkpoint.files() == after_move
-    assert planted_epochs(FILES, str(checkpoint.path)) == (Fence(2, "move"),)
+    taken_over = undo(checkpoint).model_copy(update={"mapped": False, "committed": True, "epoch": 3})
+    assert release(FILES, taken_over) == (3, 4)
+    assert planted_epochs(FILES, str(checkpoint.path)) == (Fence(2, "move"), Fence(3, "move"))
+
+
+def test_a_release_leaves_what_its_operation_planted_under_a_later_epoch(checkpoint: CheckpointFolder) -> None:
+    """It thaws behind another takeover of the same operation."""
+    moved(checkpoint)
+    held(checkpoint, epoch=4)
+    late = undo(checkpoint).model_copy(update={"mapped": False, "committed": True, "epoch": 3})
+    assert release(FILES, late) == ()
+    assert kept_by(FILES, str(checkpoint.path), 2) == Fence(4, "move")
 
 
 def test_the_entries_go_and_the_epoch_stays_where_the_query_goes_on(checkpoint: CheckpointFolder) -> None:

@@ -272,8 +272,10 @@ def is_mapped(request: PrepareRequest) -> bool:
     return request.resume == Resume.SWITCH
 
 
-def release_request(snapshot: Snapshot, *, made: PrepareRequest | None) -> Mapping[str, object]:
-    """Undo what this operation planted into the checkpoint that is assigned now."""
+def release_request(
+    snapshot: Snapshot, *, made: PrepareRequest | None, committed: bool = False
+) -> Mapping[str, object]:
+    """Undo what this operation planted into the checkpoint that is assigned now; of a ``committed`` one the entries."""
     fences = [i for i in snapshot.of(IntentKind.FENCE) if i.state is IntentState.DONE]
     planted = {batch for intent in fences for batch in FenceReport.of(intent.result).planted}
     return ReleaseRequest(
@@ -282,5 +284,7 @@ def release_request(snapshot: Snapshot, *, made: PrepareRequest | None) -> Mappi
         prepared=made.target if made is not None and not is_mapped(made) else None,
         mapped=made is not None and is_mapped(made),
         operation=snapshot.operation.id,
+        epoch=snapshot.operation.epoch,
+        committed=committed,
         fresh=made is not None and made.resume == "fresh",
     ).as_json()

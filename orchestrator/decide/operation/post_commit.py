@@ -203,7 +203,7 @@ def _released(snapshot: Snapshot, fenced: FenceReport, now: datetime) -> Decisio
 
 def _unplanted(snapshot: Snapshot, release: Intent | None, now: datetime) -> Decision:
     """Have the fence taken away, for as long as that takes: a query on a checkpoint that is fenced runs nowhere."""
-    asking, request = "to remove the fence", release_request(snapshot, made=None)
+    asking, request = "to remove the fence", release_request(snapshot, made=None, committed=True)
     if release is None:
         return _asked(snapshot, ask(snapshot, IntentKind.RELEASE, request), asking)
     return _asked(snapshot, insist(snapshot, release, asking, request, now), asking)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from posixpath import dirname
 
 from state.messages import Offsets, PrepareReport, PrepareRequest, UncommittedBatch
+from streaming.spark.checkpoint.authority import Still
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_fence import MARK, Mark, claim, discard, require_held
 from streaming.spark.checkpoint.log_text import (
@@ -156,6 +157,7 @@ def prepare(
     *,
     aside: Between | None = None,
     placed: Placed | None = None,
+    still: Still | None = None,
 ) -> PrepareReport:
     """Make the new checkpoint and read it back.
 
@@ -166,16 +168,19 @@ def prepare(
     ``CheckpointError``; then nothing is left of what was made, and the old checkpoint is untouched in any case.
 
     ``aside``: the query runs on, and what is copied is its checkpoint as it was at the batch of the request.
+    ``still`` raises ``Overtaken`` once the request counts no longer; None for a copy aside, of which no query runs.
     """
     started = time.monotonic()
+    if still is not None:
+        still()
     if request.resume == "fresh":
         _clear_for_fresh(files, request)
         if aside is None:
             _check_again(files, request, sources, placed)
         return PrepareReport(checkpoint=request.target, data_batch=0, files=0, bytes=0, seconds=0.0)
     if request.resume == "switch":
-        return _map(files, request, sources, placed, started)
-    plan = _carry_persistently(files, request, sources, aside, placed)
+        return _map(files, request, sources, placed, started, still or _nothing)
+    plan = _carry_persistently(files, request, sources, aside, placed, still or _nothing)
     return PrepareReport(
         checkpoint=request.target,
         data_batch=plan.logs.data_batch,
@@ -185,8 +190,17 @@ def prepare(
     )
 
 
+def _nothing() -> None:
+    """Nobody else makes the copy of a drill."""
+
+
 def _map(
-    files: CheckpointFiles, request: PrepareRequest, sources: Declared, placed: Placed | None, started: float
+    files: CheckpointFiles,
+    request: PrepareRequest,
+    sources: Declared,
+    placed: Placed | None,
+    started: float,
+    still: Still,
 ) -> PrepareReport:
     """Write where each source goes on, beside the checkpoint that stays in use; of its content nothing is touched."""
     if placed is None:
@@ -215,11 +229,12 @@ def _map(
         ),
     )
 
-    def still() -> None:
+    def confirm() -> None:
+        still()
         require_held(files, request.checkpoint, request.operation, request.epoch)
         _check_again(files, request, sources, placed)
 
-    size = write_move(files, request.checkpoint, move, still)
+    size = write_move(files, request.checkpoint, move, confirm)
     return PrepareReport(
         checkpoint=request.checkpoint,
         data_batch=end.batch + (2 if skips else 1),
@@ -267,7 +282,12 @@ def plan_copy(
 
 
 def _carry_persistently(
-    files: CheckpointFiles, request: PrepareRequest, sources: Declared, aside: Between | None, placed: Placed | None
+    files: CheckpointFiles,
+    request: PrepareRequest,
+    sources: Declared,
+    aside: Between | None,
+    placed: Placed | None,
+    still: Still,
 ) -> CopyPlan:
     for attempt in range(1, _ATTEMPTS + 1):
         plan = None
@@ -282,6 +302,7 @@ def _carry_persistently(
             read_back(files, request.target, plan)
             if aside is None:
                 _check_again(files, request, sources, placed)
+            still()
             return plan
         except FileVanished:
             _clean_up(files, request, plan)

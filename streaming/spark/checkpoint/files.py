@@ -49,11 +49,11 @@ class CheckpointFiles(Protocol):
         """The whole content. Raises ``FileVanished``."""
 
     def create_atomically(self, path: str, content: bytes) -> bool:
-        """Make a file that is complete as soon as it is seen; False if the name is taken. Of several racing for one
-        name exactly one wins. Makes the directory."""
+        """Make a file that is complete as soon as it is seen, and stays so through a power cut; False if the name is
+        taken. Of several racing for one name exactly one wins. Makes the directory."""
 
     def replace(self, path: str, content: bytes) -> None:
-        """Write a file, there or not. Makes the directory; not atomic."""
+        """Write a file, there or not; the name is never without a file. Makes the directory."""
 
     def copy(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Copy files, each ``(source, target)``; makes directories. Raises ``FileVanished`` when a source is gone.
@@ -124,13 +124,14 @@ class LocalFiles:
             target.parent.mkdir(parents=True, exist_ok=True)
             draft = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
             try:
-                draft.write_bytes(content)
+                _write_durably(draft, content)
                 os.link(draft, target)  # refuses an existing name, and shows only complete content
             except FileExistsError:
                 return False
             finally:
                 draft.unlink(missing_ok=True)
             _checksum_of(target).unlink(missing_ok=True)
+            _keep_names(target.parent)
         return True
 
     def replace(self, path: str, content: bytes) -> None:
@@ -138,8 +139,13 @@ class LocalFiles:
         with _translated(path):
             target.parent.mkdir(parents=True, exist_ok=True)
             _checksum_of(target).unlink(missing_ok=True)
-            target.unlink(missing_ok=True)  # it may be another name of a file of another checkpoint
-            target.write_bytes(content)
+            draft = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
+            try:
+                _write_durably(draft, content)
+                draft.replace(target)  # it may be another name of a file of another checkpoint: that one stays
+            finally:
+                draft.unlink(missing_ok=True)
+            _keep_names(target.parent)
 
     def copy(self, pairs: Iterable[tuple[str, str]]) -> None:
         for source, target in pairs:
@@ -177,6 +183,24 @@ class LocalFiles:
     def free_space(self, directory: str) -> int | None:
         with _translated(directory):
             return shutil.disk_usage(_above(directory)).free
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    """Write a file whose content is on the disk before its name is."""
+    with path.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _keep_names(folder: Path) -> None:
+    """Bring the names in a folder to the disk; those of the folders above as well, which may be new."""
+    for each in (folder, folder.parent):
+        descriptor = os.open(each, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _above(directory: str) -> Path:

@@ -140,7 +140,10 @@ class HadoopFiles:
 
     def replace(self, path: str, content: bytes) -> None:
         with _translated(path):
-            self._put(self._path(path), content)
+            if self._is_local(path):
+                LocalFiles().replace(path, content)
+            else:
+                self._put(self._path(path), content)
 
     def copy(self, pairs: Iterable[tuple[str, str]]) -> None:
         pairs = list(pairs)

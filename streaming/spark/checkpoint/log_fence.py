@@ -5,9 +5,9 @@ cannot parse, and fails with the sentence in it. Copying the newest offsets ther
 start would skip a batch in silence. A batch that is already running is not held back: stopping the run is the other
 half.
 
-Beside the checkpoint goes the epoch that the move took, a file named ``<epoch>-<operation>``. The companion reads it
-(``PlantedEpoch.java``): a run of an older epoch does not start, and writes no entry of either log. So the commit of a
-batch in flight is refused as well.
+Beside the checkpoint goes the epoch that the move took, a file named ``<epoch>-<operation>.<attempt>``. The companion
+reads it (``PlantedEpoch.java``): a run of an older epoch does not start, and writes no entry of either log. So the
+commit of a batch in flight is refused as well.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from state.messages import ReleaseRequest
-from state.model.checkpoint_folders import read_folder
+from state.model.checkpoint_folders import mapping_name, read_folder, read_mapping_name
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import Fence, fence_sentence, parse_fence
 from streaming.spark.checkpoint.mapping import all_moves, withdraw
@@ -92,15 +92,18 @@ Knows = Callable[[str], bool]
 """Whether the store knows an operation."""
 
 
-def plant(files: CheckpointFiles, checkpoint: str, *, operation: str, epoch: int, knows: Knows) -> tuple[int, ...]:
+def plant(
+    files: CheckpointFiles, checkpoint: str, *, operation: str, epoch: int, knows: Knows, attempt: int = 1
+) -> tuple[int, ...]:
     """Hold the next two free entries of the offset log, and return every batch id held for this operation.
 
     N+1 and N+2, or N+2 and N+3 when N+1 is planned already. Planting again changes nothing. Batches that are committed
-    meanwhile do no harm: entries are tried in turn until two in a row are held, and no run can get past the first.
-    An older operation's entries are taken over. Raises ``MovedOn`` when a newer epoch holds the checkpoint, and
-    ``HeldByStranger`` when another operation does that the store does not know: the store was put back to a copy of
-    before that one. Epochs alone would not tell, for the old copy counts them again. Raises ``CleanedAway`` where the
-    query left long ago: the fence of then stays, for an abort would take away a newer one.
+    at the same time do no harm: entries are tried in turn until two in a row are held, and no run can get past the
+    first. Entries of an older operation, or of an earlier attempt, are taken over. Raises ``MovedOn`` when a newer
+    epoch or a later attempt holds the checkpoint, and ``HeldByStranger`` when another operation does that the store
+    does not know: the store was restored from before that one. Epochs alone would not show it, for the old copy counts
+    them again. Raises ``CleanedAway`` where the query left long ago: the fence of then stays, for an abort would take
+    away a newer one.
     """
     committed = newest_commit(files, checkpoint)
     if is_cleaned(files, checkpoint):
@@ -108,7 +111,8 @@ def plant(files: CheckpointFiles, checkpoint: str, *, operation: str, epoch: int
         if standing is not None and not knows(standing.operation):
             raise _held_by_stranger(checkpoint, standing)
         raise CleanedAway(cleaned_text(checkpoint))
-    _hold(files, checkpoint, 0 if committed is None else committed + 1, Fence(epoch, operation), knows)
+    following = 0 if committed is None else committed + 1
+    _hold(files, checkpoint, following, Fence(epoch, operation, attempt), knows)
     return planted_by(files, checkpoint, operation)
 
 
@@ -117,25 +121,41 @@ def plant_epoch(files: CheckpointFiles, checkpoint: str, fence: Fence) -> None:
 
     Only when nothing is waited for any more: a run that is to finish its batch could not commit it.
     """
-    files.create_atomically(join(checkpoint, EPOCHS, f"{fence.epoch}-{fence.operation}"), fence_sentence(fence))
+    files.create_atomically(_epoch_file(checkpoint, fence), fence_sentence(fence))
 
 
 def planted_epochs(files: CheckpointFiles, checkpoint: str) -> tuple[Fence, ...]:
-    """What is planted beside a checkpoint, oldest epoch first."""
-    names = [name.partition("-") for name in files.list_names(join(checkpoint, EPOCHS))]
-    held = (Fence(int(epoch), operation) for epoch, _, operation in names if epoch.isdigit() and operation)
-    return tuple(sorted(held, key=lambda fence: fence.epoch))
+    """The epochs that lie beside a checkpoint, in ascending order."""
+    read = (read_mapping_name(name) for name in files.list_names(join(checkpoint, EPOCHS)))
+    return tuple(sorted((Fence(*made) for made in read if made is not None), key=lambda fence: fence.order))
 
 
-def unplant(files: CheckpointFiles, checkpoint: str, operation: str) -> tuple[int, ...]:
+def take_back(files: CheckpointFiles, checkpoint: str, fence: Fence) -> tuple[int, ...]:
+    """Take away the entries and the epoch of this very attempt, whatever others planted for its operation.
+
+    Highest entry first, as in ``release``.
+    """
+    held = [batch for batch, planted in _planted_entries(files, checkpoint) if planted == fence]
+    for batch in reversed(held):
+        files.delete(_entry(checkpoint, batch))
+    files.delete(_epoch_file(checkpoint, fence))
+    return tuple(held)
+
+
+def unplant(files: CheckpointFiles, checkpoint: str, operation: str, until: int | None = None) -> tuple[int, ...]:
     """Take away the entries by which an operation held a checkpoint from which its query goes on; the epoch stays.
 
-    Highest first, as in ``release``.
+    ``until``: only those of this epoch or an older one; a later one is a new fence of the same operation. Highest
+    first, as in ``release``.
     """
-    ours = planted_by(files, checkpoint, operation)
+    ours = [
+        batch
+        for batch, fence in _planted_entries(files, checkpoint)
+        if fence.operation == operation and (until is None or fence.epoch <= until)
+    ]
     for batch in reversed(ours):
         files.delete(_entry(checkpoint, batch))
-    return ours
+    return tuple(ours)
 
 
 def kept_by(files: CheckpointFiles, checkpoint: str, placed: int) -> Fence | None:
@@ -197,19 +217,27 @@ def is_under_way(files: CheckpointFiles, checkpoint: str) -> bool:
 
 def planted_by(files: CheckpointFiles, checkpoint: str, operation: str) -> tuple[int, ...]:
     """Batch ids whose entry an operation planted, ascending."""
-    return tuple(
-        batch
-        for batch in _uncommitted(files, checkpoint)
-        if (fence := _planted(files, _entry(checkpoint, batch))) is not None and fence.operation == operation
-    )
+    return tuple(batch for batch, fence in _planted_entries(files, checkpoint) if fence.operation == operation)
+
+
+def planters(files: CheckpointFiles, checkpoint: str) -> frozenset[str]:
+    """The operations whose entries lie in the offset log beyond the newest commit."""
+    return frozenset(fence.operation for _, fence in _planted_entries(files, checkpoint))
+
+
+def _planted_entries(files: CheckpointFiles, checkpoint: str) -> list[tuple[int, Fence]]:
+    """Planted entries beyond the newest commit by batch id, ascending."""
+    found = ((batch, _planted(files, _entry(checkpoint, batch))) for batch in _uncommitted(files, checkpoint))
+    return [(batch, fence) for batch, fence in found if fence is not None]
 
 
 def release(files: CheckpointFiles, request: ReleaseRequest) -> tuple[int, ...]:
     """Take away what this very operation planted, and the checkpoint that it prepared; return the batch ids freed.
 
-    Highest first, so that a start between two removals still fails, and the epoch last. What others planted or prepared
-    stays. Raises ``AlreadyRun`` when the prepared checkpoint has been run, or the old one was left long ago and cleaned
-    since: then the old one is not to be run again.
+    Highest first, so that a start between two removals still fails, and the epochs last. The epochs of a ``committed``
+    operation stay, for they hold the run that was lost. What was planted under a later epoch than the request's stays,
+    and so does what others planted or prepared. Raises ``AlreadyRun`` when the prepared checkpoint has been run, or the
+    old one was left long ago and cleaned since: then the old one is not to be run again.
     """
     if is_cleaned(files, request.checkpoint):
         raise AlreadyRun(f"{cleaned_text(request.checkpoint)}: the query went on from another checkpoint")
@@ -221,12 +249,15 @@ def release(files: CheckpointFiles, request: ReleaseRequest) -> tuple[int, ...]:
         discard(files, request.prepared, request.operation)
     if request.mapped:
         _withdraw(files, request)
-    ours = unplant(files, request.checkpoint, request.operation)
+    ours = unplant(files, request.checkpoint, request.operation, request.epoch)
+    if request.committed:
+        return ours
     # Where this operation's own move keeps the checkpoint in use, its epoch goes on holding the runs of before.
     came = {move.epoch for move in all_moves(files, request.checkpoint) if move.operation == request.operation}
     for fence in planted_epochs(files, request.checkpoint):
-        if fence.operation == request.operation and fence.epoch not in came:
-            files.delete(join(request.checkpoint, EPOCHS, f"{fence.epoch}-{fence.operation}"))
+        is_later = request.epoch is not None and fence.epoch > request.epoch
+        if fence.operation == request.operation and fence.epoch not in came and not is_later:
+            files.delete(_epoch_file(request.checkpoint, fence))
     return ours
 
 
@@ -274,13 +305,21 @@ def _hold(files: CheckpointFiles, checkpoint: str, batch: int, fence: Fence, kno
             held = 0
         elif standing.operation != fence.operation and not knows(standing.operation):
             raise _held_by_stranger(checkpoint, standing)
-        elif standing.epoch > fence.epoch:
-            raise MovedOn(f"operation {standing.operation} of epoch {standing.epoch} holds {checkpoint}")
+        elif _is_later(standing, fence):
+            raise MovedOn(
+                f"operation {standing.operation} of epoch {standing.epoch}, attempt {standing.attempt}, "
+                f"holds {checkpoint}"
+            )
         else:
             if standing != fence:
                 files.replace(path, sentence)
             held += 1
         batch += 1
+
+
+def _is_later(standing: Fence, fence: Fence) -> bool:
+    same = standing.operation == fence.operation
+    return standing.order > fence.order if same else standing.epoch > fence.epoch
 
 
 def _uncommitted(files: CheckpointFiles, checkpoint: str) -> list[int]:
@@ -301,6 +340,10 @@ def _planted(files: CheckpointFiles, path: str) -> Fence | None:
         return parse_fence(files.read_bytes(path))
     except FileVanished:
         return None
+
+
+def _epoch_file(checkpoint: str, fence: Fence) -> str:
+    return join(checkpoint, EPOCHS, mapping_name(fence.epoch, fence.operation, fence.attempt))
 
 
 def _entry(checkpoint: str, batch: int) -> str:

@@ -24,7 +24,9 @@ TopicOffsets = Mapping[str, Mapping[str, int]]
 _MARK, _EPOCH = "@", "epoch"
 """Offsets of a cluster to which a query moved on the same checkpoint say so (``SwitchOffset.java``). Beside the topics
 stands ``"@west":{"epoch":3}``. No topic has such a name, and Spark's Kafka source does not parse it."""
-_FENCE = re.compile(r"fenced by tideover: epoch (?P<epoch>\d+), operation (?P<operation>\S+):")
+_FENCE = re.compile(
+    r"fenced by tideover: epoch (?P<epoch>\d+), operation (?P<operation>\S+):(?: attempt (?P<attempt>\d+))?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +105,17 @@ class CommitEntry:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Whose planted entry it is."""
+    """Whose planted entry it is: of which request of which operation, under which epoch."""
 
     epoch: int
     operation: str
+    attempt: int = 1
+    """Which request of the operation planted it."""
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """By which of two that are of one operation the later one is known."""
+        return self.epoch, self.attempt
 
 
 def parse_offset_entry(content: bytes, where: str) -> OffsetEntry:
@@ -224,15 +233,15 @@ def with_mark(offsets: TopicOffsets, mark: tuple[str, int] | None) -> str:
 def fence_sentence(fence: Fence) -> bytes:
     """What a planted entry says: not a version, so that Spark refuses it and shows the sentence."""
     return (
-        f"fenced by tideover: epoch {fence.epoch}, operation {fence.operation}: this checkpoint is being moved to "
-        "another Kafka cluster, do not start it and do not delete this file"
+        f"fenced by tideover: epoch {fence.epoch}, operation {fence.operation}: attempt {fence.attempt} to move this "
+        "checkpoint to another Kafka cluster; do not start it and do not delete this file"
     ).encode()
 
 
 def parse_fence(content: bytes) -> Fence | None:
     """Whose planted entry this is; None when it is not a planted one."""
     match = _FENCE.match(content.decode(errors="replace"))
-    return Fence(int(match["epoch"]), match["operation"]) if match else None
+    return Fence(int(match["epoch"]), match["operation"], int(match["attempt"] or 1)) if match else None
 
 
 def _split(content: bytes, where: str, *, newest: int) -> tuple[int, str, list[str]]:

@@ -26,7 +26,7 @@ from state.messages import UncommittedBatch
 from state.model.checkpoint_folders import mapping_name
 from state.model.entities import Assignment
 from streaming.spark.checkpoint.files import CheckpointFiles, join
-from streaming.spark.checkpoint.log_text import OffsetEntry, TopicOffsets, read_mark, with_mark
+from streaming.spark.checkpoint.log_text import Fence, OffsetEntry, TopicOffsets, read_mark, with_mark
 from streaming.spark.errors import HalfWritten, MalformedEntry, NoMapping, TargetTaken, WrongCluster
 
 MAPPINGS = "_tideover_mappings"
@@ -265,3 +265,8 @@ def withdraw(files: CheckpointFiles, checkpoint: str, moves: Iterable[Move]) -> 
     """Take mappings away by which nobody was placed: each by its full name, which no other attempt shares."""
     for move in moves:
         files.delete(join(checkpoint, MAPPINGS, move.name))
+
+
+def withdraw_attempt(files: CheckpointFiles, checkpoint: str, fence: Fence) -> None:
+    """Take the mapping of one attempt away, if it wrote one."""
+    files.delete(join(checkpoint, MAPPINGS, mapping_name(fence.epoch, fence.operation, fence.attempt)))

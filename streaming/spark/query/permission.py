@@ -6,8 +6,9 @@ Asked anew before each step after which the query could write, for each of the t
 from py4j.protocol import Py4JError
 
 from state.model.entities import Assignment
+from streaming.spark.checkpoint.authority import clear
 from streaming.spark.checkpoint.follower import Follower
-from streaming.spark.checkpoint.log_fence import kept_by, require_unmoved, unplant
+from streaming.spark.checkpoint.log_fence import kept_by, require_unmoved
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Placed, read_moves
 from streaming.spark.errors import AssignmentMoved, CheckpointError, OtherCluster
@@ -50,13 +51,12 @@ class Permission:
     def open_checkpoint(self) -> Follower:
         """Make sure that the query goes on from this checkpoint here, let it, and follow it from where it stands.
 
-        Where a move keeps the checkpoint, the entries by which that very move held it are in the way of the run that it
-        has committed. They are taken away when the row asks for the run, which is what was recorded: whoever has the
-        row next does it again. Runs of older epochs stay held by the epoch that was planted beside them. Asked last
-        whether cluster and row are still those. Raises ``CheckpointError``, ``StoreError``, ``OtherCluster`` and
-        ``AssignmentMoved``.
+        Entries that hold the checkpoint no longer are taken away when the row asks for the run: ``authority.clear``.
+        Runs of older epochs stay held by the epoch that was planted beside them. Asked first and last whether the row
+        is still this one. Raises ``CheckpointError``, ``StoreError``, ``OtherCluster`` and ``AssignmentMoved``.
         """
         row, files, store = self._assignment, self._hosting.files, self._hosting.store
+        self.require_row()
         require_unmoved(
             files,
             row.checkpoint,
@@ -65,13 +65,17 @@ class Permission:
             knows=lambda operation: store.operation(operation) is not None,
         )
         placed = Placed.of(row)
-        chain = read_moves(files, row.checkpoint, placed).chain
-        if chain and chain[-1].operation == row.operation and unplant(files, row.checkpoint, row.operation):
-            self._log.info("fence removed", operation=row.operation, checkpoint=row.checkpoint)
+        read_moves(files, row.checkpoint, placed)
+        for operation in clear(files, row, self._is_over):
+            self._log.info("fence removed", operation=operation, checkpoint=row.checkpoint)
         follower = Follower(files, row.checkpoint, self._hosting.declared(row.query, row.cluster), placed)
         self.require_cluster()
         self.require_row()
         return follower
+
+    def _is_over(self, operation: str) -> bool:
+        known = self._hosting.store.operation(operation)
+        return known is not None and not known.is_open
 
     def holder(self) -> Fence | None:
         """Whose entries keep the checkpoint from being run, where that can be told."""

@@ -16,8 +16,9 @@ from state.messages import CheckpointReport, Evidence, FenceReport, FenceRequest
 from state.settings.keys import Spark
 from streaming.clocks import Clock, SystemClock
 from streaming.process import Identity, end_orphans, is_gone, orphans
+from streaming.spark.checkpoint.authority import Authority, Still
 from streaming.spark.checkpoint.files import CheckpointFiles
-from streaming.spark.checkpoint.log_fence import Knows, is_under_way, plant, plant_epoch, require_unmoved
+from streaming.spark.checkpoint.log_fence import Knows, is_under_way, require_unmoved
 from streaming.spark.checkpoint.log_text import Declared, Fence
 from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_checkpoint
@@ -60,6 +61,8 @@ class FenceContext:
     spark: Spark
     files: CheckpointFiles
     knows: Knows
+    still: Still
+    """Whether the request counts; see ``Authority``."""
 
 
 class FinishWait:
@@ -126,23 +129,10 @@ def fence(
         require_unmoved(
             guard.files, request.checkpoint, placed=placed.epoch, operation=request.operation, knows=guard.knows
         )
-    if not wait.is_over() and any(one.is_finishing for one in hosted):
-        _await_batch(guard.files, request, wait, hosted)
-        _plant(guard, request)
-        _let_finish(guard.files, request, wait, hosted)
-    deadline = time.monotonic() + request.wait_seconds
-    for one in hosted:
-        if not one.is_held:
-            one.close()
-    planted = _plant(guard, request)
-    proof = _prove(guard, request.hosting, hosted)
-    while proof.evidence is None and time.monotonic() < deadline:
-        time.sleep(_LOOK_SECONDS)
-        proof = _prove(guard, request.hosting, hosted)
-    # A batch that was in flight may have been committed until it was quiet: the entries move on with it.
-    planted = _plant(guard, request) or planted
-    # Only now: until here a batch that its sink has was welcome to be committed.
-    plant_epoch(guard.files, request.checkpoint, Fence(request.epoch, request.operation))
+    token = Fence(request.epoch, request.operation, request.attempt)
+    authority = Authority(guard.files, request.checkpoint, token, guard.still)
+    with authority.writing():
+        planted, proof = _fence(guard, authority, request, wait, hosted)
     sink = sink_of()
     report = read_checkpoint(
         guard.files,
@@ -159,6 +149,34 @@ def fence(
         evidence=proof.evidence,
         detail=proof.detail,
     )
+
+
+def _fence(
+    guard: FenceContext,
+    authority: Authority,
+    request: FenceRequest,
+    wait: FinishWait,
+    hosted: Sequence[QuerySupervisor],
+) -> tuple[tuple[int, ...], FenceProof]:
+    """Stop, plant, and wait for proof; the batch ids that are held, and the proof."""
+    if not wait.is_over() and any(one.is_finishing for one in hosted):
+        _await_batch(guard.files, request, wait, hosted)
+        authority.plant(guard.knows)
+        _let_finish(guard.files, request, wait, hosted)
+    deadline = time.monotonic() + request.wait_seconds
+    for one in hosted:
+        if not one.is_held:
+            one.close()
+    authority.plant(guard.knows)
+    proof = _prove(guard, request.hosting, hosted)
+    while proof.evidence is None and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
+        proof = _prove(guard, request.hosting, hosted)
+    # A batch that was in flight may have been committed until it was quiet: the entries move on with it.
+    planted = authority.plant(guard.knows)
+    # Only now: until here a batch that its sink has was welcome to be committed.
+    authority.plant_epoch()
+    return planted, proof
 
 
 def _await_batch(
@@ -183,10 +201,6 @@ def _let_finish(
         if not is_under_way(files, request.checkpoint):
             return
         wait.clock.wait(_LOOK_SECONDS)
-
-
-def _plant(guard: FenceContext, request: FenceRequest) -> tuple[int, ...]:
-    return plant(guard.files, request.checkpoint, operation=request.operation, epoch=request.epoch, knows=guard.knows)
 
 
 def _with_callbacks(report: CheckpointReport, hosted: Sequence[QuerySupervisor]) -> CheckpointReport:

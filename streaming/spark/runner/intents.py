@@ -25,13 +25,14 @@ from state.messages import (
 )
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState
 from state.settings.keys import Resume
+from streaming.spark.checkpoint.authority import Authority, counts
 from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.follower import Batch
-from streaming.spark.checkpoint.log_fence import release
+from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
-from streaming.spark.errors import CompanionMissing, DrillFailed
+from streaming.spark.errors import CompanionMissing, DrillFailed, Overtaken
 from streaming.spark.query.jvm import cause_of
 from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, FileSinks, changes_in_its_run
 from streaming.spark.query.writers_ahead import WritersAhead
@@ -95,12 +96,6 @@ class UnknownQuery(TideoverError):
     kind = "unknown-query"
 
 
-class Overtaken(TideoverError):
-    """The intent is of the past: while it is asked its epoch is held, so nothing of that epoch or a later one runs."""
-
-    kind = "overtaken"
-
-
 class IntentWorker:
     """Takes intents and reports their results."""
 
@@ -111,13 +106,6 @@ class IntentWorker:
         self._ahead = ahead
         self._hosted_of = hosted_of
         self._sinks = sinks
-        self._guard = FenceContext(
-            instance=hosting.instance,
-            here=hosting.here,
-            spark=hosting.settings.spark,
-            files=hosting.files,
-            knows=lambda operation: hosting.store.operation(operation) is not None,
-        )
         self._copies = CopyTurns(_COPIES, _LONG_COPY_SECONDS)
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -171,22 +159,42 @@ class IntentWorker:
         done = replace(done, ended_at=self._hosting.now())
         with self._lock:
             self._taken[intent.id] = True
-        self._report(done, is_due, log)
+        if not self._report(done, is_due, log):
+            self._take_back(intent, log)
 
-    def _report(self, done: Intent, is_due: Callable[[], bool], log: structlog.stdlib.BoundLogger) -> None:
-        """Tell the store once it is due, and until it has heard or nobody asks any more."""
+    def _take_back(self, intent: Intent, log: structlog.stdlib.BoundLogger) -> None:
+        """Nobody acts on the answer any more, and what was written for it must not stay beside the checkpoint."""
+        if intent.kind not in {IntentKind.FENCE, IntentKind.PREPARE}:
+            return
+        checkpoint = str(intent.request["checkpoint"])
+        try:
+            self._authority(intent, checkpoint).take_back()
+            log.warning("intent no longer pending: what it wrote was taken back", checkpoint=checkpoint)
+        except TideoverError as error:
+            log.warning("what a late intent wrote cannot be taken back", error=str(error), checkpoint=checkpoint)
+
+    def _authority(self, intent: Intent, checkpoint: str) -> Authority:
+        """What this attempt may write, and for how long."""
+        token = Fence(intent.epoch, intent.operation, intent.attempt)
+        return Authority(self._hosting.files, checkpoint, token, counts(self._hosting.store, intent))
+
+    def _report(self, done: Intent, is_due: Callable[[], bool], log: structlog.stdlib.BoundLogger) -> bool:
+        """Report to the store once it is due, and until it has heard or nobody asks any more.
+
+        False where the store says that the intent was no longer pending.
+        """
         since, refused = time.monotonic(), False
         while not self._over.is_set() and self._is_asked(done):
             if is_due() or time.monotonic() - since >= _POSITIONS_SECONDS:
                 try:
-                    self._hosting.store.report(done)
-                    return
+                    return self._hosting.store.report(done)
                 except StoreError as error:
                     since = time.monotonic()
                     if not refused:
                         log.warning("result not reported yet", error=str(error))
                     refused = True
             self._over.wait(_REPORT_PAUSE_SECONDS)
+        return True
 
     def _is_asked(self, done: Intent) -> bool:
         with self._lock:
@@ -220,26 +228,38 @@ class IntentWorker:
                 )
                 return with_retained(files, report, declared, asked.to_time_ms, placed).as_json(), _at_once
             case IntentKind.FENCE:
-                request = FenceRequest.of(intent.request)
+                request = FenceRequest.of(intent.request).model_copy(update={"attempt": intent.attempt})
                 hosted = self._hosted_of(intent.query)
                 wait = FinishWait(request, lambda: self._hosting.is_silent(cluster))
                 if not (self._may_be_held(request, intent.query, cluster) and hold(wait, hosted)):
                     self._build_ahead(intent, request.cluster, self._hosting.resume(intent.query))
                 sink_of = partial(self._sink_of, hosted, row)
-                fenced = fence(self._guard, request, wait, hosted, declared, sink_of, placed)
+                fenced = fence(self._guard(intent), request, wait, hosted, declared, sink_of, placed)
                 ended = _ended(intent.query, hosted, fenced.checkpoint)
                 return fenced.as_json(), lambda: self._hosting.listener.catch_up(cluster, ended, _CATCH_UP_SECONDS)
             case IntentKind.PREPARE:
-                wanted = PrepareRequest.of(intent.request)
+                wanted, still = PrepareRequest.of(intent.request), counts(self._hosting.store, intent)
                 self._require_companion(wanted)
                 fresh = wanted.resume == Resume.FRESH
                 self._build_ahead(intent, wanted.cluster, wanted.resume, wanted.target_offsets if fresh else None)
                 with self._copies.one():
-                    return prepare(files, wanted, declared, placed=placed).as_json(), _at_once
+                    return prepare(files, wanted, declared, placed=placed, still=still).as_json(), _at_once
             case IntentKind.RELEASE:
                 if self._ahead is not None:
                     self._ahead.forget(intent.query)
-                return {"released": list(release(files, ReleaseRequest.of(intent.request)))}, _at_once
+                wish = ReleaseRequest.of(intent.request)
+                return {"released": list(self._authority(intent, wish.checkpoint).release(wish))}, _at_once
+
+    def _guard(self, intent: Intent) -> FenceContext:
+        hosting = self._hosting
+        return FenceContext(
+            instance=hosting.instance,
+            here=hosting.here,
+            spark=hosting.settings.spark,
+            files=hosting.files,
+            knows=lambda operation: hosting.store.operation(operation) is not None,
+            still=counts(hosting.store, intent),
+        )
 
     def _may_be_held(self, request: FenceRequest, name: str, here: str) -> bool:
         """Whether a run can go on at the end of this move; one back in time works on a copy."""

@@ -1,0 +1,115 @@
+"""Who may write beside a checkpoint: the one rule for entries, epochs, mappings and their removal.
+
+A runner can be frozen between any two of its steps, and thaw when the operation for which it works is long over: given
+up, committed, or taken over by another runner. So whatever is written beside a checkpoint carries a token: the
+operation, its epoch, and the attempt, which is the request that one runner answers. Before the first write and behind
+the last one the store is asked whether that request still counts. Where it does not, the attempt takes back what bears
+its own token, and nothing else: what another attempt wrote has another token, and another name.
+
+A freeze that never ends leaves such a file behind. Whoever starts the query removes it (``clear``): an entry holds
+nothing once its operation is over, and a row that asks for the run is proof of that.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from state.errors import StoreError
+from state.messages import ReleaseRequest
+from state.model.entities import Assignment, Desired, Intent
+from state.store.runner_store import RunnerStore
+from streaming.spark.checkpoint.files import CheckpointFiles
+from streaming.spark.checkpoint.log_fence import Knows, plant, plant_epoch, planters, release, take_back, unplant
+from streaming.spark.checkpoint.log_text import Fence
+from streaming.spark.checkpoint.mapping import withdraw_attempt
+from streaming.spark.errors import CheckpointError, Overtaken
+
+Still = Callable[[], None]
+"""Raises ``Overtaken`` once the request for which is written counts no longer, ``StoreError`` where nobody knows."""
+
+
+def counts(store: RunnerStore, intent: Intent) -> Still:
+    """Whether an intent still counts: nobody has taken it back, and its operation holds the query under its epoch."""
+
+    def still() -> None:
+        row = store.assignment(intent.query)
+        holds = row is not None and row.desired is Desired.HELD
+        if row is None or not holds or (row.operation, row.epoch) != (intent.operation, intent.epoch):
+            raise Overtaken(
+                f"operation {intent.operation} does not hold {intent.query} under epoch {intent.epoch} any more"
+            )
+        if all(each.id != intent.id for each in store.pending_intents(intent.runner)):
+            raise Overtaken(f"{intent.name} of operation {intent.operation} was taken back from this runner")
+
+    return still
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """The right of one attempt of an operation to write beside one checkpoint."""
+
+    files: CheckpointFiles
+    checkpoint: str
+    token: Fence
+    still: Still
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Around all that the attempt writes. Raises ``Overtaken``, and then nothing of it is left."""
+        self.still()
+        try:
+            yield
+        except CheckpointError:
+            self._confirm()
+            raise
+        self._confirm()
+
+    def _confirm(self) -> None:
+        """A store that is away says it when the answer is reported: see ``IntentWorker``."""
+        try:
+            self.still()
+        except StoreError:
+            return
+        except Overtaken:
+            self.take_back()
+            raise
+
+    def plant(self, knows: Knows) -> tuple[int, ...]:
+        """Hold the next entries of the log; see ``log_fence.plant``."""
+        return plant(
+            self.files,
+            self.checkpoint,
+            operation=self.token.operation,
+            epoch=self.token.epoch,
+            attempt=self.token.attempt,
+            knows=knows,
+        )
+
+    def plant_epoch(self) -> None:
+        """End every run of an older epoch; see ``log_fence.plant_epoch``."""
+        plant_epoch(self.files, self.checkpoint, self.token)
+
+    def release(self, request: ReleaseRequest) -> tuple[int, ...]:
+        """Take away what the operation planted in all its attempts; see ``log_fence.release``."""
+        self.still()
+        return release(self.files, request)
+
+    def take_back(self) -> None:
+        """Take away what bears this very token, and nothing else."""
+        take_back(self.files, self.checkpoint, self.token)
+        withdraw_attempt(self.files, self.checkpoint, self.token)
+
+
+def clear(files: CheckpointFiles, row: Assignment, is_over: Callable[[str], bool]) -> frozenset[str]:
+    """Take away the entries that hold a checkpoint no longer; the operations whose they were.
+
+    That are those of the operation which placed the query here, or gave it back, up to the row's epoch: the row asks
+    for the run, so it is done with them. And those of operations that ``is_over`` knows to be closed: an attempt that
+    thawed too late planted them.
+    """
+    removed: set[str] = set()
+    for operation in planters(files, row.checkpoint):
+        done = operation == row.operation or is_over(operation)
+        if done and unplant(files, row.checkpoint, operation, row.epoch):
+            removed.add(operation)
+    return frozenset(removed)
