@@ -15,7 +15,7 @@ from state.messages import FenceRequest, PrepareRequest, ReleaseRequest
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState
 from state.store.sql.schema import assignments, intents, operations
 from streaming.process import own_identity
-from streaming.spark.checkpoint.authority import Authority, clear, counts
+from streaming.spark.authority import Authority, clear, counts
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import holder, plant, planted_epochs, release
 from streaming.spark.checkpoint.log_text import Fence

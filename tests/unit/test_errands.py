@@ -17,7 +17,7 @@ from state.messages import Failure, FenceRequest, Message, PrepareRequest, Relea
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState, Position
 from state.settings.keys import Tideover, Timeline
 from streaming.process import own_identity
-from streaming.spark.checkpoint.authority import Authority
+from streaming.spark.authority import Authority
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.mapping import MAPPINGS

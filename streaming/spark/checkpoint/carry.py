@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from posixpath import dirname
 
 from state.messages import Offsets, PrepareReport, PrepareRequest, UncommittedBatch
-from streaming.spark.checkpoint.authority import Still
 from streaming.spark.checkpoint.files import CheckpointFiles, join
-from streaming.spark.checkpoint.log_fence import MARK, Mark, claim, discard, require_held
+from streaming.spark.checkpoint.log_fence import MARK, Mark, Still, claim, discard, require_held
 from streaming.spark.checkpoint.log_text import (
     CommitEntry,
     Declared,

@@ -90,6 +90,8 @@ _ENTRIES = 2
 
 Knows = Callable[[str], bool]
 """Whether the store knows an operation."""
+Still = Callable[[], None]
+"""Raises ``Overtaken`` once the request for which is written counts no longer, ``StoreError`` where nobody knows."""
 
 
 def plant(

@@ -6,7 +6,7 @@ Asked anew before each step after which the query could write, for each of the t
 from py4j.protocol import Py4JError
 
 from state.model.entities import Assignment
-from streaming.spark.checkpoint.authority import clear
+from streaming.spark.authority import clear
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.log_fence import kept_by, require_unmoved
 from streaming.spark.checkpoint.log_text import Fence

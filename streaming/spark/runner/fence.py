@@ -16,9 +16,9 @@ from state.messages import CheckpointReport, Evidence, FenceReport, FenceRequest
 from state.settings.keys import Spark
 from streaming.clocks import Clock, SystemClock
 from streaming.process import Identity, end_orphans, is_gone, orphans
-from streaming.spark.checkpoint.authority import Authority, Still
+from streaming.spark.authority import Authority
 from streaming.spark.checkpoint.files import CheckpointFiles
-from streaming.spark.checkpoint.log_fence import Knows, is_under_way, require_unmoved
+from streaming.spark.checkpoint.log_fence import Knows, Still, is_under_way, require_unmoved
 from streaming.spark.checkpoint.log_text import Declared, Fence
 from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_checkpoint

@@ -25,7 +25,7 @@ from state.messages import (
 )
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState
 from state.settings.keys import Resume
-from streaming.spark.checkpoint.authority import Authority, counts
+from streaming.spark.authority import Authority, counts
 from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.log_text import Fence

@@ -19,13 +19,19 @@ from state.messages import ReleaseRequest
 from state.model.entities import Assignment, Desired, Intent
 from state.store.runner_store import RunnerStore
 from streaming.spark.checkpoint.files import CheckpointFiles
-from streaming.spark.checkpoint.log_fence import Knows, plant, plant_epoch, planters, release, take_back, unplant
+from streaming.spark.checkpoint.log_fence import (
+    Knows,
+    Still,
+    plant,
+    plant_epoch,
+    planters,
+    release,
+    take_back,
+    unplant,
+)
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import withdraw_attempt
 from streaming.spark.errors import CheckpointError, Overtaken
-
-Still = Callable[[], None]
-"""Raises ``Overtaken`` once the request for which is written counts no longer, ``StoreError`` where nobody knows."""
 
 
 def counts(store: RunnerStore, intent: Intent) -> Still:
