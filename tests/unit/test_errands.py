@@ -264,6 +264,7 @@ def test_a_fence_waits_for_nothing_that_hangs(runner: Runner, monkeypatch: pytes
     runner.fence()
     assert runner.store.taken[-1] == "answer"
     go_on.set()
+    until(lambda: not any(each.name == "intent fence" for each in threading.enumerate()))
 
 
 def test_a_runner_without_the_companion_maps_no_checkpoint(runner: Runner) -> None:
