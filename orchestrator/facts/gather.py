@@ -244,7 +244,7 @@ class FactGatherer:
             return replace(facts, report=report, topics={**topics, **(facts.topics or {})})
         called = {topic: standby_topic(facts.route, topic) for topic in sorted({*topics, *(facts.topics or {})})}
         facts = replace(facts, report=report, topics=called, stateful=report.stateful if stateful is None else stateful)
-        facts = replace(facts, names=self._names(facts))
+        facts = replace(facts, names=self._names(facts), times=event_times(self._store, facts))
         if facts.standby is None or set(called) - set(facts.standby.topics or {}):
             facts = replace(facts, standby=self.standby(facts))
         refused = cluster_identity(facts)

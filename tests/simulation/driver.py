@@ -350,7 +350,7 @@ class Driver:
             first_commit_at=None if starting or run.first_commit is None else clock.at(run.first_commit),
             progressed_at=None if starting or run.progressed is None else clock.at(run.progressed), input_rows=0,
             dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
-            reported_at=clock.now(), retained_from=checkpoint.retained_from, columns=(),
+            reported_at=clock.now(), retained_from=checkpoint.retained_from, columns=checkpoint.columns,
         )  # fmt: skip
 
     # -- answering -------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from state.messages import (
     StateOperator,
     UncommittedBatch,
 )
+from state.model.column_uses import ColumnUses
 from state.model.entities import (
     Assignment,
     Desired,
@@ -145,6 +146,8 @@ class Checkpoint:
     held_epoch: int | None = None
     """Its epoch."""
     operators: tuple[StateOperator, ...] = ()
+    columns: ColumnUses = ()
+    """Where the query that runs from it uses columns of its cluster."""
     data_batch: int = 0
     """The first batch that can hold new records of the cluster it was made for."""
     begun: str = ""
@@ -482,7 +485,7 @@ class FakeRunner:
             input_rows=7, dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
             error=error, held_by=checkpoint.holder if held else moved[1] if moved else None,
             held_epoch=checkpoint.held_epoch if held else moved[0] if moved else None, reported_at=now,
-            retained_from=checkpoint.retained_from, columns=(),
+            retained_from=checkpoint.retained_from, columns=checkpoint.columns,
         )  # fmt: skip
         if is_new:
             self.store.report_query(replace(fact, state=RunState.STARTING, first_commit_at=None, progressed_at=None))

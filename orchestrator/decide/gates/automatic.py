@@ -11,7 +11,7 @@ Manual verbs ask none of these gates: an operator may always act.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from orchestrator.decide.gates import checks
@@ -205,9 +205,12 @@ AUTOMATIC_GATES: tuple[Callable[[AutomaticFacts], Gate | None], ...] = (
 
 
 def judge_automatic(given: AutomaticFacts) -> tuple[Gate, ...]:
-    """Every gate of automatic mode, then every gate of a failover that its facts can answer; all must hold."""
+    """Every gate of automatic mode, then every gate of a failover that its facts can answer; all must hold.
+
+    Nobody is there to accept what is unknown, so it refuses before the query is stopped, and not behind its fence.
+    """
     own = tuple(gate for check in AUTOMATIC_GATES if (gate := check(given)) is not None)
-    return own + checks.judge_move(given.facts)
+    return own + checks.judge_move(replace(given.facts, attended=False))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
