@@ -155,12 +155,17 @@ def _down(view: View) -> Judgement | None:
     return _one(Verdict.DOWN, f"{_row(view.mine)}: {_why(view.mine)}; no other observer has seen it alive after that")
 
 
+_LIVES = frozenset({"throttled", "authentication"})
+"""Kinds of failures by which a cluster, or what checks credentials for it, asks to come again."""
+
+
 def _only_from_here(view: View) -> Judgement | None:
     mine, wanted = view.mine, view.detection.failures
     if mine.failures_in_a_row < wanted:
         return None
     if mine.fault is Fault.HERE:
-        return _one(Verdict.UNREACHABLE_FROM_HERE, f"{_row(mine)}: {_why(mine)}; the cause is on this host")
+        where = "" if mine.kind in _LIVES else "; the cause is on this host"
+        return _one(Verdict.UNREACHABLE_FROM_HERE, f"{_row(mine)}: {_why(mine)}{where}")
     if len(mine.failed_at) < wanted or view.witness is None or not view.contradicts(view.witness):
         return None
     seen = f"{view.witness.viewpoint} saw it alive at {_clock(_produced_at(view.witness))}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from state.model.entities import TopicPartition
-from streaming.probe.result import Health
+from streaming.probe.result import Health, ProbeFailure
 
 _CHART_SECONDS = 5.0
 """How long a chart stands at least."""
@@ -64,6 +64,10 @@ class ProbeMemory:
     limits: Mapping[str, int] = field(default_factory=dict)
     """``min.insync.replicas`` by topic, where it may be read."""
     limits_at: float | None = None
+    quiet_until: float = 0.0
+    """On the monotonic clock: until then nobody connects, because the cluster has asked for a pause."""
+    held_by: ProbeFailure | None = None
+    """Why."""
     turn: int = 0
     """Counts looks, so that each asks for other partitions."""
 

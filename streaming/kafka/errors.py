@@ -9,10 +9,11 @@ from typing import Any
 
 from kafka import errors
 
+from state.error_meanings import OURS, RETRIABLE, Meaning
 from state.model.cluster_status import Fault
 from streaming.cluster_log import PartitionError
 from streaming.errors import CredentialRefused, WrongCluster
-from streaming.kafka.security import refusal
+from streaming.kafka.security import Hindrance, hindrance
 from streaming.probe.result import ProbeFailure
 
 # Renamed by Kafka since the library wrote its list (KIP-392, 2.6).
@@ -56,7 +57,16 @@ def broken(outcome: BaseException | None, address: str) -> PartitionError:
     if isinstance(outcome, CredentialRefused):
         return PartitionError(name="CREDENTIAL_REFUSED", text=str(outcome), retriable=False)
     name = getattr(outcome, "message", None) or "NETWORK_EXCEPTION"
-    return PartitionError(name=str(name), text=text, retriable=isinstance(outcome, errors.RetriableError))
+    held = hindrance(outcome)
+    if held is not None:
+        return PartitionError(
+            name=str(name), text=f"{address}: {held.text}", retriable=held.meaning in RETRIABLE or _can_pass(outcome)
+        )
+    return PartitionError(name=str(name), text=text, retriable=_can_pass(outcome))
+
+
+def _can_pass(outcome: object) -> bool:
+    return isinstance(outcome, errors.RetriableError)
 
 
 def refuse_strangers(outcomes: Iterable[Any]) -> None:
@@ -133,7 +143,11 @@ _THEIRS = {
     errno.EHOSTDOWN: "unreachable",
     errno.ETIMEDOUT: "silent",
 }
-_ALIVE = frozenset({"credential", "permission", "version", "protocol"})
+THROTTLED = "throttled"
+_HELD_UP = {Meaning.THROTTLED: THROTTLED, Meaning.PASSING: "authentication", Meaning.CLOCK: "clock"}
+"""What keeps us out although neither our credentials nor the cluster are at fault; it speaks neither for the cluster
+nor against it, so it moves nothing and blames nobody."""
+_ALIVE = frozenset({"credential", "permission", "version", "protocol", *_HELD_UP.values()})
 """What only something that lives can answer."""
 _UNKNOWN_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)
 
@@ -148,10 +162,9 @@ def trouble_of(outcome: Any, address: str, *, answered_before: bool) -> ProbeFai
     if isinstance(outcome, CredentialRefused):
         return ProbeFailure(kind="credential", text=str(outcome), fault=Fault.OURS, retriable=False)
     text = f"{address}: {in_words(outcome)}"
-    reason = refusal(outcome)
-    if reason is not None:
-        kind = "permission" if isinstance(outcome, errors.AuthorizationError) else "credential"
-        return ProbeFailure(kind=kind, text=f"{address} refuses us: {reason}", fault=Fault.OURS, retriable=False)
+    held = hindrance(outcome)
+    if held is not None:
+        return _held(held, address, is_acl=isinstance(outcome, errors.AuthorizationError))
     if silent(outcome):
         return ProbeFailure(kind="silent", text=text, fault=Fault.THEIRS, retriable=True)
     if isinstance(outcome, errors.UnsupportedVersionError):
@@ -177,14 +190,26 @@ def trouble_of(outcome: Any, address: str, *, answered_before: bool) -> ProbeFai
     )
 
 
+def _held(held: Hindrance, address: str, *, is_acl: bool) -> ProbeFailure:
+    if held.meaning in OURS:
+        kind = "permission" if is_acl else "credential"
+        return ProbeFailure(kind=kind, text=f"{address} refuses us: {held.text}", fault=Fault.OURS, retriable=False)
+    return ProbeFailure(
+        kind=_HELD_UP.get(held.meaning, "authentication"), text=f"{address} holds us up: {held.text}", fault=Fault.HERE,
+        retriable=held.meaning in RETRIABLE,
+    )  # fmt: skip
+
+
 def summed(troubles: Iterable[ProbeFailure]) -> ProbeFailure:
     """One trouble for a cluster none of whose brokers answered.
 
-    A broker that refuses us lives, so its word comes first. What brokers themselves did outweighs what could not even
-    be tried, or one mistyped server would keep the cluster from ever being called dead.
+    A broker that refuses us lives, so its word comes first; one that asks for a pause may fail others in the same way.
+    What brokers themselves did outweighs what could not even be tried, or one mistyped server would keep the cluster
+    from ever being called dead.
     """
     known = list(troubles)
     for matching in (
+        [each for each in known if each.kind == THROTTLED],
         [each for each in known if each.kind in _ALIVE],
         [each for each in known if each.fault is Fault.THEIRS],
         [each for each in known if each.fault is Fault.OURS],

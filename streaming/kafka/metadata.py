@@ -1,11 +1,12 @@
 """Finding a broker that answers, and asking it who leads which partition."""
 
+import random
 import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from kafka.protocol.admin import DescribeConfigsRequest
 
@@ -25,21 +26,32 @@ from streaming.kafka.errors import (
     unknown_partition,
 )
 from streaming.kafka.network import BrokerRequest, Network
-from streaming.kafka.security import refusal
+from streaming.kafka.security import is_throttled, refusal
 
 _FIRST_PAUSE_SECONDS = 0.02
 _LONGEST_PAUSE_SECONDS = 0.25
 _PATIENCE_SECONDS = 0.25
+_THROTTLED_SECONDS = 1.0
+"""A cluster that limits connections counts them by the second."""
 
 
-def pauses() -> Callable[[Deadline], None]:
-    """Return a function that waits a little longer each time, never past the deadline."""
+class Pause(Protocol):
+    """Waits a little longer each time, never past the deadline, and never as long as another process does.
+
+    ``least``: about so many seconds, where a pause was asked for.
+    """
+
+    def __call__(self, deadline: Deadline, least: float = 0.0) -> None: ...
+
+
+def pauses() -> Pause:
+    """Return a function that waits, from a fiftieth of a second up."""
     length = _FIRST_PAUSE_SECONDS
 
-    def pause(deadline: Deadline) -> None:
+    def pause(deadline: Deadline, least: float = 0.0) -> None:
         nonlocal length
-        time.sleep(min(length, deadline.remaining))
-        length = min(_LONGEST_PAUSE_SECONDS, length * 2)
+        time.sleep(min(max(length, least) * random.uniform(0.5, 1.0), deadline.remaining))
+        length = min(max(_LONGEST_PAUSE_SECONDS, least), length * 2)
 
     return pause
 
@@ -79,7 +91,8 @@ class AnyBroker:
             )
             if deadline.passed:
                 raise self._unreachable(seen)
-            pause(deadline)
+            throttled = any(is_throttled(outcome) for outcome in outcomes.values())
+            pause(deadline, _THROTTLED_SECONDS if throttled else 0.0)
 
     def _find_home(self, deadline: Deadline) -> tuple[Node | None, dict[Node, Any]]:
         nodes = self._network.nodes

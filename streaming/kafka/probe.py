@@ -10,6 +10,7 @@ partitions that cannot be read until others lead them, and moving every query wo
 well as a busy one: what is asked for is the end of the log.
 """
 
+import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,16 @@ from streaming.cluster_log import PartitionError, Spec
 from streaming.errors import CredentialRefused, KafkaError, WrongCluster
 from streaming.kafka.cluster_state import ClusterState, ProbeMemory, state_of_cluster
 from streaming.kafka.connections import Milestones, Node, metadata_request
-from streaming.kafka.errors import DESCRIBE, in_words, is_denied, no_acl, refuse_strangers, summed, trouble_of
+from streaming.kafka.errors import (
+    DESCRIBE,
+    THROTTLED,
+    in_words,
+    is_denied,
+    no_acl,
+    refuse_strangers,
+    summed,
+    trouble_of,
+)
 from streaming.kafka.metadata import config_request, topic_error
 from streaming.kafka.network import BrokerRequest, Network
 from streaming.kafka.requests import list_offsets
@@ -35,6 +45,8 @@ from streaming.probe.result import ClusterProbe, Health, LayerPassed, ProbeFailu
 _LEAST_PATIENCE_SECONDS = 0.25
 _READ_PATIENCE = 0.4
 """Share of a look's time that a silent broker may take while others have answered."""
+_LONGEST_QUIET_SECONDS = 3.0
+"""How long nobody connects at most to a cluster that limits connections; each process waits for another time."""
 _LIMITS_SECONDS = 60.0
 _LIMITS_AGAIN_SECONDS = 5.0
 _LIMITS_PATIENCE_SECONDS = 0.3
@@ -111,12 +123,17 @@ class Probe:
         health: Health | None = None
         try:
             self._forget_former()
+            if self._memory.held_by is not None and began < self._memory.quiet_until:
+                raise _Met(self._memory.held_by)
             metadata = self._ask_home(course) or self._ask_all(course)
             network = self._connect()
             chart = self._see_leaders(network, metadata, course)
             health = self._read(network, chart, course, timeout)
         except _Met as met:
             trouble = met.trouble
+            if trouble.kind == THROTTLED and began >= self._memory.quiet_until:
+                self._memory.held_by = trouble
+                self._memory.quiet_until = time.monotonic() + random.uniform(1.0, _LONGEST_QUIET_SECONDS)
         except WrongCluster as wrong:
             trouble = ProbeFailure(kind="identity", text=str(wrong), fault=Fault.OURS, retriable=False)
             course.cluster_id = wrong.seen

@@ -7,42 +7,18 @@ that seems to hang up. Secrets go to the library and nowhere else; no sentence m
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafka import errors
 from pydantic import SecretStr
 
+from state.error_meanings import OURS, TLS, Meaning, meaning_of, meaning_of_authentication
 from state.settings.keys import Cluster, Security
 from streaming.errors import CredentialRefused
 from streaming.secrets import Broken, reveal
 
 RECEIVE_LIMIT_BYTES = 200_000_000  # 100,000 partitions of metadata are 5 MB; a fetch may be as large as it asks for
 IN_FLIGHT = 1000  # beyond it the library refuses instead of queueing
-
-_OURS = "our own certificate (cert)"
-_TAKEN = "one that has not expired, of an authority in the broker's truststore"
-# What OpenSSL says when one side's certificate, not the network, is the reason, and what it means; the first that is
-# found counts. A connection that merely breaks off in the middle of a handshake is a sick broker.
-_CERTIFICATE_WORDS = {
-    "CERTIFICATE HAS EXPIRED": "the broker's certificate has expired",
-    "CERTIFICATE IS NOT YET VALID": "the broker's certificate is not valid yet, or this host's clock is wrong",
-    "HOSTNAME MISMATCH": "the broker's certificate is for another name (check_hostname)",
-    "IP ADDRESS MISMATCH": "the broker's certificate is for another address (check_hostname)",
-    "CERTIFICATE_VERIFY_FAILED": "the broker's certificate is not signed by an authority that we trust (ca)",
-    "CERTIFICATE_REQUIRED": f"the broker wants {_OURS}: name {_TAKEN}",
-    "CERTIFICATE REQUIRED": f"the broker wants {_OURS}: name {_TAKEN}",
-    "CERTIFICATE_EXPIRED": f"the broker refuses {_OURS}: it has expired, renew it",
-    "CERTIFICATE EXPIRED": f"the broker refuses {_OURS}: it has expired, renew it",
-    "CERTIFICATE_UNKNOWN": f"the broker refuses {_OURS}: name {_TAKEN}",
-    "CERTIFICATE UNKNOWN": f"the broker refuses {_OURS}: name {_TAKEN}",
-    "BAD_CERTIFICATE": f"the broker refuses {_OURS}, or misses it: name {_TAKEN}",
-    "BAD CERTIFICATE": f"the broker refuses {_OURS}, or misses it: name {_TAKEN}",
-    "UNSUPPORTED_CERTIFICATE": f"the broker refuses the kind of {_OURS}",
-    "UNKNOWN_CA": f"the broker refuses {_OURS}: name {_TAKEN}",
-    "UNKNOWN CA": f"the broker refuses {_OURS}: name {_TAKEN}",
-    "HANDSHAKE_FAILURE": f"the broker ends the handshake: it wants {_OURS}, or other ciphers",
-    "WRONG_VERSION_NUMBER": "the broker does not speak TLS at this address (protocol)",
-}
 
 
 def library_settings(cluster: Cluster) -> Mapping[str, Any]:
@@ -85,21 +61,45 @@ class Credentials:
         return self._loaded[1]
 
 
+class Hindrance(NamedTuple):
+    """Why something that lives does not let us in."""
+
+    meaning: Meaning
+    text: str
+
+
+def hindrance(outcome: object) -> Hindrance | None:
+    """What this outcome says of our credentials, or of a pause that is asked for; None where it is about neither.
+
+    The class tells little: a cluster that takes no more connections for a moment fails the authentication, too. So the
+    text decides (``state.error_meanings``).
+    """
+    if isinstance(outcome, errors.UnsupportedSaslMechanismError | errors.IllegalSaslStateError):
+        return Hindrance(Meaning.REFUSED, f"SASL: {_sentence(outcome)}")
+    if isinstance(outcome, errors.SaslAuthenticationFailedError):
+        found = meaning_of_authentication(_sentence(outcome))
+        said = "" if found.meaning is Meaning.REFUSED else f" ({found.sentence})"
+        return Hindrance(found.meaning, f"SASL: {_sentence(outcome)}{said}")
+    if isinstance(outcome, errors.AuthorizationError):
+        return Hindrance(Meaning.REFUSED, _sentence(outcome))
+    if isinstance(outcome, errors.ThrottlingQuotaExceededError):
+        return Hindrance(Meaning.THROTTLED, _sentence(outcome))
+    found_tls = meaning_of(str(outcome), TLS) if isinstance(outcome, BaseException) else None
+    if found_tls is not None and isinstance(outcome, BaseException):
+        return Hindrance(found_tls.meaning, f"TLS: {found_tls.sentence} ({_sentence(outcome)})")
+    return None
+
+
 def refusal(outcome: object) -> str | None:
     """Return the reason in words when this outcome shows that our credentials are at fault, else None."""
-    if isinstance(
-        outcome,
-        errors.SaslAuthenticationFailedError | errors.UnsupportedSaslMechanismError | errors.IllegalSaslStateError,
-    ):
-        return f"SASL: {_sentence(outcome)}"
-    if isinstance(outcome, errors.AuthorizationError):
-        return _sentence(outcome)
-    if isinstance(outcome, BaseException):
-        text = str(outcome).upper()
-        meaning = next((meaning for word, meaning in _CERTIFICATE_WORDS.items() if word in text), None)
-        if meaning is not None:
-            return f"TLS: {meaning} ({_sentence(outcome)})"
-    return None
+    found = hindrance(outcome)
+    return found.text if found is not None and found.meaning in OURS else None
+
+
+def is_throttled(outcome: object) -> bool:
+    """Whether this outcome asks for a pause."""
+    found = hindrance(outcome)
+    return found is not None and found.meaning is Meaning.THROTTLED
 
 
 def _sentence(error: BaseException) -> str:

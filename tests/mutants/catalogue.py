@@ -809,4 +809,18 @@ CATALOGUE = (
         ("tests/unit/test_canonical.py",),
         "a route that returns a topic under another name is accepted",
     ),
+    Mistake(
+        "state/error_meanings.py",
+        '    Row(r"too many connects", Meaning.THROTTLED,',
+        '    Row(r"too many connects", Meaning.REFUSED,',
+        ("tests/unit/test_error_meanings.py",),
+        "a cluster that limits connections counts as one that refuses our credentials",
+    ),
+    Mistake(
+        "streaming/kafka/errors.py",
+        "        [each for each in known if each.kind == THROTTLED],\n",
+        "",
+        ("tests/unit/test_error_meanings.py",),
+        "one broker that is throttled behind another that fails makes a cluster misconfigured",
+    ),
 )

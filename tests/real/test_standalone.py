@@ -205,7 +205,9 @@ def test_an_expired_certificate_is_in_the_verdict_until_it_is_renewed(story: Sto
     shutil.copy(certificate.with_name("expired.pem"), certificate)
     with controlled(scene):
         try:
-            expired = "the broker refuses our own certificate (cert): name one that has not expired"
+            expired = (
+                "the broker refuses our own certificate (security.cert), or misses it: name one that has not expired"
+            )
             scene.until("the verdict says so", lambda: expired in verdict_on(scene, "east"))
             assert verdict_on(scene, "east").startswith("east is CONFIG_ERROR: ")
         finally:

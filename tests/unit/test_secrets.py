@@ -88,16 +88,19 @@ def test_a_reference_is_revealed_and_what_a_program_gave_is_left_alone(monkeypat
         ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has expired", "has expired"),
         ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: IP address mismatch, ...", "another address"),
         ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate", "authority"),
-        ("[SSL: SSLV3_ALERT_CERTIFICATE_EXPIRED] sslv3 alert certificate expired", "(cert): it has expired, renew it"),
+        (
+            "[SSL: SSLV3_ALERT_CERTIFICATE_EXPIRED] sslv3 alert certificate expired",
+            "(security.cert): it has expired, renew it",
+        ),
         (
             "[SSL: SSLV3_ALERT_CERTIFICATE_UNKNOWN] sslv3 alert certificate unknown",
-            "refuses our own certificate (cert): name",
+            "refuses our own certificate (security.cert), or misses it: name",
         ),
         ("[SSL: SSLV3_ALERT_BAD_CERTIFICATE] sslv3 alert bad certificate", "or misses it: name one"),
         ("[SSL: TLSV1_ALERT_UNKNOWN_CA] tlsv1 alert unknown ca", "of an authority in the broker's truststore"),
         (
             "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required",
-            "wants our own certificate (cert): name",
+            "wants our own certificate (security.cert), or misses it: name",
         ),
     ],
 )

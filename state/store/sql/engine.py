@@ -11,7 +11,7 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from state.error_meanings import DATABASE, SQLSTATES, Found, Meaning, meaning_of
 from state.errors import Conflict, RowRefused, StoreError, StoreUnavailable
 from state.store.sql.columns import dumps
 
@@ -201,10 +202,25 @@ def translated() -> Iterator[None]:
         raise RowRefused(f"the store cannot keep a value: {_first_line(error)}") from error
     except sa.exc.SQLAlchemyError as error:
         if isinstance(error, _PASSING) or (isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated):
+            found = _meaning(error)
+            said = _SAID.get(found.meaning if found else None, "the store cannot be reached or is locked")
             raise StoreUnavailable(
-                f"the store cannot be reached or is locked: {_first_line(error)}", hint="it is retried"
+                f"{said}: {_first_line(error)}", hint="it is retried" if found is None else found.sentence
             ) from error
         raise StoreError(f"the store failed: {_first_line(error)}") from error
+
+
+_SAID: Mapping[Meaning | None, str] = {
+    Meaning.REFUSED: "the store refuses us",
+    Meaning.FULL: "the store has no room",
+    Meaning.THROTTLED: "the store has no connection for us",
+}
+
+
+def _meaning(error: sa.exc.SQLAlchemyError) -> Found | None:
+    cause = error.orig if isinstance(error, sa.exc.DBAPIError) else None
+    known = SQLSTATES.get(getattr(cause, "sqlstate", None) or "")
+    return Found(*known) if known is not None else meaning_of(str(cause), DATABASE)
 
 
 def _first_line(error: sa.exc.SQLAlchemyError) -> str:

@@ -21,6 +21,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from state.error_meanings import FILES, OURS, Meaning, meaning_of
 from state.settings.keys import Tideover
 from state.settings.values import HINT, STORE, STORE_HINT, scheme_refusal
 from streaming.companion.jar import line_of
@@ -47,9 +48,6 @@ _BETWEEN_PATHS = "\0"
 """No path on any file system holds this character."""
 _GONE = ("java.io.FileNotFoundException", "java.nio.file.NoSuchFileException")
 _TAKEN = "org.apache.hadoop.fs.FileAlreadyExistsException"
-_FULL = ("No space left on device", "Disk quota exceeded", "DSQuotaExceededException", "QuotaExceededException")
-_DENIED = ("AccessControlException", "AccessDeniedException", "Permission denied")
-"""The last as a local file system says it, in a ``FileNotFoundException``."""
 
 
 class HadoopFiles:
@@ -292,13 +290,14 @@ def _translated(path: str) -> Iterator[None]:
         raise
     except Py4JJavaError as error:
         text = str(error.java_exception.toString())
-        if any(mark in text for mark in _FULL):
+        found = meaning_of(text, FILES)
+        if found is not None and found.meaning is Meaning.FULL:
             raise NoSpace(f"no space left for {path}") from error
-        if any(mark in text for mark in _DENIED):
-            raise AccessDenied(f"{path}: {text}") from error
+        if found is not None and found.meaning in OURS:
+            raise AccessDenied(f"{path}: {text}", hint=found.sentence) from error
         if _class_of(error) in _GONE:
             raise FileVanished(f"{path} is not there: {text}") from error
-        raise FileSystemError(f"{path}: {text}") from error
+        raise FileSystemError(f"{path}: {text}", hint="" if found is None else found.sentence) from error
     except (Py4JError, PySparkException) as error:
         raise FileSystemError(f"{path}: {error}") from error
 
