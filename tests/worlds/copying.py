@@ -112,6 +112,7 @@ def copied(chance: random.Random, source: Source, how: Copying) -> Standby:
         rows = _compacted(chance, rows)
     log.end = rows[-1].offset + 1 if rows else 0
     log.begin = round(log.end * how.deleted)
+    log.begin = log.begin if log.stable is None else min(log.begin, log.stable)
     log.rows, log.next_copy = tuple(rows), how.passes[-1][1]
     return log
 
@@ -130,6 +131,7 @@ def mirrored(chance: random.Random, source: Source, position: int) -> Standby:
         log.now += 1_000
     log.stable = next((row.offset for row in rows if row.state == OPEN), None)
     log.begin = source.begin if chance.random() < 0.85 else chance.randint(source.begin, log.end)
+    log.begin = log.begin if log.stable is None else min(log.begin, log.stable)
     log.rows = tuple(rows)
     return log
 

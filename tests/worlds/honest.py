@@ -31,7 +31,9 @@ def _in_logs(part: Partition, world: World) -> str:
         "the standby's clock went back": not world.append_time or _ascend([row.time for row in part.kept], equal=True),
         "a marker is a copy": all(row.of is None for row in part.kept if row.state == MARKER),
         "the last stable offset is not that of the first open record": part.stable == first_open,
-        "the standby's begin is outside of it": 0 <= part.kept_begin <= part.kept_end,
+        "the standby's begin is outside of it": 0
+        <= part.kept_begin
+        <= (part.kept_end if first_open is None else first_open),
         "the replicator changed the order": _is_in_order([row.of for row in copies if row.of is not None], offsets),
         "the replicator copied what is not committed": not world.copies_committed
         or all(source[row.of].state == COMMITTED for row in copies if row.of in source),

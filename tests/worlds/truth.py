@@ -91,7 +91,7 @@ class Truth:
         """
         missing = Counter(self._identity(record) for of, record in self.read.items() if of not in self.shown)
         copies = [of for of in self.ahead if (at := self.shown.get(of)) and at[-1] < target]
-        first = self.ideal()
+        first = self.ideal() if any(of in self.ever for of in self.read) else target
         others = [
             row for row in self.partition.kept
             if row.of is None and first <= row.offset < target and is_shown(row, self.partition, self.world)
