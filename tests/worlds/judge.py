@@ -112,8 +112,8 @@ def _exact(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, str]
         yield "exact", f"said to be exact at {place}, which skips {_some(others)} of other writers"
     if early:
         yield "exact", f"said to be exact at {place}, but the first copies of {_some(early)}, all read, lie behind it"
-    if target.expired or truth.expired():
-        yield "exact", "said to be exact, though unread records were deleted or may have been"
+    if truth.expired():
+        yield "exact", "said to be exact, though unread records were deleted"
 
 
 def _numbers(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, str]]:

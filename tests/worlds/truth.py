@@ -28,6 +28,9 @@ def is_shown(row: Kept, partition: Partition, world: World) -> bool:
     return not (world.committed and row.state in (ABORTED, OPEN))
 
 
+_HANDFUL = 3
+
+
 @dataclass(frozen=True)
 class Truth:
     """One partition, by old offset."""
@@ -67,6 +70,13 @@ class Truth:
             object.__setattr__(self, name, value)
 
     @property
+    def remembered(self) -> int:
+        """How many records the ring holds."""
+        part = self.partition
+        spans = part.remembered if part.ring_at is not None else ()
+        return sum(any(begin <= of < end for begin, end in spans) for of in self.read)
+
+    @property
     def visible_end(self) -> int:
         """Where the standby ends for the query."""
         stable = self.partition.stable if self.world.committed else None
@@ -87,7 +97,8 @@ class Truth:
         """A record that was read and is not there is not to be told from an equal one that is.
 
         Equal is the same payload, and the same time where the standby keeps times. So many of the equal ones stand in
-        for it.
+        for it. Where only a handful is remembered, such a one is all that there is to go by, so what lies before it
+        seems to be of before.
         """
         missing = Counter(self._identity(record) for of, record in self.read.items() if of not in self.shown)
         copies = [of for of in self.ahead if (at := self.shown.get(of)) and at[-1] < target]
@@ -97,6 +108,9 @@ class Truth:
             if row.of is None and first <= row.offset < target and is_shown(row, self.partition, self.world)
         ]  # fmt: skip
         left = [of for of in copies if not _stands_in(missing, self._identity(self.ahead[of]))]
+        if self.remembered <= _HANDFUL and len(left) < len(copies):
+            stand_in = max(self.shown[of][-1] for of in copies if of not in left)
+            left = [of for of in left if self.shown[of][-1] > stand_in]
         return left, [row.offset for row in others if not _stands_in(missing, self._identity(row))]
 
     def _identity(self, record: Written | Kept) -> tuple[str, int | None]:
@@ -120,12 +134,17 @@ class Truth:
         return [of for of in self.read if (at := self.ever.get(of, -1)) >= target and at in self.shown.get(of, ())]
 
     def to_come(self) -> list[int]:
-        """Read records that the replicator, going on from where it is, has yet to append."""
+        """Read records that the replicator, going on from where it is, has yet to append.
+
+        A restart that has not sent anything again yet cannot show: then it goes on behind its last copy.
+        """
         part, world = self.partition, self.world
+        last = next((row.of for row in reversed(part.kept) if row.of is not None), None)
+        first = part.next_copy if last is None else max(part.next_copy, last + 1)
         return [
             of
             for of, record in self.read.items()
-            if of >= part.next_copy and of not in part.filtered
+            if of >= first and of not in part.filtered
             if record.state == COMMITTED or (record.state == ABORTED and not world.copies_committed)
         ]
 
