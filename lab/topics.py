@@ -99,6 +99,14 @@ def put_foreign(bootstrap: Sequence[str], topic: str, count_of: Callable[[int], 
     return next(numbers) - 1
 
 
+def delete_all(bootstrap: Sequence[str], topic: str) -> None:
+    """Delete the records that a topic holds, as retention does: its offsets go on from there."""
+    admin = AdminClient({**settings_for(bootstrap), **QUIET})
+    wanted = [TopicPartition(topic, partition, end) for partition, end in ends(bootstrap, topic).items()]
+    for deleted in admin.delete_records(wanted, request_timeout=TIMEOUT_SECONDS).values():
+        deleted.result(TIMEOUT_SECONDS)
+
+
 def _metadata(bootstrap: Sequence[str], topic: str | None, timeout: float) -> Any:
     try:
         client = AdminClient({**settings_for(bootstrap), **QUIET})

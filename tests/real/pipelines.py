@@ -49,6 +49,11 @@ def rows_by_batch(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWr
     )
 
 
+def rows_once(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
+    """``rows_by_batch`` of records whose partition and offset were not seen: wrong on another cluster."""
+    return rows_by_batch({"orders": sources["orders"].dropDuplicates(["partition", "offset"])}, settings)
+
+
 def sums_by_batch(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
     """Stateful without de-duplication: by key the count and the sums of a hash of the ids, which no losses and repeats
     that cancel out in the count leave as they are."""

@@ -5,7 +5,6 @@ offsets that the state knows already.
 """
 
 import json
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from lab.world import CLUSTERS
 from state.store.sql.migrate import open_store
+from tests.real.pipelines import kept_ids
 from tests.scene import Stage
 from tests.streams import Cluster
 from tests.world import running_clusters
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.real
 ORDERS = "orders"
 IN_FRONT = 40
 """Records of another program in each partition of the source."""
-NAMES = ("once", "latest")
+NAMES = ("once", "rows")
 READ, NEW = 100, 100
 """Ids before the move, and after it; each in two partitions by turns."""
 
@@ -32,13 +32,13 @@ READ, NEW = 100, 100
 def query(folder: Path, name: str, pipeline: str) -> dict[str, Any]:
     return {
         "pipeline": pipeline,
-        "settings": {"sink": str(folder / f"{name}.db")},
+        "settings": {"sink": str(folder / "sinks" / name)},
         "sources": {"orders": {"topics": [ORDERS]}},
         "clusters": list(CLUSTERS),
         "runners": ["a"],
         "checkpoint": str(folder / "checkpoints" / name),
         "trigger": "200ms",
-        "sink": "keyed",
+        "sink": "batch-id",
     }
 
 
@@ -54,8 +54,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             "runners": {"a": {}},
             "spark": {"master": "local[6]", "conf": {"spark.sql.shuffle.partitions": 1}},
             "queries": {
-                "once": query(folder, "once", "examples.orders:orders_once"),
-                "latest": query(folder, "latest", "examples.orders:latest_orders"),
+                "once": query(folder, "once", "tests.real.pipelines:rows_once"),
+                "rows": query(folder, "rows", "tests.real.pipelines:rows_by_batch"),
             },
         }
         clusters = {name: Cluster(world.bootstrap(name)[0]) for name in CLUSTERS}
@@ -71,15 +71,9 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             yield built
 
 
-def counted(stage: Stage, name: str) -> dict[int, int]:
-    path = stage.folder / f"{name}.db"
-    if not path.exists():
-        return {}
-    with closing(sqlite3.connect(path, timeout=10)) as sink:
-        try:
-            return dict(sink.execute("SELECT id, deliveries FROM orders"))
-        except sqlite3.OperationalError:
-            return {}
+def counted(stage: Stage, name: str) -> set[int]:
+    """The ids that a sink has, without those of another program."""
+    return {number for number in kept_ids(stage.folder / "sinks" / name) if number >= 0}
 
 
 def is_tracked(stage: Stage, name: str) -> bool:
@@ -106,8 +100,8 @@ def test_a_use_is_reported_and_the_query_beside_it_is_not_refused(stage: Stage) 
         {"source": "orders", "column": "offset", "operator": "dropDuplicates", "logic": True, "delay_ms": None}
     ]
     assert "columns     dropDuplicates: offset, partition" in stage.type("show", "once").end().out
-    assert json.loads(stage.type("show", "latest", "-o", "json").end().out)["report"]["columns"] == []
-    assert gate(stage, "latest")["measured"] == "not used"
+    assert json.loads(stage.type("show", "rows", "-o", "json").end().out)["report"]["columns"] == []
+    assert gate(stage, "rows")["measured"] == "not used"
 
 
 def test_new_records_that_would_be_dropped_are_counted_before_the_move(stage: Stage) -> None:
@@ -127,7 +121,7 @@ def test_new_records_that_would_be_dropped_are_counted_before_the_move(stage: St
     assert stage.sides("once")[0] == "east"
     moved = stage.failover("once", "west", "--consent", "columns").end()
     assert moved.code == 0, moved.err
-    assert stage.failover("latest", "west").end().code == 0
+    assert stage.failover("rows", "west").end().code == 0
     stage.extend(ORDERS, READ + NEW, "west")
-    stage.until("the other query has all", lambda: len(counted(stage, "latest")) == READ + NEW)
+    stage.until("the other query has all", lambda: len(counted(stage, "rows")) == READ + NEW)
     stage.until("this one lacks as many", lambda: len(counted(stage, "once")) == READ + NEW - expected)

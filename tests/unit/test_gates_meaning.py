@@ -12,7 +12,7 @@ from orchestrator.decide.move_facts import EventTimes, MoveFacts
 from state.model.column_uses import Column, ColumnUse
 from state.model.entities import TopicPartition
 from state.settings.keys import Route
-from tests.unit.test_gates import FACT, GOOD, STAMPED, place, query, resolution, using
+from tests.unit.test_gates import FACT, GOOD, REPORT, STAMPED, place, query, resolution, using
 
 OFFSET = using(("offset", "dropDuplicates"), ("partition", "dropDuplicates"))
 KEEPS = Route.model_validate({"from": "east", "to": "west", "keeps_offsets": True})
@@ -160,6 +160,28 @@ def test_a_record_from_the_future_is_named_before_the_move() -> None:
     assert gate("event-time", replace(LATE, times=replace(KNOWN, ahead=near))).ok
     no_watermark = using(("timestamp", "filter"), times=replace(KNOWN, ahead=ahead))
     assert gate("event-time", no_watermark).ok
+
+
+@pytest.mark.parametrize(
+    ("column", "changes", "recognised"),
+    [
+        ("offset", {}, False),
+        ("topic", {}, True),
+        ("topic", {"topics": {"t": "east.t"}}, False),
+        ("timestamp", {"times": KNOWN}, True),
+        ("timestamp", {}, False),
+        ("timestamp", {"times": KNOWN, "standby": STAMPED}, False),
+    ],
+)
+def test_duplicates_are_removed_only_by_keys_that_a_copy_has_too(
+    column: str, changes: dict[str, Any], recognised: bool
+) -> None:
+    again = resolution(place(exact=False, replay_records=9))
+    removes = REPORT.model_copy(update={"deduplicates_ahead": True})
+    facts = using((column, "dropDuplicates"), stateful=True, report=removes, resolution=again, **changes)
+    assert gate("repeats-into-state", facts).ok is recognised
+    unread = replace(facts, fact=replace(FACT, columns=None))
+    assert not gate("repeats-into-state", unread).ok
 
 
 def test_headers_pass_where_mirrormaker_copies_them() -> None:

@@ -1,6 +1,7 @@
 """Gates on what a move costs: places, gaps, times, exposure, and what would be read twice."""
 
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
+from orchestrator.decide.gates.meaning import recognises_repeats
 from orchestrator.decide.gates.places import lets_unknown_pass, named, place_of, sum_of, targets_of
 from orchestrator.decide.move_facts import MoveFacts
 from state.settings.keys import MethodName, Sink
@@ -284,11 +285,16 @@ def _may_repeat(target: Target, *, attended: bool) -> bool:
 def _tolerated(facts: MoveFacts) -> str | None:
     """Why repeats may reach the state, if they may."""
     excuses = {
-        "the query removes duplicates before its state": bool(facts.report and facts.report.deduplicates_ahead),
+        "the query removes duplicates before its state": _deduplicates(facts),
         "replay_safe is set for the query": facts.settings.replay_safe,
         "consent repeats is given": "repeats" in facts.consents,
     }
     return next((text for text, holds in excuses.items() if holds), None)
+
+
+def _deduplicates(facts: MoveFacts) -> bool:
+    """Whether a record that comes again is dropped ahead of the state: by a key that its copy has, too."""
+    return bool(facts.report and facts.report.deduplicates_ahead) and recognises_repeats(facts)
 
 
 def fresh_allowed(facts: MoveFacts) -> Gate | None:

@@ -61,9 +61,8 @@ def topic_in_logic(facts: MoveFacts) -> Gate | None:
     """A topic may have another name on the standby."""
     if facts.topics is None or facts.route is None:
         return None
-    renamed = {here: there for here, there in sorted(facts.topics.items()) if there is not None and there != here}
-    here, there = next(iter(renamed.items()), ("", ""))
-    kept = None if renamed else f"every topic has the same name on {facts.target}"
+    here, there = next(iter(_renamed(facts).items()), ("", ""))
+    kept = _kept_topics(facts)
 
     def consequence(uses: Sequence[ColumnUse]) -> str:
         return f"{here} is {there} on {facts.target}, so {_of(uses)}"
@@ -107,6 +106,19 @@ def event_time(facts: MoveFacts) -> Gate | None:
         return f"{_few(odd)} uses LogAppendTime, so the times of copies differ: {_shift(facts, uses)}"
 
     return _judged(facts, "event-time", TIMES, kept, consequence, is_known=bool(odd or future))
+
+
+def recognises_repeats(facts: MoveFacts) -> bool:
+    """Whether keys of de-duplication, if there are any, are the same for a record and for its copy on the standby."""
+    uses = _uses(facts)
+    if uses is None:
+        return False
+    keys = {use.column for use in uses if use.operator in _DEDUPLICATES}
+    if Column.OFFSET in keys and _kept_offsets(facts) is None:
+        return False
+    if Column.TOPIC in keys and _kept_topics(facts) is None:
+        return False
+    return not keys & TIMES or all(kind == "CreateTime" for kind in _stamps(facts).values())
 
 
 def _judged(
@@ -164,6 +176,16 @@ def _kept_offsets(facts: MoveFacts) -> str | None:
         return None
     same = [each.exact and each.target_offset == each.offset for each in facts.resumes_at.targets]
     return f"every offset is the same on {facts.target}" if same and all(same) else None
+
+
+def _renamed(facts: MoveFacts) -> dict[str, str]:
+    names = sorted((facts.topics or {}).items())
+    return {here: there for here, there in names if there is not None and there != here}
+
+
+def _kept_topics(facts: MoveFacts) -> str | None:
+    """Why the query sees every topic under the same name; None where it does not."""
+    return None if _renamed(facts) else f"every topic has the same name on {facts.target}"
 
 
 def _taken_for_duplicates(facts: MoveFacts, uses: Sequence[ColumnUse]) -> int | None:
