@@ -822,6 +822,8 @@ CATALOGUE = (
         "",
         ("tests/unit/test_error_meanings.py",),
         "one broker that is throttled behind another that fails makes a cluster misconfigured",
+    ),
+    Mistake(
         "orchestrator/decide/gates/meaning.py",
         "return answer(name, facts.attended, UNKNOWN, LIMIT, text, text)",
         "return answer(name, True, UNKNOWN, LIMIT, text, text)",
