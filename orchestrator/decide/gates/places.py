@@ -22,6 +22,18 @@ def sum_of(numbers: Iterable[int | None]) -> int | None:
     return None if None in known else sum(number or 0 for number in known)
 
 
+def seconds_lacking(target: Target) -> float | None:
+    """By how many seconds the standby is behind there; where no record is lacking, no time is, whatever clocks say."""
+    return 0.0 if target.exposure_records == 0 and target.exposure_seconds is None else target.exposure_seconds
+
+
+def most_seconds(targets: Iterable[Target]) -> float | None:
+    """Of the partition that is furthest behind; None as soon as one of them is unknown, or where there is none."""
+    seconds = [seconds_lacking(target) for target in targets]
+    known = [each for each in seconds if each is not None]
+    return max(known, default=None) if len(known) == len(seconds) else None
+
+
 def targets_of(facts: MoveFacts) -> tuple[Target, ...]:
     return facts.resumes_at.targets if facts.resumes_at else ()
 

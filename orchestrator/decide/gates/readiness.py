@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
-from orchestrator.decide.gates.loss import BY_TIME, comparable, exposure_seconds
-from orchestrator.decide.gates.places import place_of
+from orchestrator.decide.gates.loss import BY_TIME, comparable
+from orchestrator.decide.gates.places import most_seconds, place_of
 from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.replication_age import replication_json, replication_text, worst_of
 from state.model.entities import Event, Operation
@@ -205,7 +205,7 @@ def judge_readiness(given: ReadinessFacts) -> Readiness:
         gates=common + own,
         replication=given.replication,
         exposure_records=sum(known) if known and len(known) == len(records) else None,
-        exposure_seconds=exposure_seconds(facts),
+        exposure_seconds=most_seconds(targets),
         proven=sum(target.exact for target in targets) if targets else None,
         partitions=len(targets) or None,
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.loss import possibly_replayed, replayed
+from orchestrator.decide.gates.places import most_seconds
 from orchestrator.decide.move_facts import MoveFacts, Rewind
 from orchestrator.decide.outcome import (
     MOST_REMEMBERED,
@@ -125,7 +126,7 @@ def plan_json(facts: MoveFacts, gates: Sequence[Gate]) -> dict[str, object]:
             "possible_replay_records": possibly_replayed(facts) if targets else None,
             "replay_later_records": _sum(target.replay_later_records for target in targets),
             "exposure_records": _sum(target.exposure_records for target in targets),
-            "exposure_seconds": _largest(_exposure_seconds(target) for target in targets),
+            "exposure_seconds": most_seconds(targets),
             "exposure_sampled_at": iso(min(sampled)) if sampled else None,
         },
         "refused": any(not gate.ok for gate in gates),
@@ -282,17 +283,3 @@ def _sum(values: Iterable[int | None]) -> int | None:
             return None
         total, seen = total + value, True
     return total if seen else None
-
-
-def _exposure_seconds(target: Target) -> float | None:
-    """Where no record is lacking, no time is, whatever the clocks on both sides tell."""
-    return 0.0 if target.exposure_records == 0 and target.exposure_seconds is None else target.exposure_seconds
-
-
-def _largest(values: Iterable[float | None]) -> float | None:
-    largest: float | None = None
-    for value in values:
-        if value is None:
-            return None
-        largest = value if largest is None else max(largest, value)
-    return largest
