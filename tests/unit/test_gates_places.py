@@ -32,7 +32,7 @@ def test_a_total_is_unknown_where_one_partition_is() -> None:
 def check_totals(values: dict[str, Any]) -> None:
     targets = beside_a_good_one(values)
     facts = replace(GOOD, resolution=resolution(*targets))
-    totals = plan_json(facts, judge_move(facts))["totals"]
+    totals: Any = plan_json(facts, judge_move(facts))["totals"]
     for name in NUMBERS:
         assert totals[name] == values[name]
     known = (
