@@ -68,6 +68,8 @@ class Planned(Message):
     """It reads from a source other than Kafka too: how many rows is unknown."""
     held: bool = False
     """Its run is held in the middle of it, and can go on there if every record lies as far from its begin elsewhere."""
+    run_id: str | None = None
+    """That run, by Spark's id; None where it is not held, or another part of it may not leave the cluster."""
 
 
 class StateOperator(Message):
@@ -233,6 +235,8 @@ class PrepareRequest(Message):
     treatment: UncommittedBatch = UncommittedBatch.NONE
     planned_target_offsets: Offsets | None = None
     """Replan only: the standby's end offsets of N+1."""
+    in_run: str | None = None
+    """The run that is held in batch N+1 and goes on in it there; a runner that cannot do that answers ``moved-on``."""
     back_to: int | None = None
     """Rewind with state only: the retained batch that the new checkpoint ends with; ``target_offsets`` stand for its
     end."""

@@ -252,6 +252,9 @@ class Policy(Settings):
     """How long a running query with ``resume: switch`` waits for a cluster that has fallen silent, before it fails and
     is started again. A person who was woken decides within that time; a start has new connections, which help where
     what is dead is not the cluster but the way to it. 0: not at all, as with the other ways to resume."""
+    catch_up_batch: Annotated[int, Field(ge=1)] | None = None
+    """Records of a source that a batch takes at most until a query with ``resume: switch`` has caught up behind a
+    start, a move or a silence of its cluster: else the first batch takes all of an outage. None: no limit."""
     on_no_match: Literal["closest", "earliest", "latest", "fail"] = "fail"
 
 
@@ -283,6 +286,9 @@ class Query(Settings):
     safe_columns: tuple[Literal["offset", "partition", "topic", "timestamp", "timestampType", "headers"], ...] = ()
     """Columns of Kafka's that this query may use although a move changes their values: it is right with any. None by
     default, because the plan shows that a column is used, and not whether the result depends on one cluster."""
+    home_offsets: bool = False
+    """The pipeline gets offsets that go on from those of its home cluster, whichever cluster it reads: for logic that
+    uses the column ``offset``. Only with the companion (``resume: switch``): a copied checkpoint loses the count."""
     buffer: Buffer = timedelta(minutes=15)
     """X of ``T - X`` where time decides; ``measured``: from the disorder of times that was seen."""
     trigger: Duration = timedelta(seconds=1)

@@ -30,6 +30,23 @@ def renaming(settings: Tideover, home: str, cluster: str) -> Callable[[str], str
     return canonical.renaming(None if there is None else there.topics, None if back is None else back.topics)
 
 
+def home_naming(settings: Tideover, query: Query, source: str, cluster: str) -> dict[str, object]:
+    """How the companion finds the name at home of a source's topic on a cluster; empty where names are the same.
+
+    ``{"prefix": "east."}`` or ``{"names": {"orders-west": "orders"}}``. Behind a route that is read the other way round
+    only the declared topics are known: no name tells whether a prefix was taken from it.
+    """
+    home = query.clusters[0]
+    route = None if home == cluster else settings.route(home, cluster)
+    if route is not None and not isinstance(route.topics, str):
+        if set(route.topics) == {"prefix"}:
+            return {"prefix": route.topics["prefix"]}
+        return {"names": {there: here for here, there in route.topics.items() if here != there}}
+    rename = renaming(settings, home, cluster)
+    names = {rename(topic): topic for topic in query.sources[source].topics if rename(topic) != topic}
+    return {"names": names} if names else {}
+
+
 def topics_of(settings: Tideover, query: Query, cluster: str) -> dict[str, tuple[str, ...]]:
     """Per source, its topics by their names on ``cluster``; none for a source that subscribes by a pattern."""
     rename = renaming(settings, query.clusters[0], cluster)

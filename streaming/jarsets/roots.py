@@ -79,13 +79,14 @@ def _s3a(hadoop: str, sdk: str, analytics: str) -> Roots:
     return Roots(coordinates=coordinates, transitive=False)
 
 
-def _companion(scala: str, spark: str, scala_library: str, hadoop: str, jackson: str) -> Roots:
+def _companion(scala: str, spark: str, scala_library: str, hadoop: str, jackson: str, kafka_clients: str) -> Roots:
     """Name what the companion is compiled against: the jars of that Spark which hold the interfaces, and no others."""
     parts = ("sql", "sql-api", "catalyst", "core", "common-utils")
     coordinates = (
         *(f"org.apache.spark:spark-{part}_{scala}:{spark}" for part in parts),
         f"org.apache.hadoop:hadoop-client-api:{hadoop}",
         *(f"com.fasterxml.jackson.core:jackson-{part}:{jackson}" for part in ("databind", "core")),
+        f"org.apache.kafka:kafka-clients:{kafka_clients}",
         f"org.scala-lang:scala-library:{scala_library}",
     )
     return Roots(coordinates=coordinates, transitive=False)
@@ -128,9 +129,9 @@ ROOTS: Mapping[str, Roots] = {
     "golden-3.5.7": _golden("2.12", "3.5.7"),
     "golden-4.0.0": _golden("2.13", "4.0.0"),
     "golden-4.2.0": _golden("2.13", "4.2.0"),
-    "companion-3.5.7": _companion("2.12", "3.5.7", "2.12.18", "3.3.4", "2.15.2"),
-    "companion-4.0.0": _companion("2.13", "4.0.0", "2.13.16", "3.4.1", "2.18.2"),
-    "companion-4.2.0": _companion("2.13", "4.2.0", "2.13.18", "3.5.0", "2.21.2"),
+    "companion-3.5.7": _companion("2.12", "3.5.7", "2.12.18", "3.3.4", "2.15.2", "3.4.1"),
+    "companion-4.0.0": _companion("2.13", "4.0.0", "2.13.16", "3.4.1", "2.18.2", "3.9.0"),
+    "companion-4.2.0": _companion("2.13", "4.2.0", "2.13.18", "3.5.0", "2.21.2", "3.9.1"),
     "suites-4.2.0": _suites("4.2.0"),
     "companion-tools": Roots(coordinates=_TOOLS, transitive=False),
 }

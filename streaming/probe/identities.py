@@ -57,6 +57,12 @@ class Identities:
         if text is not None:
             raise WrongCluster(text, seen=seen)
 
+    def known(self, cluster: str) -> str | None:
+        """The id of the cluster that has this name: as configured, as pinned, else as first seen here."""
+        with self._lock:
+            pin = self._pins.get(cluster)
+            return self._configured.get(cluster) or (self._first.get(cluster) if pin is None else pin.id)
+
     def left_behind(self, row: Assignment) -> str | None:
         """Why a query may not be run where it is placed, if the name leads to another cluster since."""
         pin = self._pins.get(row.cluster)

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from datetime import timedelta
@@ -221,5 +222,25 @@ def test_verdict_gate_and_runner_refuse_a_cluster_at_anothers_address(place: Pla
         west = Cluster(place.brokers["west"], ends={"orders": READ})
         west.extend("orders", READ + 50)
         runner.until("it goes on there", lambda: place.has_all(READ + 50))
+    finally:
+        runner.kill()
+
+
+def test_nothing_is_read_from_another_cluster_however_seldom_somebody_looks(place: Place) -> None:
+    """The reader itself compares, before it plans a batch: the next probe would come ten seconds later."""
+    place.settings["detection"] = {"interval": "10s", "timeout": "1s"}
+    stranger = place.ids["stranger"]
+    runner = RunnerProcess(place.settings, place.folder)
+    try:
+        runner.until("all is read", lambda: place.has_all(READ))
+        runner.until("both are pinned", lambda: len(place.store.pins()) == 2)
+        place.gateway.lead_to(place.brokers["stranger"])
+        runner.until("the query has failed", lambda: place.failed_with(f"east leads to cluster {stranger}"))
+        time.sleep(12)  # until somebody has looked, and the query was started again meanwhile
+        assert sorted(map(int, place.sink.read_text().split())) == list(range(READ))
+        place.gateway.lead_to(place.brokers["east"])
+        east = Cluster(place.gateway.address, ends={"orders": READ})
+        east.extend("orders", READ + 50)
+        runner.until("it goes on by itself where it was", lambda: place.has_all(READ + 50))
     finally:
         runner.kill()

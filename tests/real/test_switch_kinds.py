@@ -1,8 +1,9 @@
 """Queries of many kinds move by ``resume: switch`` to a cluster that calls a topic otherwise, and back in one run.
 
 One reads under a rate limit, in more tasks than there are partitions, with headers; one joins a topic with itself, so
-that the source stands in the log twice; one writes Spark's own files; one reads a topic that is called otherwise there;
-and of one the topic has a partition more there.
+that the source stands in the log twice; one writes Spark's own files; two read a topic that is called otherwise there,
+of which one takes topic, partition and offset for the identity of a record; and of one the topic has a partition more
+there.
 """
 
 from collections import Counter
@@ -30,7 +31,7 @@ LIMIT, TASKS = 40, 6
 
 
 class Kinds(Theatre):
-    """``limited``, ``paired`` and ``filed`` read orders, ``renamed`` reads parcels and ``grown`` letters."""
+    """``limited``, ``paired`` and ``filed`` read orders, ``renamed`` and ``placed`` parcels and ``grown`` letters."""
 
     late: range = range(0)
 
@@ -106,9 +107,11 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kinds]:
                 ("paired", "paired_ids", ORDERS, {}),
                 ("filed", "files", ORDERS, {}),
                 ("renamed", "rows_by_batch", PARCELS, {}),
+                ("placed", "ids_by_place", PARCELS, {}),
                 ("grown", "rows_by_batch", LETTERS, {}),
             )
         }
+        told["queries"]["placed"]["home_offsets"] = True
         with closing(Kinds(folder, store, told, sides_of(world), world=world)) as stage:
             stage.make(ORDERS, LETTERS)
             stage.clusters[east].make(PARCELS, foreign=False)
@@ -142,6 +145,16 @@ def test_queries_of_many_kinds_leave_a_dead_cluster_and_come_back_in_one_run(sta
     assert {row.query: row.checkpoint for row in stage.store.assignments()} == checkpoints
     limited = [len(each["rows"]) for each in kept(stage.sink("limited")) if each["rows"]]
     assert max(limited) <= LIMIT, "the rate limit holds on either cluster"
+    assert_places_are_of_one_log(kept(stage.sink("placed")))
     logs = sorted((stage.folder / "checkpoints" / "paired" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
     newest = logs[-1].read_text(encoding="utf-8").splitlines()[2:]
     assert ["@east" in line for line in newest] == [True, True], "the source stands in the log twice"
+
+
+def assert_places_are_of_one_log(batches: list[dict[str, Any]]) -> None:
+    """Over all moves: no offset comes twice, and in each partition a later record has a higher one."""
+    rows = sorted(row for each in batches for row in each["rows"])
+    for partition in {row[1] for row in rows}:
+        offsets = [offset for _, own, offset in rows if own == partition]
+        assert offsets == sorted(set(offsets)), partition
+        assert offsets == list(range(len(offsets))), "they are those of the home cluster"

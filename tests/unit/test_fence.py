@@ -117,6 +117,9 @@ class BusyRun:
     def unrest(self) -> str | None:
         return None if self.closed_at is not None else "it is hosted here"
 
+    def run_id_in_batch(self) -> str | None:
+        return None
+
     def sink_state(self, _batch: int) -> SinkState:
         return SinkState.UNKNOWN
 
@@ -146,6 +149,9 @@ class RunHere:
 
     def close(self) -> None:
         self.closed = True
+
+    def run_id_in_batch(self) -> str | None:
+        return None
 
     def sink_state(self, _batch: int) -> SinkState:
         return self._sink
@@ -202,6 +208,7 @@ class HoldableRun:
 
     is_quiet = False
     closed = False
+    may_leave = True
 
     def __init__(
         self, looks: int, *, can_be_held: bool = True, keeps_after: int = 1_000_000, silent: bool = False
@@ -240,6 +247,9 @@ class HoldableRun:
     def unrest(self) -> str | None:
         self._looks -= 1
         return None if self.closed or self._looks < 0 or self.is_kept_in_batch else "its batch is not finished"
+
+    def run_id_in_batch(self) -> str | None:
+        return "r" if self.is_held and self.is_kept_in_batch and self.may_leave else None
 
     def sink_state(self, _batch: int) -> SinkState:
         return SinkState.UNKNOWN
@@ -293,6 +303,16 @@ def test_a_run_is_held_in_its_batch_where_all_of_its_tasks_wait(folder: Path) ->
     assert not run.closed
     stopped = held(folder, HoldableRun(looks=1_000_000))
     assert [each.checkpoint.planned and each.checkpoint.planned.held for each in (report, stopped)] == [True, False]
+    assert [each.checkpoint.planned and each.checkpoint.planned.run_id for each in (report, stopped)] == ["r", None]
+
+
+def test_a_batch_that_left_its_cluster_already_is_not_reported_as_one_that_goes_on(folder: Path) -> None:
+    CheckpointFolder(folder).plan(2)
+    run = HoldableRun(looks=1_000_000, keeps_after=3)
+    run.may_leave = False
+    planned = held(folder, run).checkpoint.planned
+    assert planned is not None
+    assert (planned.held, planned.run_id) == (False, None)
 
 
 def test_a_run_of_which_a_part_waits_is_given_time_for_the_rest(folder: Path) -> None:

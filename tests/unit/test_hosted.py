@@ -24,7 +24,7 @@ from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import holder, plant, plant_epoch, planted_epochs, unplant
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Left, Move, Place, write_move
-from streaming.spark.errors import PipelineRaised, RunFenced, SparkMissing
+from streaming.spark.errors import MovedOn, PipelineRaised, RunFenced, SparkMissing
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.permission import Permission
 from streaming.spark.query.plan_columns import UNREAD
@@ -86,8 +86,11 @@ class FakeRun:
     looks = 0
     holding = False
     on_hold = False
-    can_go_on = True
+    can_go_on_there = True
     is_kept_in_batch = False
+    may_leave_in_batch = True
+    pins: tuple[tuple[str, str], ...] = ()
+    asked_whether: tuple[int, object] | None = None
     silent_for: timedelta | None = None
     went_on: tuple[int, object] | None = None
 
@@ -104,10 +107,17 @@ class FakeRun:
     def unrest_on_hold(self) -> str | None:
         return None if self.holding and self.on_hold else "its batch is not finished"
 
+    def can_go_on(self, epoch: int, sources: object) -> bool:
+        self.asked_whether = (epoch, sources)
+        return self.can_go_on_there
+
     def go_on(self, epoch: int, sources: object) -> bool:
         self.went_on = (epoch, sources)
-        self.holding = not self.can_go_on
-        return self.can_go_on
+        self.holding = not self.can_go_on_there
+        return self.can_go_on_there
+
+    def pin(self, cluster: str, known: str) -> None:
+        self.pins = (*self.pins, (cluster, known))
 
     def begin_stop(self) -> None:
         self.told = True
@@ -137,6 +147,7 @@ class Stage:
         self.all: list[QuerySupervisor] = []
         self.folder = folder
         self.strange: str | None = None
+        self.known_id: str | None = None
         """Why the query may not be read where its row says."""
         self.said_at_start: list[RunState] = []
         self.store.adopt(replace(ROW, checkpoint=str(folder)))
@@ -175,7 +186,8 @@ class Stage:
         return Hosting(
             settings=settings, runner="a", instance="one", spark_master="local[4]", application_id="app",
             base=self.folder, here=HERE, session=cast(Any, None), files=LocalFiles(), store=self.store,
-            listener=NoListener(), stranger=lambda row: self.strange, now=lambda: NOW,
+            listener=NoListener(), stranger=lambda row: self.strange, cluster_id=lambda _: self.known_id,
+            now=lambda: NOW,
         )  # fmt: skip
 
     def hosted(self, epoch: int = 1, before: tuple[QuerySupervisor, ...] = (), place: str = "") -> QuerySupervisor:
@@ -352,7 +364,9 @@ def test_a_held_run_is_ended_and_started_again_where_it_cannot_go_on(stage: Stag
 
 
 def test_a_batch_whose_middle_is_not_found_there_is_run_again(stage: Stage, first: QuerySupervisor) -> None:
-    stage.runs[0].can_go_on = False
+    closed: list[str] = []
+    stage.runs[0].news = SimpleNamespace(close=lambda: closed.append("news"))
+    stage.runs[0].can_go_on_there = False
     stage.runs[0].resting = True
     following(stage, first)
     until(lambda: len(stage.runs) == 2)
@@ -360,6 +374,37 @@ def test_a_batch_whose_middle_is_not_found_there_is_run_again(stage: Stage, firs
     assert stage.runs[0].told, "it is still held"
     until(lambda: stage.store.fact.state is RunState.RUNNING)
     assert stage.store.fact.error is None
+    assert closed == ["news"], "its queue and its hold are kept for nobody"
+
+
+def test_a_move_is_refused_that_counts_on_a_run_which_cannot_go_on_in_its_batch(
+    stage: Stage, first: QuerySupervisor
+) -> None:
+    row = replace(ROW, epoch=2, placed_epoch=2, cluster="west", checkpoint=str(stage.folder))
+    first.require_in_run("r", row)
+    assert stage.runs[0].asked_whether == (2, {"orders": {"cluster": "west"}})
+    with pytest.raises(MovedOn, match="batch under way of run s cannot go on"):
+        first.require_in_run("s", row)
+    stage.runs[0].can_go_on_there = False
+    with pytest.raises(MovedOn, match="batch under way of run r cannot go on in its run on west"):
+        first.require_in_run("r", row)
+
+
+def test_a_run_is_named_in_its_batch_only_where_that_may_leave_its_cluster(
+    stage: Stage, first: QuerySupervisor
+) -> None:
+    assert first.run_id_in_batch() == "r"
+    stage.runs[0].may_leave_in_batch = False
+    assert first.run_id_in_batch() is None
+
+
+def test_a_run_knows_the_id_of_its_cluster_as_soon_as_that_is_pinned_or_another_is(stage: Stage) -> None:
+    holdable(stage)
+    until(lambda: stage.runs)
+    stage.known_id = "A"
+    until(lambda: stage.runs[0].pins == (("east", "A"),))
+    stage.known_id = "B"
+    until(lambda: stage.runs[0].pins == (("east", "A"), ("east", "B")))
 
 
 def test_only_a_run_that_is_to_be_held_is_kept_in_its_batch(stage: Stage) -> None:

@@ -12,7 +12,7 @@ from orchestrator.decide.gates.gate import Gate, unfenced_consent
 from orchestrator.decide.operation.intents import TRIES
 from orchestrator.decide.operation.phases import BEFORE_COMMIT, FINAL, TABLE, Trigger, move, watched
 from orchestrator.decide.operation.post_commit import joins
-from orchestrator.decide.operation.snapshot import Ask, Findings, Snapshot
+from orchestrator.decide.operation.snapshot import Ask, Findings, Settle, Snapshot
 from orchestrator.decide.operation.step import MOVES_ON, step
 from state.messages import CheckpointReport, Evidence, Failure, FenceReport, PrepareReport, PrepareRequest, Process
 from state.model.cluster_status import Verdict
@@ -347,3 +347,22 @@ def test_a_request_with_other_parameters_does_not_join(parameters: dict[str, obj
     standing = samples.operation()
     assert joins(samples.request(), standing)
     assert not joins(samples.request(parameters=parameters), standing)
+
+
+@pytest.mark.parametrize(
+    ("run_id", "repeats", "went_on"),
+    [("held", 0, True), ("another", 40, False), (None, 40, False)],
+)
+def test_a_batch_is_not_repeated_only_if_the_run_that_was_held_in_it_goes_on(
+    run_id: str | None, repeats: int, went_on: bool
+) -> None:
+    verifies = at(Phase.VERIFYING, FENCED, fact=replace(COMMITS, run_id=run_id))
+    plan = {"data_batch": 4, "in_run": {"run_id": "held", "otherwise_repeats": 40}}
+    decided = step(replace(verifies, operation=replace(verifies.operation, plan=plan)), NOW)
+    assert decided.trigger is Trigger.PROVEN
+    assert isinstance(decided.act, Settle)
+    assert decided.act.measured["possible_replay_records"] == repeats
+    assert decided.act.measured["batch_went_on"] is went_on
+    plain = step(replace(verifies, operation=replace(verifies.operation, plan={"data_batch": 4})), NOW)
+    assert isinstance(plain.act, Settle)
+    assert "possible_replay_records" not in plain.act.measured

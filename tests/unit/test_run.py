@@ -144,6 +144,14 @@ class Holding:
         self.told.append(("end", *told))
         return self.goes_on
 
+    def canEnd(self, *told: object) -> bool:  # noqa: N802 - the companion's name
+        self.told.append(("can", *told))
+        return self.goes_on
+
+    def mayLeave(self, follower: str) -> bool:  # noqa: N802 - as above
+        assert follower == "f"
+        return self.goes_on
+
     def keepInBatch(self, *told: object) -> None:  # noqa: N802 - the companion's name
         self.told.append(("keep", *told))
 
@@ -257,6 +265,30 @@ def test_a_run_says_whether_it_goes_on_from_the_middle_of_its_batch() -> None:
     holding.goes_on = True
     assert known.go_on(4, {})
     assert not known.is_kept_in_batch
+
+
+def in_batch_with(*, goes_on: bool) -> tuple[Run, Holding]:
+    holding = Holding(waits=False, tasks=1, goes_on=goes_on)
+    return held(Query(IN_BATCH, active=True), holding, pool(task_set(1))), holding
+
+
+THERE = {"orders": {"tideover.cluster": "west"}}
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_run_says_beforehand_whether_it_could_go_on_from_the_middle_of_its_batch(goes_on: bool) -> None:
+    known, holding = in_batch_with(goes_on=goes_on)
+    assert known.keep_in_batch()
+    assert known.can_go_on(4, THERE) is goes_on
+    assert holding.told[-1] == ("can", "f", 4, '{"orders": {"tideover.cluster": "west"}}')
+    assert known.may_leave_in_batch is goes_on
+    assert known.is_kept_in_batch, "asking ends no hold"
+
+
+def test_a_run_that_is_in_no_batch_cannot_go_on_from_the_middle_of_one() -> None:
+    known, _ = in_batch_with(goes_on=True)
+    assert not known.can_go_on(4, THERE)
+    assert not known.may_leave_in_batch
 
 
 def test_a_run_that_nobody_follows_cannot_be_held() -> None:

@@ -1,5 +1,6 @@
 """What becomes of a planned batch: the table under *Batch N+1* in ``docs/concepts.md``."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,7 +34,8 @@ def report(
     others_read: bool = False,
     held: bool = False,
 ) -> CheckpointReport:
-    more = {"others_read": others_read, "held": held}
+    more: dict[str, Any] = {"others_read": others_read, "held": held}
+    more |= {"run_id": "r"} if held else {}
     planned = Planned(batch=8, offsets={"s": {"t": {"0": END}}}, sink=sink, **more) if sink else None
     operators = (StateOperator(id=0, name="stateStoreSave", partitions=2),) if stateful else ()
     return CheckpointReport(
@@ -118,6 +120,54 @@ def test_a_batch_that_is_held_goes_on_only_where_its_records_lie_one_for_one(
     assert there.text == "batch 8 goes on in its run, with the next record that each task comes to"
     choice = choose_treatment(report(held=True), first, second, Sink.APPEND)
     assert (choice.treatment, choice.repeats) == (treatment, 4)
+
+
+def test_a_batch_that_goes_on_is_repeated_where_its_run_does_not() -> None:
+    there = choose_treatment(report(held=True), EXACT, at(END, 47), Sink.APPEND)
+    assert (there.repeats, there.in_run, there.otherwise) == (0, "r", 4)
+    keyed = choose_treatment(report(held=True), EXACT, at(END, 47), Sink.KEYED)
+    assert (keyed.repeats, keyed.in_run, keyed.otherwise) == (0, "r", 0)
+    again = choose_treatment(report(), EXACT, at(END, 47), Sink.APPEND)
+    assert (again.repeats, again.in_run, again.otherwise) == (4, None, None)
+
+
+def both(offset: int, there: int) -> Resolution:
+    """Two topics that have another name on the standby."""
+    one = at(offset, there, topic="orders", target_topic="east.orders")
+    other = at(offset, there, topic="payments", target_topic="east.payments")
+    return replace(one, targets=(*one.targets, *other.targets))
+
+
+def test_a_batch_of_two_renamed_topics_goes_on_in_its_run() -> None:
+    ends = {"s": {"orders": {"0": END}, "payments": {"0": END}}}
+    known = report(held=True)
+    assert known.planned is not None
+    known = known.model_copy(
+        update={
+            "offsets": {"s": {"orders": {"0": START}, "payments": {"0": START}}},
+            "planned": known.planned.model_copy(update={"offsets": ends}),
+        }
+    )
+    assert choose_treatment(known, both(START, 43), both(END, 47), Sink.APPEND).in_run == "r"
+    merged = replace(both(END, 47), targets=tuple(replace(t, target_topic="t") for t in both(END, 47).targets))
+    begun = replace(both(START, 43), targets=tuple(replace(t, target_topic="t") for t in both(START, 43).targets))
+    assert choose_treatment(known, begun, merged, Sink.APPEND).in_run is None, "nobody knows which is which"
+
+
+def test_a_source_that_reads_nothing_in_the_batch_keeps_no_run_from_going_on() -> None:
+    """Its partitions may have grown on the standby, or be found by time: no task of it is under way."""
+    idle = {"t": {"0": 5}}
+    known = report(held=True)
+    assert known.planned is not None
+    known = known.model_copy(
+        update={
+            "offsets": {**known.offsets, "idle": idle},
+            "planned": known.planned.model_copy(update={"offsets": {**known.planned.offsets, "idle": idle}}),
+        }
+    )
+    still = at(5, 9, source="idle").targets
+    first, second = (replace(each, targets=(*each.targets, *still)) for each in (EXACT, at(END, 47)))
+    assert choose_treatment(known, first, second, Sink.APPEND).in_run == "r"
 
 
 @pytest.mark.parametrize(("why", "checkpoint", "treatment", "repeats"), APPENDING)

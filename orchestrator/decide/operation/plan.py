@@ -135,6 +135,7 @@ def plan_json(facts: MoveFacts, gates: Sequence[Gate]) -> dict[str, object]:
         **({"unread_before": [each.as_json() for each in unread.values()]} if unread else {}),
         **_output(facts),
         **({"rewind": _rewind_json(facts.rewind)} if facts.rewind else {}),
+        **_in_run(facts),
         **_followed(facts),
         **({"awaited": awaited} if (awaited := awaited_json(targets)) else {}),
     }
@@ -146,6 +147,14 @@ def _output(facts: MoveFacts) -> dict[str, object]:
         return {}
     ends = {str(partition): end for partition, end in sorted(facts.output_ends.items())}
     return {"output": {"topic": facts.handed_on, "ends": ends}}
+
+
+def _in_run(facts: MoveFacts) -> dict[str, object]:
+    """The run in which the batch under way goes on, and what the sink may get twice where another one reads it."""
+    choice = facts.choice
+    if choice is None or choice.in_run is None:
+        return {}
+    return {"in_run": {"run_id": choice.in_run, "otherwise_repeats": choice.otherwise}}
 
 
 def _followed(facts: MoveFacts) -> dict[str, object]:
@@ -257,6 +266,7 @@ def prepare_request(facts: MoveFacts, *, target_folder: str, attempt: int = 1) -
         target_offsets=target_offsets(place.targets),
         treatment=choice.treatment,
         planned_target_offsets=target_offsets(replanned.targets) if replanned else None,
+        in_run=choice.in_run if switches else None,
         back_to=facts.rewind.batch.batch if facts.rewind and facts.rewind.batch and not facts.fresh else None,
     )
 

@@ -234,4 +234,14 @@ def _measured(
         "replay_records": None,
         "exposure_records": None,
         "dropped_late_rows": fact.dropped_late_rows if fact is not None else None,
+        **_batch_repeated(snapshot.operation, fact),
     }
+
+
+def _batch_repeated(operation: Operation, fact: QueryFact | None) -> dict[str, object]:
+    """What the sink may have got twice of the batch that was to go on in its run: 0 only if that very run goes on."""
+    in_run = (operation.plan or {}).get("in_run")
+    if not isinstance(in_run, dict):
+        return {}
+    went_on = fact is not None and fact.epoch == operation.epoch and fact.run_id == in_run["run_id"]
+    return {"possible_replay_records": 0 if went_on else in_run["otherwise_repeats"], "batch_went_on": went_on}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from state.messages import CheckpointReport, Offsets, Planned, SinkState, UncommittedBatch
 from state.settings.keys import Sink
 from streaming.resume.model import Resolution, Target
+from streaming.resume.shift import Ends, TopicOffsets, shift_between
 
 Key = tuple[str, str, int]
 
@@ -18,6 +19,10 @@ class BatchChoice:
     repeats: int | None
     """0 when proven to be none; None when it cannot be told."""
     text: str
+    in_run: str | None = None
+    """The run that goes on in the batch. Only while it does is ``repeats`` 0."""
+    otherwise: int | None = None
+    """``repeats`` where another run reads the batch again after all."""
 
 
 _NOTHING_IN_FLIGHT = BatchChoice(treatment=UncommittedBatch.NONE, repeats=0, text="no batch was in flight")
@@ -38,7 +43,7 @@ def choose_treatment(
     ``keeps_query_id``: the query goes on from the same checkpoint, so that a sink which knows batches knows this one.
 
     A batch whose run is held in the middle of it goes on there, and any sink gets it once, if its records lie one for
-    one in both logs. Else that run cannot go on (``Shift.java``).
+    one in both logs. Else that run cannot go on (``streaming.resume.shift``), and it is as if it had been stopped.
     """
     planned = report.planned
     if planned is None:
@@ -47,11 +52,13 @@ def choose_treatment(
     repeats = 0 if planned.sink is SinkState.HAS_NOT else _records_between(report.offsets, planned)
     promoted = planned.sink is SinkState.HAS and not report.stateful
     promoted = promoted and planned_resolution is not None and planned_resolution.is_complete
-    if planned.held and _same_records(resolution, planned_resolution, one_for_one=True):
+    if planned.held and _goes_on(report, planned, resolution, planned_resolution):
         return BatchChoice(
             treatment=UncommittedBatch.REPLAN,
             repeats=0,
             text=f"batch {planned.batch} goes on in its run, with the next record that each task comes to",
+            in_run=planned.run_id,
+            otherwise=repeats if appends else 0,
         )
     if _same_records(resolution, planned_resolution) and not (appends and promoted):
         return BatchChoice(
@@ -122,12 +129,34 @@ def _by_key(targets: Iterable[Target]) -> dict[Key, Target]:
     return {(target.source, target.topic, target.partition): target for target in targets}
 
 
-def _same_records(first: Resolution, second: Resolution | None, *, one_for_one: bool = False) -> bool:
+def _goes_on(report: CheckpointReport, planned: Planned, first: Resolution, second: Resolution | None) -> bool:
+    """Whether each source that reads something in the batch finds its records there one for one."""
+    if second is None or not _same_records(first, second):
+        return False
+    reading = {name for name, ends in planned.offsets.items() if ends != report.offsets.get(name)}
+    return all(_is_shifted(name, report, planned, first, second) for name in reading)
+
+
+def _is_shifted(source: str, report: CheckpointReport, planned: Planned, first: Resolution, second: Resolution) -> bool:
+    named = {target.target_topic: target.topic for target in second.targets if target.source == source}
+    here = Ends(report.offsets.get(source, {}), planned.offsets[source])
+    there = Ends(_there(source, first), _there(source, second))
+    return shift_between(here, str, there, lambda topic: named.get(topic, topic)) is not None
+
+
+def _there(source: str, resolution: Resolution) -> TopicOffsets:
+    found: dict[str, dict[str, int]] = {}
+    for target in resolution.targets:
+        if target.source == source and target.target_offset is not None:
+            found.setdefault(target.target_topic, {})[str(target.target_partition)] = target.target_offset
+    return found
+
+
+def _same_records(first: Resolution, second: Resolution | None) -> bool:
     """Whether both ends of the batch are proven and nothing was sent again between them.
 
     Order is kept, so between two exact places lie the same records; a replicator's re-sent copies would make the
-    standby's range longer than the old one. Transaction markers and compaction may make it shorter, which
-    ``one_for_one`` rules out.
+    standby's range longer than the old one. Transaction markers and compaction may make it shorter.
     """
     starts, ends = _by_key(first.targets), _by_key(second.targets if second is not None else ())
     if not ends or set(starts) != set(ends):
@@ -138,8 +167,7 @@ def _same_records(first: Resolution, second: Resolution | None, *, one_for_one: 
             return False
         if start.target_partition != end.target_partition or start.target_topic != end.target_topic:
             return False
-        span = end.offset - start.offset
-        if not (span if one_for_one else 0) <= end.target_offset - start.target_offset <= span:
+        if not 0 <= end.target_offset - start.target_offset <= end.offset - start.offset:
             return False
         if end.offset > start.offset and end.target_offset == start.target_offset:
             return False

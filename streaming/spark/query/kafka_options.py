@@ -155,16 +155,46 @@ SWITCHING = "tideover.SwitchProvider"
 """The companion's source: Spark's, which goes on from a checkpoint in which another cluster's offsets stand."""
 
 
-def switching_options(cluster: str, placed_epoch: int, patience: timedelta) -> dict[str, str]:
+_REPORTERS = "kafka.metric.reporters"
+_SAME_CLUSTER = "tideover.SameCluster"
+
+
+def switching_options(
+    cluster: str,
+    placed_epoch: int,
+    patience: timedelta,
+    *,
+    naming: Mapping[str, Mapping[str, object]] | None = None,
+    home_offsets: bool = False,
+    catch_up_batch: int | None = None,
+) -> dict[str, str]:
     """What it wants to know beside the options of Spark's source (``SwitchProvider.java``).
 
-    ``patience``: how long a run waits for a cluster that has answered it before and is silent now.
+    ``patience``: how long a run waits for a cluster that has answered it before and is silent now. ``naming``: by
+    cluster, where topics have another name than at home, as ``home_naming`` says it.
     """
+    more = {"tideover.topics": json.dumps(naming)} if naming else {}
     return {
         "tideover.cluster": cluster,
         "tideover.placed": str(placed_epoch),
         "tideover.patience.ms": str(round(patience.total_seconds() * 1000)),
+        "tideover.home.offsets": str(home_offsets).lower(),
+        "tideover.catch.up.batch": str(catch_up_batch or 0),
+        **more,
     }
+
+
+def identified(options: Options, cluster: str, known: str | None) -> dict[str, str]:
+    """The options, with the id that is pinned for the cluster: driver and consumers read from no other one.
+
+    A consumer hears the id of its cluster through a class among its reporters (``SameCluster.java``).
+    """
+    if known is None:
+        return dict(options)
+    named = next((key for key in options if key.lower() == _REPORTERS), _REPORTERS)
+    reporters = ",".join(each for each in (options.get(named, ""), _SAME_CLUSTER) if each)
+    own = {"tideover.cluster": cluster, "tideover.cluster.id": known}
+    return {**options, named: reporters, **own, **{f"kafka.{key}": value for key, value in own.items()}}
 
 
 def _security(security: Security) -> dict[str, str]:

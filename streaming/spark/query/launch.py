@@ -11,6 +11,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from state.messages import Offsets
 from state.model.entities import Assignment
 from state.settings.keys import Cluster, Query, Resume
+from state.settings.topics import home_naming
 from streaming.spark.checkpoint.batch_news import has_companion
 from streaming.spark.checkpoint.log_text import declared_name
 from streaming.spark.checkpoint.mapping import Placed, read_moves
@@ -20,6 +21,7 @@ from streaming.spark.query.kafka_options import (
     SWITCHING,
     Options,
     cluster_options,
+    identified,
     overridden,
     read_source,
     source_options,
@@ -73,9 +75,20 @@ def prepare_writer(
 
 def switched_sources(hosting: Hosting, row: Assignment) -> dict[str, dict[str, str]]:
     """By declared source, the options of the companion's source for a row. Raises ``CredentialRefused``."""
-    patience = hosting.settings.policy_of(row.query).outage_patience
-    more = switching_options(row.cluster, row.placed_epoch, patience)
-    return {name: options | more for name, options in _sources_of(hosting, row).items()}
+    settings, query, known = hosting.settings, hosting.query(row.query), hosting.cluster_id(row.cluster)
+    policy, found = settings.policy_of(row.query), {}
+    for name, options in _sources_of(hosting, row).items():
+        naming = {each: named for each in query.clusters if (named := home_naming(settings, query, name, each))}
+        more = switching_options(
+            row.cluster,
+            row.placed_epoch,
+            policy.outage_patience,
+            naming=naming,
+            home_offsets=query.home_offsets,
+            catch_up_batch=policy.catch_up_batch,
+        )
+        found[name] = identified(options | more, row.cluster, known)
+    return found
 
 
 def _sources_of(hosting: Hosting, row: Assignment) -> dict[str, dict[str, str]]:

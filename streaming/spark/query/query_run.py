@@ -167,6 +167,11 @@ class Run:
         milliseconds = int(java_view(self._session).tideover.Silence.milliseconds(self.run_id))
         return timedelta(milliseconds=milliseconds) if milliseconds > 0 else None
 
+    def pin(self, cluster: str, known: str) -> None:
+        """Say which id a cluster has: the companion's source reads from no other one. Raises py4j's errors."""
+        if self.news is not None:
+            java_view(self._session).tideover.Identity.pin(cluster, known)
+
     def hold(self) -> None:
         """Let it plan no further batch, and leave it alive; only the companion's source can. Raises py4j's errors."""
         follower = self._follower
@@ -213,6 +218,15 @@ class Run:
             return "its batch is not finished"
         return unfinished(self._session, self.run_id)
 
+    @property
+    def may_leave_in_batch(self) -> bool:
+        """Whether it is held in the middle of a batch that may leave its cluster: it does so once. py4j's errors."""
+        return self._kept_in_batch and bool(self._holding.mayLeave(self._follower))
+
+    def can_go_on(self, epoch: int, sources: Mapping[str, Mapping[str, str]]) -> bool:
+        """Whether ``go_on`` would let it go on; it stays held. Raises py4j's errors."""
+        return self._kept_in_batch and bool(self._holding.canEnd(self._follower, epoch, _as_json(sources)))
+
     def go_on(self, epoch: int, sources: Mapping[str, Mapping[str, str]] | None) -> bool:
         """End the hold: the same run goes on under a newer epoch. Raises py4j's errors.
 
@@ -221,8 +235,7 @@ class Run:
 
         ``sources``: by declared source, its options on the cluster that it reads from now on; None: it stays.
         """
-        options = None if sources is None else json.dumps({name: dict(own) for name, own in sources.items()})
-        goes_on = bool(self._holding.end(self._follower, epoch, options))
+        goes_on = bool(self._holding.end(self._follower, epoch, None if sources is None else _as_json(sources)))
         self._kept_in_batch = self._kept_in_batch and not goes_on
         return goes_on
 
@@ -264,6 +277,10 @@ class Run:
         with contextlib.suppress(Exception):
             cancel(self._session, self.run_id)
             self._query.stop()
+
+
+def _as_json(sources: Mapping[str, Mapping[str, str]]) -> str:
+    return json.dumps({name: dict(own) for name, own in sources.items()})
 
 
 def stack_of(query: StreamingQuery) -> str:

@@ -210,8 +210,9 @@ def _with_callbacks(report: CheckpointReport, hosted: Sequence[QuerySupervisor])
         return report
     newest = hosted[-1]
     told = newest.sink_state(planned.batch) if planned.sink is SinkState.UNKNOWN else planned.sink
-    held = newest.is_held and newest.is_kept_in_batch
-    return report.model_copy(update={"planned": planned.model_copy(update={"sink": told, "held": held})})
+    run_id = newest.run_id_in_batch()
+    known = {"sink": told, "held": run_id is not None, "run_id": run_id}
+    return report.model_copy(update={"planned": planned.model_copy(update=known)})
 
 
 def _prove(guard: FenceContext, hosting: Process | None, hosted: Sequence[QuerySupervisor]) -> FenceProof:

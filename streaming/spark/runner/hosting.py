@@ -101,6 +101,8 @@ class Hosting:
     listener: BatchListener
     stranger: Callable[[Assignment], str | None] = lambda row: None
     """Why a query may not be run where its row says: another cluster has the name. Asked at each start and look."""
+    cluster_id: Callable[[str], str | None] = lambda cluster: None
+    """The id that a cluster has, as configured, as pinned or as first seen; None while none is known."""
     is_silent: Callable[[str], bool] = lambda cluster: False
     """Whether the newest look at a cluster was not answered, for a reason that is the cluster's."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)

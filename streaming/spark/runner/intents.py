@@ -32,7 +32,7 @@ from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
-from streaming.spark.errors import CompanionMissing, DrillFailed, Overtaken
+from streaming.spark.errors import CompanionMissing, DrillFailed, MovedOn, Overtaken
 from streaming.spark.query.jvm import cause_of
 from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, FileSinks, changes_in_its_run
 from streaming.spark.query.writers_ahead import WritersAhead
@@ -243,7 +243,9 @@ class IntentWorker:
                 fresh = wanted.resume == Resume.FRESH
                 self._build_ahead(intent, wanted.cluster, wanted.resume, wanted.target_offsets if fresh else None)
                 with self._copies.one():
-                    return prepare(files, wanted, declared, placed=placed, still=still).as_json(), _at_once
+                    prepared = prepare(files, wanted, declared, placed=placed, still=still)
+                self._require_in_run(intent, wanted, row)
+                return prepared.as_json(), _at_once
             case IntentKind.RELEASE:
                 if self._ahead is not None:
                     self._ahead.forget(intent.query)
@@ -273,6 +275,18 @@ class IntentWorker:
             self._ahead.begin(
                 intent.query, intent.operation, epoch=intent.epoch, cluster=cluster, resume=resume, starting=starting
             )
+
+    def _require_in_run(self, intent: Intent, wanted: PrepareRequest, row: Assignment | None) -> None:
+        """A batch that is to go on in its run must be able to, before the move is committed. Raises ``MovedOn``."""
+        if wanted.in_run is None or row is None:
+            return
+        there = replace(
+            row, cluster=wanted.cluster, epoch=wanted.epoch, placed_epoch=wanted.epoch, starting_offsets=None
+        )
+        hosted = self._hosted_of(intent.query)
+        if not hosted:
+            raise MovedOn(f"run {wanted.in_run} is not held here any more")
+        hosted[-1].require_in_run(wanted.in_run, there)
 
     def _require_companion(self, wanted: PrepareRequest) -> None:
         """What goes on by a mapping can be started only by its source. Raises ``CompanionMissing``."""

@@ -165,6 +165,7 @@ def run_runner(
         store=store,
         listener=BatchListeners(tracker, lookout),
         stranger=lambda row: identities.left_behind(row) or lookout.stranger(row.cluster),
+        cluster_id=identities.known,
         is_silent=lookout.is_silent,
     )
     registration = Registration(hosting)

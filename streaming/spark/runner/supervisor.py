@@ -23,6 +23,7 @@ from streaming.spark.errors import (
     AssignmentMoved,
     CheckpointError,
     FormerRunGoesOn,
+    MovedOn,
     OtherCluster,
     RunFenced,
     SparkMissing,
@@ -109,6 +110,8 @@ class QuerySupervisor:
         self._gate: CallbackGate | None = None
         """Of the newest start."""
         self._runs: list[Run] = []
+        self._pinned: tuple[str, str] | None = None
+        """The run that knows the id of its cluster, and that id."""
         self._session: SparkSession | None = None
         """Of the newest start."""
         self._thread = threading.Thread(target=self._live, name=f"query {assignment.query}", daemon=True)
@@ -190,6 +193,22 @@ class QuerySupervisor:
         """Whether its run is held in the middle of a batch."""
         with self._lock:
             return any(run.is_kept_in_batch for run in self._runs)
+
+    def run_id_in_batch(self) -> str | None:
+        """The run that is held in the middle of a batch which may go on elsewhere, by Spark's id. Py4j's errors."""
+        with self._lock:
+            runs = list(self._runs)
+        return next((run.run_id for run in runs if self.is_held and run.may_leave_in_batch), None)
+
+    def require_in_run(self, run_id: str, row: Assignment) -> None:
+        """What a move counts on: that this run goes on in its batch where ``row`` says.
+
+        Raises ``MovedOn`` where it does not, ``CredentialRefused`` and py4j's errors.
+        """
+        with self._lock:
+            run = next((run for run in self._runs if run.run_id == run_id), None)
+        if run is None or not self.is_held or not run.can_go_on(row.epoch, switched_sources(self._hosting, row)):
+            raise MovedOn(f"the batch under way of run {run_id} cannot go on in its run on {row.cluster}")
 
     @property
     def waits_for_cluster(self) -> bool:
@@ -293,9 +312,8 @@ class QuerySupervisor:
         self._closing.wait()
         with self._lock:
             is_ours = run in self._runs
-        if is_ours and run.news is not None:
-            with contextlib.suppress(Py4JError):
-                run.news.close()
+        if is_ours:
+            _leave(run)
 
     def _go_on(self) -> tuple[Run, Follower] | None:
         """Let a run go on that was held for the move to this row; None where there is none, or where it cannot go on
@@ -314,10 +332,10 @@ class QuerySupervisor:
             with self._beginning():
                 goes_on = held.run.go_on(row.epoch, sources)
         except BaseException:
-            held.run.begin_stop()
+            _give_up(held.run)
             raise
         if not goes_on:
-            held.run.begin_stop()
+            _give_up(held.run)
             self._log.info("the batch under way is run again", run_id=held.run.run_id)
             return None
         self._begun(held.run, "query goes on")
@@ -396,6 +414,7 @@ class QuerySupervisor:
         watch = RunMonitor(self._hosting, self._subject, run, follower, self._ledger, self._log)
         try:
             while not (self._closing.is_set() or self._held.is_set()):
+                self._pin(run)
                 try:
                     self._permission.require_cluster()
                 except OtherCluster:
@@ -417,6 +436,15 @@ class QuerySupervisor:
             if not self._held.is_set():
                 watch.close()
         return watch.committed_any
+
+    def _pin(self, run: Run) -> None:
+        """Let the run know which id its cluster has, as soon as that is pinned or another one is."""
+        cluster, run_id = self._subject.cluster, run.run_id
+        known = self._hosting.cluster_id(cluster)
+        if known is not None and self._pinned != (run_id, known):
+            with contextlib.suppress(Py4JError):  # the next look does it
+                run.pin(cluster, known)
+                self._pinned = run_id, known
 
     def _settle(self) -> None:
         """Say when nothing of the query runs here any more, however long that takes; a fence waits for it."""
@@ -452,3 +480,15 @@ class QuerySupervisor:
             return next((said for each in (self, *self._before) if (said := each.unrest()) is not None), None)
         except (Py4JError, SparkMissing) as error:
             return one_line(type(error).__name__, str(error))
+
+
+def _give_up(run: Run) -> None:
+    """End a run that was held: nobody follows it, and its hold ends with it."""
+    run.begin_stop()
+    _leave(run)
+
+
+def _leave(run: Run) -> None:
+    if run.news is not None:
+        with contextlib.suppress(Py4JError):
+            run.news.close()

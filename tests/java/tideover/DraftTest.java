@@ -129,4 +129,15 @@ final class DraftTest {
         assertThrows(StaleEpoch.class, () -> new Companion(conf).requireStart(folder));
     assertTrue(refused.getMessage().endsWith("so it is not started"), refused.getMessage());
   }
+
+  @Test
+  void aStopWhileAnEntryWaitsForAHoldLeavesNothing() throws Exception {
+    BatchNews.follow(checkpoint.toString());
+    Hold.keepInBatch(checkpoint.toString());
+    Draft draft = draft(offsets.resolve("7"));
+    Thread.currentThread().interrupt();
+    assertThrows(InterruptedException.class, draft::close);
+    BatchNews.leave(checkpoint.toString());
+    assertEquals(List.of(), names());
+  }
 }

@@ -87,6 +87,11 @@ final class HoldTest {
     }
 
     @Override
+    public boolean mayLeave() {
+      return isFound;
+    }
+
+    @Override
     public Optional<Elsewhere> elsewhere() {
       return Optional.empty();
     }
@@ -104,10 +109,15 @@ final class HoldTest {
     hold.join("1", new Prepared(false));
     Hold.begin("g");
     Hold.keepInBatch("g");
+    assertFalse(Hold.canEnd("g", 5, WEST));
+    assertFalse(Hold.mayLeave("g"));
     assertFalse(Hold.end("g", 5, WEST));
     assertTrue(hold.isInBatch());
     assertEquals(OptionalLong.of(4), hold.place().epoch());
     hold.leave("1");
+    assertTrue(Hold.canEnd("g", 5, WEST));
+    assertTrue(Hold.mayLeave("g"));
+    assertTrue(hold.isInBatch(), "asking ends nothing");
     assertTrue(Hold.end("g", 5, WEST));
     assertSame(found.asked().get(), hold.place());
     assertFalse(hold.isInBatch());

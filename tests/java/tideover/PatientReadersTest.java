@@ -70,7 +70,7 @@ final class PatientReadersTest {
   private static final Cluster WEST = new Cluster("west", 4);
   private static final KafkaRange RANGE = new KafkaRange("orders", 0, 5, 8);
   private static final Shift SHIFT =
-      new Shift(Map.of("orders", "orders"), Map.of("orders", Map.of(0, 12L)));
+      new Shift(Map.of("orders", "orders"), Map.of("orders", Map.of(0, new Shift.Span(5, 8, 12))));
 
   private static PatientReaders.Patient patient(Silent kafka, AtomicBoolean isStopped) {
     return patient(kafka, new Hold(), isStopped);
@@ -85,7 +85,8 @@ final class PatientReadersTest {
             Records.opening(List.of(kafka)),
             Records.partitions(1),
             () -> Optional.of(RANGE),
-            null);
+            HomeColumns.AS_READ,
+            Leg.Begin.FIRST);
     return new PatientReaders.Patient(first, "0", hold, "run", isStopped::get);
   }
 
@@ -134,10 +135,16 @@ final class PatientReadersTest {
       Mappings mappings =
           Mappings.of(
               List.of(new Mapping(EAST, WEST, "op", 1, Map.of())), WEST.name(), WEST.epoch());
-      Reading reading = new Reading(this, mappings, PATIENCE);
+      Reading reading =
+          new Reading(this, mappings, PATIENCE, Naming.SAME, HomeColumns.AS_READ, null, null);
       return new Hold.Source() {
         @Override
         public boolean prepare(Hold.Place there) {
+          return true;
+        }
+
+        @Override
+        public boolean mayLeave() {
           return true;
         }
 
@@ -192,7 +199,7 @@ final class PatientReadersTest {
   @Test
   void aTaskWhoseRunIsSentElsewhereGoesOnWithTheNextRecord() throws Exception {
     Hold hold = new Hold();
-    There there = new There(Records.row(18, "b"), Records.row(19, "c"));
+    There there = new There(Records.row(17, "a"), Records.row(18, "b"), Records.row(19, "c"));
     hold.join("0", there.source(hold));
     Records.Reader here = new Records.Reader(true, Records.row(5, "a"), Records.row(6, "b"));
     CompletableFuture<String> read = all(patient(here, hold, new AtomicBoolean()));
@@ -203,7 +210,7 @@ final class PatientReadersTest {
         java.util.concurrent.TimeoutException.class, () -> read.get(100, TimeUnit.MILLISECONDS));
     assertTrue(hold.release(4, Map.of()));
     assertEquals("abc", read.get());
-    assertEquals(List.of("{\"orders\":{\"0\":18}}", "{\"orders\":{\"0\":20}}"), there.asked());
+    assertEquals(List.of("{\"orders\":{\"0\":17}}", "{\"orders\":{\"0\":20}}"), there.asked());
     here.closed.await();
     assertEquals(0, there.reader().closed.getCount());
     assertEquals(0, hold.waitingTasks());
@@ -310,5 +317,15 @@ final class PatientReadersTest {
     Silent kafka = new Silent();
     assertThrows(TimeoutException.class, patient(kafka, new AtomicBoolean(true))::next);
     assertTrue(kafka.tries.get() == 1);
+  }
+
+  @Test
+  void aRunWhoseOwnCodeClearedItsJobGroupWaitsAsWell() throws IOException {
+    Silence.begin(null, System.nanoTime()).end();
+    assertEquals(0, Silence.milliseconds(""));
+    Silence.Wait wait = Silence.begin("run-3", System.nanoTime() - 5_000_000_000L);
+    assertTrue(Silence.milliseconds("run-3") >= 5000);
+    wait.end();
+    assertEquals(0, Silence.milliseconds("run-3"));
   }
 }

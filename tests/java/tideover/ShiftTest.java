@@ -1,84 +1,92 @@
 package tideover;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Stream;
+import java.util.stream.StreamSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 final class ShiftTest {
-  private static final Shift.Ends HERE =
-      new Shift.Ends("{'orders':{'0':100,'1':40}}", "{'orders':{'0':130,'1':40}}");
+  private static final ObjectMapper JSON = new ObjectMapper();
 
-  private static Shift.Ends ends(String start, String end) {
-    return new Shift.Ends(start.replace('\'', '"'), end.replace('\'', '"'));
+  /** Those of the plan's rule in Python as well. */
+  static Stream<JsonNode> cases() throws IOException {
+    JsonNode all =
+        JSON.readTree(Path.of(System.getProperty("tideover.cases"), "shift.json").toFile());
+    return StreamSupport.stream(all.spliterator(), false);
   }
 
-  private static Optional<Shift> shift(Shift.Ends here, String start, String end) {
-    return Shift.between(ends(here.start(), here.end()), ends(start, end));
+  private static Shift.Ends ends(JsonNode told) {
+    return new Shift.Ends(told.get("start").toString(), told.get("end").toString());
   }
 
-  @Test
-  void itMovesARangeByWhatBothEndsOfItsPartitionDiffer() {
-    Shift shift =
-        shift(HERE, "{'orders':{'0':117,'1':23}}", "{'orders':{'1':23,'0':147}}").orElseThrow();
-    assertEquals(
-        Optional.of(new KafkaRange("orders", 0, 127, 147)),
-        shift.of(new KafkaRange("orders", 0, 110, 130)));
-    assertEquals(
-        Optional.of(new KafkaRange("orders", 1, 23, 23)),
-        shift.of(new KafkaRange("orders", 1, 40, 40)));
-    assertEquals(Optional.empty(), shift.of(new KafkaRange("orders", 2, 0, 1)));
-    assertEquals(Optional.empty(), shift.of(new KafkaRange("parcels", 0, 0, 1)));
+  private static Naming naming(JsonNode told) {
+    return told.isMissingNode() ? Naming.SAME : Naming.parse("{\"c\":" + told + "}").get("c");
   }
 
-  @Test
-  void aPartitionMoreFromWhichTheBatchReadsNothingIsInNobodysWay() {
-    Shift shift =
-        shift(HERE, "{'orders':{'0':117,'1':23,'2':5}}", "{'orders':{'0':147,'1':23,'2':5}}")
-            .orElseThrow();
-    assertEquals(Optional.empty(), shift.of(new KafkaRange("orders", 2, 5, 5)));
-  }
-
-  @Test
-  void theOneTopicOfABatchMayBeCalledOtherwise() {
-    Shift shift =
-        shift(HERE, "{'east.orders':{'0':0,'1':0}}", "{'east.orders':{'0':30,'1':0}}")
-            .orElseThrow();
-    assertEquals(
-        Optional.of(new KafkaRange("east.orders", 0, 0, 30)),
-        shift.of(new KafkaRange("orders", 0, 100, 130)));
-  }
-
-  @Test
-  void ofTwoTopicsThatAreCalledOtherwiseNobodyKnowsWhichIsWhich() {
-    Shift.Ends two = new Shift.Ends("{'a':{'0':1},'b':{'0':1}}", "{'a':{'0':2},'b':{'0':2}}");
-    assertEquals(
-        Optional.empty(), shift(two, "{'c':{'0':1},'d':{'0':1}}", "{'c':{'0':2},'d':{'0':2}}"));
+  private static JsonNode json(Shift shift) {
+    Map<String, Map<String, Long>> by = new HashMap<>();
+    shift
+        .spans()
+        .forEach(
+            (topic, spans) ->
+                spans.forEach(
+                    (partition, span) ->
+                        by.computeIfAbsent(topic, key -> new HashMap<>())
+                            .put(partition.toString(), span.by())));
+    try {
+      return JSON.readTree(JSON.writeValueAsString(by));
+    } catch (IOException never) {
+      throw new AssertionError(never);
+    }
   }
 
   @ParameterizedTest
-  @CsvSource(
-      delimiter = '|',
-      quoteCharacter = '~',
-      value = {
-        "one span is longer | {'orders':{'0':117,'1':23}} | {'orders':{'0':148,'1':23}}",
-        "one span is shorter | {'orders':{'0':117,'1':23}} | {'orders':{'0':147,'1':22}}",
-        "a partition more | {'orders':{'0':117,'1':23}} | {'orders':{'0':147,'1':23,'2':5}}",
-        "another one more | {'orders':{'0':117,'1':23,'2':4}} | {'orders':{'0':147,'1':23,'2':5}}",
-        "a partition less | {'orders':{'0':117,'1':23}} | {'orders':{'0':147}}",
-        "an unknown begin | {'orders':{'0':117}} | {'orders':{'0':147,'1':23}}",
-        "nothing | {} | {}",
-      })
-  void thereIsNoneWhereTheBatchIsNotTheSameNumberOfOffsets(String why, String start, String end) {
-    assertEquals(Optional.empty(), shift(HERE, start, end), why);
+  @MethodSource("cases")
+  void aBatchIsShiftedByOneNumberPerPartitionOrNotAtAll(JsonNode told) {
+    Optional<Shift> shift =
+        Shift.between(
+            ends(told.get("here")),
+            naming(told.path("here_names")),
+            ends(told.get("there")),
+            naming(told.path("there_names")));
+    assertEquals(
+        told.get("shift"),
+        shift.map(ShiftTest::json).orElse(JSON.nullNode()),
+        told.get("why").asText());
+  }
+
+  private static final Shift SHIFT =
+      new Shift(
+          Map.of("orders", "east.orders"),
+          Map.of("orders", Map.of(0, new Shift.Span(100, 130, 17))));
+
+  @Test
+  void itMovesARangeOfAPartitionThatTheBatchReads() {
+    assertEquals(
+        Optional.of(new KafkaRange("east.orders", 0, 127, 147)),
+        SHIFT.of(new KafkaRange("orders", 0, 110, 130)));
+    assertEquals(Optional.empty(), SHIFT.of(new KafkaRange("orders", 2, 0, 1)));
+    assertEquals(Optional.empty(), SHIFT.of(new KafkaRange("parcels", 0, 0, 1)));
   }
 
   @Test
-  void aPartitionThatABatchBeginsWithHasNoKnownBegin() {
-    Shift.Ends grown = new Shift.Ends("{'orders':{'0':1}}", "{'orders':{'0':2,'1':3}}");
-    assertEquals(
-        Optional.empty(), shift(grown, "{'orders':{'0':1,'1':0}}", "{'orders':{'0':2,'1':3}}"));
+  void itKnowsWhatIsAllThatTheBatchReadsOfAPartition() {
+    KafkaRange whole = new KafkaRange("orders", 0, 100, 130);
+    assertTrue(SHIFT.isWhole(whole));
+    assertFalse(SHIFT.isWhole(whole.beginningAt(101)));
+    assertFalse(SHIFT.isWhole(new KafkaRange("orders", 1, 100, 130)));
+    assertEquals(Optional.of(whole), SHIFT.whole(new KafkaRange("orders", 0, 110, 120)));
   }
 }

@@ -68,7 +68,7 @@ public final class Draft extends OutputStream {
       if (entry.isPresent()) {
         fence.requireEntry(entry.get());
       }
-    } catch (IOException refused) {
+    } catch (Throwable refused) { // a stop interrupts the wait for a hold, undeclared
       way.discard();
       throw refused;
     }

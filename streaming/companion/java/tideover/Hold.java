@@ -49,6 +49,9 @@ public final class Hold {
     /** Whether the batch under way can go on there, every task with the record it comes to next. */
     boolean prepare(Place there);
 
+    /** Whether the batch under way has stayed on one cluster so far, so that it may leave that. */
+    boolean mayLeave();
+
     /** Where it goes on, once it was sent there. */
     Optional<Elsewhere> elsewhere();
   }
@@ -97,6 +100,20 @@ public final class Hold {
     return of(follower).waitingTasks();
   }
 
+  /** Whether the batch of a run may leave its cluster: it does so once. */
+  public static boolean mayLeave(String follower) {
+    return of(follower).sources().stream().allMatch(Source::mayLeave);
+  }
+
+  /**
+   * Whether a run that is held in its batch could go on under an epoch, with these options as in
+   * {@link #end}. It stays held, and each source keeps what it has found out.
+   */
+  public static boolean canEnd(String follower, long epoch, String options)
+      throws JsonProcessingException {
+    return of(follower).isPrepared(new Place(OptionalLong.of(epoch), parsed(options)));
+  }
+
   /**
    * Lets the run go on under an epoch. False where it cannot, because it was held in a batch of
    * which a source does not find each record there: then it stays held.
@@ -105,9 +122,12 @@ public final class Hold {
    */
   public static boolean end(String follower, long epoch, String options)
       throws JsonProcessingException {
-    Map<String, Map<String, String>> there =
-        options == null ? null : JSON.readValue(options, new TypeReference<>() {});
-    return of(follower).release(epoch, there);
+    return of(follower).release(epoch, options == null ? null : parsed(options));
+  }
+
+  private static Map<String, Map<String, String>> parsed(String options)
+      throws JsonProcessingException {
+    return JSON.readValue(options, new TypeReference<>() {});
   }
 
   static void forget(String follower) {
@@ -146,11 +166,12 @@ public final class Hold {
   }
 
   private boolean isPrepared(Place next) {
-    List<Source> asked;
-    synchronized (this) {
-      asked = inBatch ? List.copyOf(sources.values()) : List.of();
-    }
+    List<Source> asked = isInBatch() ? sources() : List.of();
     return asked.stream().allMatch(each -> each.prepare(next));
+  }
+
+  private synchronized List<Source> sources() {
+    return List.copyOf(sources.values());
   }
 
   synchronized void setInBatch(boolean kept) {

@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -13,46 +14,81 @@ import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 
 /**
- * What a task reads of one cluster. The first leg is its whole range. A later one begins with the
- * record that the task was given last on the cluster before: it is not given again, and where it is
- * another one the task fails, for then nobody knows where to go on.
+ * What a task reads of one cluster. The first leg is its whole range. A later one passes over what
+ * the task was given on the cluster before. The last record that it passes over has to be the one
+ * that the task was given last: where it is another one the batch fails, for then nobody knows
+ * where to go on.
  */
 final class Leg implements PartitionReader<InternalRow> {
   private static final int KEY = 0;
   private static final int VALUE = 1;
-  private static final int OFFSET = 4;
+  static final int OFFSET = 4;
   private static final int TIMESTAMP = 5;
   private static final int TIMESTAMP_TYPE = 6;
   private static final int CREATE_TIME = 0;
 
+  /**
+   * What a task was given of its range.
+   *
+   * @param last the record that it was given last, as Kafka's source gave it; null before the first
+   */
+  record Given(InternalRow last, long records) {
+    static final Given NOTHING = new Given(null, 0);
+  }
+
+  /**
+   * Where a leg begins.
+   *
+   * @param skip so many records are passed over
+   * @param at the offset of the last of them, where that is known
+   * @param given what the task was given before; its last record is the last one passed over
+   * @param refuted runs where that is another record
+   */
+  record Begin(long skip, OptionalLong at, Given given, Runnable refuted) {
+    /** Of the first leg. */
+    static final Begin FIRST = new Begin(0, OptionalLong.empty(), Given.NOTHING, () -> {});
+  }
+
   private final Cluster cluster;
   private final Patience patience;
+  private final PartitionReaderFactory factory;
+  private final Iterator<InputPartition> pieces;
   private final Supplier<Optional<KafkaRange>> range;
-  private final Iterator<PartitionReader<InternalRow>> readers;
+  private final HomeColumns columns;
+  private final Begin begin;
   private PartitionReader<InternalRow> kafka;
-  private InternalRow given;
+  private long toSkip;
+  private boolean isChecked;
+  private long records;
+  private InternalRow last;
   private boolean hasRow;
 
   /**
    * Opens a leg.
    *
-   * @param range what the partitions are of, where that is known; asked only when a task waits
-   * @param partitions in their order; each is opened when its turn comes
-   * @param given the record that stands at its begin; null: it begins behind what was given
+   * @param range the range of the task, where it is known; looked at only when the task waits
+   * @param pieces in their order; each is opened when its turn comes
    */
   Leg(
       Cluster cluster,
       Patience patience,
       PartitionReaderFactory factory,
-      List<InputPartition> partitions,
+      List<InputPartition> pieces,
       Supplier<Optional<KafkaRange>> range,
-      InternalRow given) {
+      HomeColumns columns,
+      Begin begin) {
     this.cluster = cluster;
     this.patience = patience;
+    this.factory = factory;
+    this.pieces = pieces.iterator();
     this.range = range;
-    this.readers = partitions.stream().map(factory::createReader).iterator();
-    this.kafka = readers.next();
-    this.given = given;
+    this.columns = columns;
+    this.begin = begin;
+    this.kafka = factory.createReader(this.pieces.next());
+    this.toSkip = begin.skip();
+    this.isChecked = begin.skip() == 0;
+    this.records = begin.given().records();
+    this.last = begin.given().last();
   }
 
   Cluster cluster() {
@@ -63,41 +99,61 @@ final class Leg implements PartitionReader<InternalRow> {
     return patience;
   }
 
+  /** Called again behind a failure it goes on where it was, also among what it passes over. */
   @Override
   public boolean next() throws IOException {
-    if (given != null) {
-      requireSame(advance() ? kafka.get() : null);
-      given = null;
+    while (toSkip > 0) {
+      if (!advance()) {
+        throw refuted();
+      }
+      toSkip--;
+    }
+    if (!isChecked) {
+      requireSame(kafka.get());
+      isChecked = true;
     }
     hasRow = advance();
+    records += hasRow ? 1 : 0;
     return hasRow;
   }
 
+  /** While a later piece is silent its reader has no row yet, so the last one is kept. */
   private boolean advance() throws IOException {
+    if (hasRow && pieces.hasNext()) {
+      last = kafka.get().copy();
+      hasRow = false;
+    }
     while (!kafka.next()) {
-      if (!readers.hasNext()) {
+      if (!pieces.hasNext()) {
         return false;
       }
       kafka.close();
-      kafka = readers.next();
+      kafka = factory.createReader(pieces.next());
     }
     return true;
   }
 
   private void requireSame(InternalRow found) {
-    if (found == null
-        || found.getLong(OFFSET) != range.get().orElseThrow().from()
+    InternalRow given = begin.given().last();
+    if ((begin.at().isPresent() && found.getLong(OFFSET) != begin.at().getAsLong())
         || !Arrays.equals(binary(given, KEY), binary(found, KEY))
         || !Arrays.equals(binary(given, VALUE), binary(found, VALUE))
         || (isByProducer(given)
             && isByProducer(found)
             && given.getLong(TIMESTAMP) != found.getLong(TIMESTAMP))) {
-      throw new IllegalStateException(
-          cluster.name()
-              + " does not hold the record that was read last at "
-              + range.get().orElseThrow().start()
-              + ": the batch is read again");
+      throw refuted();
     }
+  }
+
+  private IllegalStateException refuted() {
+    begin.refuted().run();
+    return new IllegalStateException(
+        cluster.name()
+            + " does not hold, as record "
+            + begin.skip()
+            + " behind "
+            + range.get().map(KafkaRange::start).orElse("an unknown offset")
+            + ", the record that was read last: the batch is read again");
   }
 
   private static byte[] binary(InternalRow row, int column) {
@@ -108,20 +164,19 @@ final class Leg implements PartitionReader<InternalRow> {
     return row.getInt(TIMESTAMP_TYPE) == CREATE_TIME;
   }
 
-  /** The record that a task was given last, to be kept; null before the first. */
-  InternalRow given() {
-    return hasRow ? kafka.get().copy() : given;
+  /** What the task was given so far, on this cluster and before, to be kept. */
+  Given given() {
+    return new Given(hasRow ? kafka.get().copy() : last, records);
   }
 
-  /** What is left of the range, with that record; empty where nobody knows. */
-  Optional<KafkaRange> rest() {
-    Optional<KafkaRange> whole = range.get();
-    return hasRow ? whole.map(each -> each.beginningAt(kafka.get().getLong(OFFSET))) : whole;
+  /** The whole range of the task in this cluster's offsets; empty where nobody knows it. */
+  Optional<KafkaRange> range() {
+    return range.get();
   }
 
   @Override
   public InternalRow get() {
-    return kafka.get();
+    return columns.of(kafka.get());
   }
 
   @Override

@@ -30,7 +30,7 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
  */
 record PatientReaders(PartitionReaderFactory kafka, Origin origin)
     implements PartitionReaderFactory {
-  /** Of the runs, and of jobs: a run's id is the group of its jobs, in executors as well. */
+  /** A run's id is the group of its jobs. */
   static final String RUN = "spark.jobGroup.id";
 
   /**
@@ -38,9 +38,16 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
    *
    * @param cluster on which the batch was planned
    * @param source the key by which the log names it
+   * @param run the id of the run: its own code may give its jobs another group
    * @param follower as in {@link Hold}; null where nobody follows
    */
-  record Origin(Cluster cluster, String source, String follower, Patience patience)
+  record Origin(
+      Cluster cluster,
+      String source,
+      String run,
+      String follower,
+      Patience patience,
+      HomeColumns columns)
       implements Serializable {}
 
   @Override
@@ -51,7 +58,7 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
     Supplier<Optional<KafkaRange>> range = () -> KafkaRange.of(partition);
     Leg first =
         hold.elsewhere(origin.source(), origin.cluster())
-            .map(there -> there.leg(range.get(), null))
+            .map(there -> there.leg(range.get(), Leg.Given.NOTHING))
             .orElseGet(
                 () ->
                     new Leg(
@@ -60,9 +67,10 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
                         kafka,
                         List.of(partition),
                         range,
-                        null));
+                        origin.columns(),
+                        Leg.Begin.FIRST));
     return task.attemptNumber() == 0
-        ? new Patient(first, origin.source(), hold, task.getLocalProperty(RUN), task::isInterrupted)
+        ? new Patient(first, origin.source(), hold, origin.run(), task::isInterrupted)
         : first;
   }
 
@@ -102,8 +110,8 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
     }
 
     private boolean wait(Throwable failure) throws IOException {
-      InternalRow given = leg.given(); // whoever asks meanwhile may be given the next one
-      Optional<KafkaRange> rest = leg.rest();
+      Leg.Given given = leg.given(); // whoever asks meanwhile may be given the next one
+      Optional<KafkaRange> range = leg.range();
       Boolean answer;
       try {
         answer = answerAfter(failure);
@@ -114,7 +122,7 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
         return answer;
       }
       Leg before = leg;
-      leg = elsewhere().orElseThrow().leg(rest, given);
+      leg = elsewhere().orElseThrow().leg(range, given);
       close(before, asked);
       asked = NOBODY;
       return next();

@@ -14,9 +14,21 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * Spark's Kafka source on one cluster, and what leads there from where the log of the checkpoint
  * stands.
  */
-record Reading(MicroBatchStream kafka, Mappings mappings, Patience patience) {
+record Reading(
+    MicroBatchStream kafka,
+    Mappings mappings,
+    Patience patience,
+    Naming naming,
+    HomeColumns columns,
+    Identity identity,
+    CatchUp catchUp) {
   /** The options of a declared source, checked for those that are ours. */
-  record Options(String cluster, long placed, Patience patience, CaseInsensitiveStringMap all) {
+  record Options(
+      String cluster,
+      long placed,
+      Patience patience,
+      Map<String, Naming> topics,
+      CaseInsensitiveStringMap all) {
     static Options of(CaseInsensitiveStringMap all) {
       String cluster = all.get(SwitchProvider.CLUSTER);
       long placed = all.getLong(SwitchProvider.PLACED, 0);
@@ -29,7 +41,8 @@ record Reading(MicroBatchStream kafka, Mappings mappings, Patience patience) {
                 + " are required");
       }
       Patience patience = new Patience(cluster, all.getLong(SwitchProvider.PATIENCE, 0));
-      return new Options(cluster, placed, patience, all);
+      Map<String, Naming> topics = Naming.parse(all.get(SwitchProvider.TOPICS));
+      return new Options(cluster, placed, patience, topics, all);
     }
 
     Scan scan(SupportsRead table) {
@@ -50,10 +63,25 @@ record Reading(MicroBatchStream kafka, Mappings mappings, Patience patience) {
       Cluster active = mappings.active();
       // The first offsets of another cluster are kept there: they are no place on this one.
       String first = active.epoch() == SwitchOffset.HOME ? folder : folder + "-" + active.epoch();
-      return new Reading(scan.toMicroBatchStream(first), mappings, options.patience());
+      boolean offsets = options.all().getBoolean(SwitchProvider.HOME_OFFSETS, false);
+      String source = new Path(folder).getName();
+      return new Reading(
+          scan.toMicroBatchStream(first),
+          mappings,
+          options.patience(),
+          options.topics().getOrDefault(active.name(), Naming.SAME),
+          HomeColumns.of(mappings, source, options.topics(), offsets),
+          new Identity(options.cluster(), options.all()),
+          new CatchUp(options.all().getLong(SwitchProvider.CATCH_UP, 0)));
     } catch (IOException error) {
       throw Companion.<RuntimeException>undeclared(error);
     }
+  }
+
+  /** Gives up what it has of the cluster; it may wait for a client of a dead one. */
+  void stop() {
+    kafka.stop();
+    identity.close();
   }
 
   /** Opens it elsewhere. */

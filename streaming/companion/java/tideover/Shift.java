@@ -1,7 +1,6 @@
 package tideover;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
@@ -10,69 +9,91 @@ import java.util.Set;
 
 /**
  * By how much the offsets of one batch differ between two clusters: one number per partition, the
- * same at both ends of the batch. Without that no record in the middle has a known offset there.
+ * same at both ends of the batch.
+ *
+ * <p>A move's plan promises by the same rule that a batch goes on in its run ({@code
+ * streaming.resume.shift}); both are tested with the cases of {@code tests/cases/shift.json}.
  *
  * @param topics by name what a topic is called there
- * @param by by topic and partition, what is added to an offset
+ * @param spans by topic and partition
  */
-record Shift(Map<String, String> topics, Map<String, Map<Integer, Long>> by) {
+record Shift(Map<String, String> topics, Map<String, Map<Integer, Span>> spans) {
   /** A batch by its two ends, as Kafka's source writes offsets. */
   record Ends(String start, String end) {}
+
+  /** What a batch reads of a partition, and what is added to its offsets. */
+  record Span(long from, long until, long by) {}
 
   /**
    * Empty where a partition spans another number of offsets there: holes that transactions or
    * compaction left, a place that was found by time, a partition more from which the batch would
-   * read.
+   * read. Topics are the same where they have the same name at home.
    */
-  static Optional<Shift> between(Ends here, Ends there) {
+  static Optional<Shift> between(Ends here, Naming named, Ends there, Naming namedThere) {
     JsonNode start = Mappings.parsed(here.start());
     JsonNode end = Mappings.parsed(here.end());
     JsonNode startThere = Mappings.parsed(there.start());
     JsonNode endThere = Mappings.parsed(there.end());
-    Map<String, String> topics = names(end, endThere);
-    Map<String, Map<Integer, Long>> by = new HashMap<>();
+    Map<String, String> topics = names(end, named, endThere, namedThere);
+    Map<String, Map<Integer, Span>> spans = new HashMap<>();
     for (Map.Entry<String, String> topic : topics.entrySet()) {
-      JsonNode ends = end.path(topic.getKey());
-      JsonNode endsThere = endThere.path(topic.getValue());
-      Map<Integer, Long> ours = new HashMap<>();
-      for (String partition : fields(ends)) {
-        JsonNode from = start.path(topic.getKey()).path(partition);
-        JsonNode fromThere = startThere.path(topic.getValue()).path(partition);
-        long shift = fromThere.asLong() - from.asLong();
-        boolean isKnown = from.isIntegralNumber() && fromThere.isIntegralNumber();
-        if (!isKnown
-            || endsThere.path(partition).asLong() - ends.get(partition).asLong() != shift) {
-          return Optional.empty();
-        }
-        ours.put(Integer.valueOf(partition), shift);
+      Optional<Map<Integer, Span>> ours =
+          spans(
+              start.path(topic.getKey()),
+              end.path(topic.getKey()),
+              startThere.path(topic.getValue()),
+              endThere.path(topic.getValue()));
+      if (ours.isEmpty()) {
+        return Optional.empty();
       }
-      JsonNode startsThere = startThere.path(topic.getValue());
-      for (String partition : fields(endsThere)) {
-        boolean isOurs = ours.containsKey(Integer.valueOf(partition));
-        if (!isOurs && !endsThere.get(partition).equals(startsThere.path(partition))) {
-          return Optional.empty();
-        }
-      }
-      by.put(topic.getKey(), ours);
+      spans.put(topic.getKey(), ours.get());
     }
-    return topics.isEmpty() ? Optional.empty() : Optional.of(new Shift(topics, by));
+    return topics.isEmpty() ? Optional.empty() : Optional.of(new Shift(topics, spans));
   }
 
-  /** None where more than one topic is called otherwise: nobody knows then which is which. */
-  private static Map<String, String> names(JsonNode here, JsonNode there) {
-    Set<String> ours = fields(here);
-    Set<String> theirs = fields(there);
+  private static Optional<Map<Integer, Span>> spans(
+      JsonNode starts, JsonNode ends, JsonNode startsThere, JsonNode endsThere) {
+    Map<Integer, Span> ours = new HashMap<>();
+    for (String partition : fields(ends)) {
+      JsonNode from = starts.path(partition);
+      JsonNode fromThere = startsThere.path(partition);
+      long by = fromThere.asLong() - from.asLong();
+      long until = ends.get(partition).asLong();
+      boolean isKnown = from.isIntegralNumber() && fromThere.isIntegralNumber();
+      if (!isKnown
+          || !endsThere.path(partition).isIntegralNumber()
+          || endsThere.path(partition).asLong() - until != by) {
+        return Optional.empty();
+      }
+      ours.put(Integer.valueOf(partition), new Span(from.asLong(), until, by));
+    }
+    for (String partition : fields(endsThere)) {
+      boolean isOurs = ours.containsKey(Integer.valueOf(partition));
+      if (!isOurs && !endsThere.get(partition).equals(startsThere.path(partition))) {
+        return Optional.empty();
+      }
+    }
+    return Optional.of(ours);
+  }
+
+  /** None where a topic has no counterpart there, or two topics have one name at home. */
+  private static Map<String, String> names(
+      JsonNode here, Naming named, JsonNode there, Naming namedThere) {
+    Map<String, String> ours = byHome(here, named);
+    Map<String, String> theirs = byHome(there, namedThere);
     Map<String, String> names = new HashMap<>();
-    if (ours.equals(theirs)) {
-      ours.forEach(each -> names.put(each, each));
-    } else if (ours.size() == 1 && theirs.size() == 1) {
-      names.put(only(ours), only(theirs));
+    if (ours.size() == here.size()
+        && theirs.size() == there.size()
+        && ours.keySet().equals(theirs.keySet())) {
+      ours.forEach((home, topic) -> names.put(topic, theirs.get(home)));
     }
     return names;
   }
 
-  private static String only(Collection<String> one) {
-    return one.iterator().next();
+  private static Map<String, String> byHome(JsonNode of, Naming named) {
+    Map<String, String> names = new HashMap<>();
+    fields(of).forEach(topic -> names.put(named.home(topic), topic));
+    return names;
   }
 
   private static Set<String> fields(JsonNode of) {
@@ -83,7 +104,24 @@ record Shift(Map<String, String> topics, Map<String, Map<Integer, Long>> by) {
 
   /** The same records there; empty for a partition that the batch does not read. */
   Optional<KafkaRange> of(KafkaRange range) {
-    Long shift = by.getOrDefault(range.topic(), Map.of()).get(range.partition());
-    return Optional.ofNullable(shift).map(known -> range.shifted(topics.get(range.topic()), known));
+    return span(range).map(known -> range.shifted(topics.get(range.topic()), known.by()));
+  }
+
+  /**
+   * Whether a range is all that the batch reads of its partition: both its ends are known there.
+   */
+  boolean isWhole(KafkaRange range) {
+    return whole(range).filter(range::equals).isPresent();
+  }
+
+  /** All that the batch reads of the partition of a range. */
+  Optional<KafkaRange> whole(KafkaRange range) {
+    return span(range)
+        .map(
+            known -> new KafkaRange(range.topic(), range.partition(), known.from(), known.until()));
+  }
+
+  private Optional<Span> span(KafkaRange range) {
+    return Optional.ofNullable(spans.getOrDefault(range.topic(), Map.of()).get(range.partition()));
   }
 }

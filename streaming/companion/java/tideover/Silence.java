@@ -10,6 +10,7 @@ import java.util.concurrent.ConcurrentMap;
  * does.
  */
 public final class Silence {
+  private static final String NOBODY = "";
   private static final ConcurrentMap<String, Map<Object, Long>> WAITING = new ConcurrentHashMap<>();
 
   private Silence() {}
@@ -24,9 +25,11 @@ public final class Silence {
   }
 
   /**
-   * Begins a wait of a run, by its id; {@code since} is on the clock of {@code System.nanoTime}.
+   * Begins a wait of a run, by its id; {@code since} is on the clock of {@code System.nanoTime}. A
+   * run without an id, because its own code has cleared it, waits as well, and is not seen.
    */
-  static Wait begin(String run, long since) {
+  static Wait begin(String id, long since) {
+    String run = id == null ? NOBODY : id;
     Object own = new Object();
     WAITING.compute(
         run,

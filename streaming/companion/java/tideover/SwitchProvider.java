@@ -12,8 +12,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * {@code readStream.format("tideover.SwitchProvider")}: Spark's Kafka source, which goes on from a
  * checkpoint that another cluster's offsets stand in. It knows Spark's by its public interfaces
- * alone, and takes all of its options, beside four of its own: {@link #CLUSTER}, {@link #PLACED},
- * {@link #PATIENCE} and {@link #SOURCE}.
+ * alone, and takes all of its options, beside its own, which begin with {@code tideover}.
  */
 public final class SwitchProvider implements TableProvider {
   /** The name of the cluster that {@code kafka.bootstrap.servers} leads to. */
@@ -29,6 +28,18 @@ public final class SwitchProvider implements TableProvider {
    * The name of the declared source: by it a run that goes on elsewhere knows its options there.
    */
   static final String SOURCE = "tideover.source";
+
+  /** The id that is pinned for that cluster; without it the first one that answers counts. */
+  static final String ID = "tideover.cluster.id";
+
+  /** By cluster, how topics are renamed there, as in {@link Naming#parse}. */
+  static final String TOPICS = "tideover.topics";
+
+  /** Whether the query gets offsets that go on from those of its home cluster. */
+  static final String HOME_OFFSETS = "tideover.home.offsets";
+
+  /** How many records a batch takes at most until a run has caught up; 0: as many as there are. */
+  static final String CATCH_UP = "tideover.catch.up.batch";
 
   private static final String KAFKA = "kafka";
 

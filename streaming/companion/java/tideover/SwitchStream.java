@@ -1,7 +1,9 @@
 package tideover;
 
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -32,6 +34,7 @@ final class SwitchStream
     implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics, Hold.Source {
   private static final long PAUSE_MILLISECONDS = 100;
   private static final long LOOK_MILLISECONDS = 20;
+  private static final long SHOW_NANOSECONDS = 15_000_000_000L;
 
   /** The key by which the log names a source, and the name by which it was declared. */
   record Source(String key, String declared) {}
@@ -41,7 +44,9 @@ final class SwitchStream
   private final String follower = SQLConf.get().getConfString(BatchNews.FOLLOWER, null);
   private final Hold hold = Hold.of(follower);
   private volatile Reading reading;
+  // Null where this source reads nothing in the batch under way.
   private volatile Batch batch;
+  private volatile boolean isIdentified;
   private volatile Elsewhere elsewhere;
   private Hold.Place place = Hold.Place.START;
   private final String run = SparkContext.getOrCreate().getLocalProperty(PatientReaders.RUN);
@@ -51,7 +56,7 @@ final class SwitchStream
   private final ExecutorService workers = Companion.daemons("tideover source");
 
   /** What was planned last, in the offsets of the cluster on which it was planned. */
-  private record Batch(SwitchOffset start, SwitchOffset end) {
+  private record Batch(SwitchOffset start, SwitchOffset end, InputPartition[] pieces) {
     Shift.Ends on(Mappings mappings, String source) {
       return new Shift.Ends(mappings.onActive(source, start), mappings.onActive(source, end));
     }
@@ -95,6 +100,7 @@ final class SwitchStream
             throw Companion.<RuntimeException>undeclared(
                 answered ? patience.over(since, failure) : failure);
           }
+          reading.catchUp().begin(); // what came while nobody answered comes at once
         }
         Thread.sleep(PAUSE_MILLISECONDS);
       }
@@ -134,35 +140,97 @@ final class SwitchStream
       Reading before = reading;
       reading = elsewhere().map(Elsewhere::reading).orElseGet(() -> opener.open(options));
       answered = false;
-      workers.execute(before.kafka()::stop);
+      workers.execute(before::stop);
     }
+    drop(elsewhere);
     elsewhere = null;
     // What the user's own code asks for: this thread has the session of the run.
     SQLConf.get().setConfString(RunName.EPOCH, Long.toString(now.epoch().orElseThrow()));
     place = now;
   }
 
-  /** Its tasks have records of one cluster; of a batch that moved already they may have of two. */
+  /** What was prepared and is not read from. */
+  private void drop(Elsewhere prepared) {
+    if (prepared != null && prepared.reading() != reading) {
+      workers.execute(prepared.reading()::stop);
+    }
+  }
+
+  /**
+   * Its tasks have records of one cluster; of a batch that moved already they may have of two. A
+   * source that reads nothing in the batch has nothing to find.
+   */
   @Override
-  public boolean prepare(Hold.Place there) {
+  public synchronized boolean prepare(Hold.Place there) {
     Map<String, String> options = there.options().get(source.declared());
     Batch under = batch;
-    if (options == null || under == null || elsewhere != null) {
+    Elsewhere known = elsewhere;
+    if (options == null) {
       return false;
     }
+    if (under == null || (known != null && known.place().options().equals(there.options()))) {
+      return true;
+    }
+    if (!mayLeave()) {
+      return false;
+    }
+    drop(known);
+    elsewhere = null;
     Reading next = opener.open(options);
-    Optional<Shift> shift = shiftOf(under, next);
+    Optional<Shift> shift = shiftOf(under, next).filter(found -> isShown(found, under, next));
     shift.ifPresentOrElse(
-        known -> elsewhere = new Elsewhere(there, next, known), () -> next.kafka().stop());
+        found -> elsewhere = new Elsewhere(there, next, found), () -> workers.execute(next::stop));
     return shift.isPresent();
+  }
+
+  @Override
+  public boolean mayLeave() {
+    return batch == null || elsewhere().isEmpty();
   }
 
   private Optional<Shift> shiftOf(Batch under, Reading next) {
     try {
       return Shift.between(
-          under.on(reading.mappings(), source.key()), under.on(next.mappings(), source.key()));
+          under.on(reading.mappings(), source.key()),
+          reading.naming(),
+          under.on(next.mappings(), source.key()),
+          next.naming());
     } catch (IllegalStateException noPlaceForIt) {
       return Optional.empty();
+    }
+  }
+
+  /**
+   * Whether each task finds its records there. A task that reads all that the batch reads of its
+   * partition counts them; any other one, and a query that is given offsets that go on from home,
+   * goes by offsets, and needs a record at each.
+   */
+  private boolean isShown(Shift shift, Batch under, Reading next) {
+    boolean byOffset = next.columns().movesOffsets() || reading.columns().movesOffsets();
+    Set<KafkaRange> ranges = new HashSet<>();
+    for (InputPartition each : under.pieces()) {
+      Optional<KafkaRange> piece = KafkaRange.of(each);
+      Optional<KafkaRange> all = piece.flatMap(shift::whole).flatMap(shift::of);
+      if (all.isEmpty()) {
+        return false;
+      }
+      if (byOffset || !shift.isWhole(piece.get())) {
+        ranges.add(all.get());
+      }
+    }
+    long deadline = System.nanoTime() + SHOW_NANOSECONDS;
+    return ranges.stream()
+        .map(each -> workers.submit(() -> Elsewhere.holdsEach(next.kafka(), each, deadline)))
+        .toList()
+        .stream()
+        .allMatch(SwitchStream::isTrue);
+  }
+
+  private static boolean isTrue(Future<Boolean> answer) {
+    try {
+      return answer.get();
+    } catch (InterruptedException | ExecutionException unknown) {
+      return false;
     }
   }
 
@@ -189,7 +257,13 @@ final class SwitchStream
 
   @Override
   public Offset initialOffset() {
-    return marked(ask(reading.kafka()::initialOffset));
+    return marked(
+        ask(
+            () -> {
+              Offset first = reading.kafka().initialOffset();
+              reading.identity().require();
+              return first;
+            }));
   }
 
   @Override
@@ -210,6 +284,7 @@ final class SwitchStream
   /** Where nothing is new it is the very offset that was handed in: no batch for a mere mark. */
   @Override
   public Offset latestOffset(Offset start, ReadLimit limit) {
+    batch = null;
     boolean first = hold.isFirst(source.key());
     while (true) {
       heed(first);
@@ -222,9 +297,16 @@ final class SwitchStream
     }
   }
 
-  private Offset newest(Offset here, ReadLimit limit) {
-    Offset latest = admission().latestOffset(here, limit);
-    return latest == null ? here : latest;
+  /** The cluster is compared behind its answer: so it is the one that gave it. */
+  private Offset newest(Offset here, ReadLimit limit) throws Exception {
+    Reading now = reading;
+    SupportsAdmissionControl kafka = admission();
+    Offset latest = kafka.latestOffset(here, now.catchUp().limited(limit));
+    now.identity().require();
+    isIdentified = true;
+    Offset found = latest == null ? here : latest;
+    now.catchUp().took(found, kafka.reportLatestOffset());
+    return found;
   }
 
   @Override
@@ -236,10 +318,20 @@ final class SwitchStream
   /** A batch that was planned on another cluster is planned again on this one, by both its ends. */
   @Override
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
-    batch = new Batch(SwitchOffset.parse(start.json()), SwitchOffset.parse(end.json()));
     Offset from = unmarked(start);
     Offset to = unmarked(end);
-    return ask(() -> reading.kafka().planInputPartitions(from, to));
+    InputPartition[] pieces = ask(() -> planned(from, to));
+    batch = new Batch(SwitchOffset.parse(start.json()), SwitchOffset.parse(end.json()), pieces);
+    return pieces;
+  }
+
+  /** A batch that was planned by an earlier run comes here without a question for what is new. */
+  private InputPartition[] planned(Offset from, Offset to) throws Exception {
+    if (!isIdentified) {
+      reading.identity().require();
+    }
+    isIdentified = false;
+    return reading.kafka().planInputPartitions(from, to);
   }
 
   @Override
@@ -247,7 +339,8 @@ final class SwitchStream
     Reading now = reading;
     return new PatientReaders(
         now.kafka().createReaderFactory(),
-        new PatientReaders.Origin(now.mappings().active(), source.key(), follower, now.patience()));
+        new PatientReaders.Origin(
+            now.mappings().active(), source.key(), run, follower, now.patience(), now.columns()));
   }
 
   @Override
@@ -275,8 +368,8 @@ final class SwitchStream
   @Override
   public void stop() {
     hold.leave(source.key());
-    workers.execute(reading.kafka()::stop);
-    Optional.ofNullable(elsewhere).ifPresent(each -> workers.execute(each.reading().kafka()::stop));
+    workers.execute(reading::stop);
+    drop(elsewhere);
     workers.shutdown();
   }
 

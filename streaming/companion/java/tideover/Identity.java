@@ -1,0 +1,115 @@
+package tideover;
+
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import java.util.concurrent.ExecutionException;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * Which Kafka cluster stands behind a name. One name may lead to another cluster from one moment to
+ * the next, whose offsets mean other records: so the cluster is compared by its id before a batch
+ * is planned, by the driver here and by each consumer in {@link SameCluster}.
+ *
+ * <p>A run belongs to the cluster whose id was pinned when it came there. The runner pins ids here
+ * while runs live. What was never pinned is the cluster that answered first.
+ */
+public final class Identity {
+  private static final ConcurrentMap<String, String> PINNED = new ConcurrentHashMap<>();
+  private static final String PREFIX = "kafka.";
+
+  private final String cluster;
+  private final Map<String, Object> client;
+  private volatile String expected;
+  private Admin admin;
+
+  /** Makes it of the options of a source. */
+  Identity(String cluster, CaseInsensitiveStringMap options) {
+    this.cluster = cluster;
+    this.expected = Optional.ofNullable(options.get(SwitchProvider.ID)).orElse(PINNED.get(cluster));
+    this.client = new HashMap<>();
+    options
+        .asCaseSensitiveMap()
+        .forEach(
+            (key, value) -> {
+              if (key.toLowerCase(java.util.Locale.ROOT).startsWith(PREFIX)) {
+                client.put(key.substring(PREFIX.length()), value);
+              }
+            });
+    client.remove(SameCluster.SETTING);
+  }
+
+  /** Says which id a cluster has; told by the runner, at each change. */
+  public static void pin(String cluster, String id) {
+    PINNED.put(cluster, id);
+  }
+
+  /** The id that is pinned now; null where none is. */
+  public static String pinned(String cluster) {
+    return PINNED.get(cluster);
+  }
+
+  /**
+   * Asks the cluster for its id. A client that may not ask is no reason to stop: then Spark's own
+   * client says what is wrong.
+   *
+   * @throws WrongCluster where it is another one
+   */
+  void require() throws InterruptedException, ExecutionException {
+    String seen;
+    try {
+      seen = admin().describeCluster().clusterId().get();
+    } catch (ExecutionException failed) {
+      if (Patience.isSilence(failed)) {
+        throw failed;
+      }
+      return;
+    }
+    require(seen);
+  }
+
+  void require(String seen) {
+    if (seen == null) {
+      return; // brokers before 0.10.1 have none
+    }
+    String now = PINNED.get(cluster);
+    if (expected == null) {
+      expected = now == null ? seen : now;
+    }
+    requireSame(cluster, expected, seen);
+    if (now != null) {
+      requireSame(cluster, now, seen);
+    }
+  }
+
+  /** Compares two ids of a cluster. */
+  static void requireSame(String cluster, String expected, String seen) {
+    if (!expected.equals(seen)) {
+      throw new WrongCluster(
+          cluster
+              + " leads to cluster "
+              + seen
+              + ", but was cluster "
+              + expected
+              + " until now: nothing is read from it; correct bootstrap; if it was replaced on"
+              + " purpose: tideover accept-cluster "
+              + cluster);
+    }
+  }
+
+  private synchronized Admin admin() {
+    if (admin == null) {
+      admin = Admin.create(client);
+    }
+    return admin;
+  }
+
+  synchronized void close() {
+    if (admin != null) {
+      admin.close(java.time.Duration.ZERO);
+    }
+  }
+}

@@ -1,0 +1,63 @@
+package tideover;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.kafka.common.ClusterResource;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.junit.jupiter.api.Test;
+
+final class IdentityTest {
+  private static Identity identity(String cluster, String id) {
+    Map<String, String> options = new HashMap<>(Map.of("kafka.bootstrap.servers", "nowhere:1"));
+    if (id != null) {
+      options.put(SwitchProvider.ID, id);
+    }
+    return new Identity(cluster, new CaseInsensitiveStringMap(options));
+  }
+
+  @Test
+  void anotherClusterThanThePinnedOneIsRefusedInOneSentence() {
+    Identity identity = identity("e1", "A");
+    identity.require("A");
+    identity.require((String) null);
+    Exception refused = assertThrows(WrongCluster.class, () -> identity.require("B"));
+    assertEquals(
+        "e1 leads to cluster B, but was cluster A until now: nothing is read from it; correct"
+            + " bootstrap; if it was replaced on purpose: tideover accept-cluster e1",
+        refused.getMessage());
+    identity.require("A");
+  }
+
+  @Test
+  void whatIsPinnedWhileARunLivesCountsForItAsWell() {
+    Identity identity = identity("e2", null);
+    Identity.pin("e2", "A");
+    assertThrows(WrongCluster.class, () -> identity.require("B"));
+    identity.require("A");
+    Identity.pin("e2", "B");
+    assertThrows(WrongCluster.class, () -> identity.require("A"), "the name has another cluster");
+    assertThrows(
+        WrongCluster.class, () -> identity.require("B"), "the run's offsets are of the old one");
+    identity("e2", null).require("B");
+  }
+
+  @Test
+  void withoutAPinTheFirstOneCounts() {
+    Identity identity = identity("e3", null);
+    identity.require("A");
+    assertThrows(WrongCluster.class, () -> identity.require("B"));
+  }
+
+  @Test
+  void aConsumerIsToldByItsSettings() {
+    SameCluster consumer = new SameCluster();
+    consumer.onUpdate(new ClusterResource("A"));
+    consumer.configure(Map.of(SwitchProvider.CLUSTER, "e4", SwitchProvider.ID, "A"));
+    consumer.onUpdate(new ClusterResource("A"));
+    consumer.onUpdate(new ClusterResource(null));
+    assertThrows(WrongCluster.class, () -> consumer.onUpdate(new ClusterResource("B")));
+  }
+}
