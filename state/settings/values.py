@@ -215,7 +215,11 @@ _FILE_ACCESS = (
 
 
 def _of_switch(queries: Mapping[str, object], conf: Mapping[str, object]) -> Iterator[str]:
-    """Its source is the companion's, without which it cannot read."""
+    """Its source is the companion's, without which it cannot read, nor count offsets on from home."""
+    for name, query in queries.items():
+        resume = mapping(query).get("resume", "auto")
+        if mapping(query).get("home_offsets") is True and resume not in {"switch", "auto"}:
+            yield f"queries.{name}.home_offsets: only resume: switch continues offsets from home, not {resume}"
     switched = [name for name, query in queries.items() if mapping(query).get("resume") == "switch"]
     for key in _FILE_ACCESS:
         if switched and (key in conf or any(key in mapping(mapping(q).get("spark")) for q in queries.values())):

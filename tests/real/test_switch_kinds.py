@@ -112,6 +112,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kinds]:
             )
         }
         told["queries"]["placed"]["home_offsets"] = True
+        told["queries"]["renamed"]["policy"] = {"catch_up_batch": LIMIT}
         with closing(Kinds(folder, store, told, sides_of(world), world=world)) as stage:
             stage.make(ORDERS, LETTERS)
             stage.clusters[east].make(PARCELS, foreign=False)
@@ -145,6 +146,9 @@ def test_queries_of_many_kinds_leave_a_dead_cluster_and_come_back_in_one_run(sta
     assert {row.query: row.checkpoint for row in stage.store.assignments()} == checkpoints
     limited = [len(each["rows"]) for each in kept(stage.sink("limited")) if each["rows"]]
     assert max(limited) <= LIMIT, "the rate limit holds on either cluster"
+    behind = [len(each["rows"]) for each in kept(stage.sink("renamed")) if each["rows"] and min(each["rows"]) < BATCH]
+    assert len(behind) > 1
+    assert max(behind) <= LIMIT, "what came before its first start is read in small batches"
     assert_places_are_of_one_log(kept(stage.sink("placed")))
     logs = sorted((stage.folder / "checkpoints" / "paired" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
     newest = logs[-1].read_text(encoding="utf-8").splitlines()[2:]

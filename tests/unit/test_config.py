@@ -548,6 +548,15 @@ def test_switch_refuses_a_setting_that_keeps_the_companion_out(tmp_path: Path) -
     ) == ("queries.revenue.resume: switch needs the companion, and spark.hadoop.fs.file.impl keeps it out of Spark",)
 
 
+def test_offsets_of_home_need_the_companion(tmp_path: Path) -> None:
+    wanted = GOOD.replace("    checkpoint: var/revenue\n", "    checkpoint: var/revenue\n    home_offsets: true\n")
+    assert load(written(tmp_path, wanted), {}).settings.queries["revenue"].home_offsets
+    for resume in ("carry", "fresh"):
+        assert mistakes_of(
+            tmp_path, wanted.replace("home_offsets: true", f"home_offsets: true\n    resume: {resume}")
+        ) == (f"queries.revenue.home_offsets: only resume: switch continues offsets from home, not {resume}",)
+
+
 def test_an_order_of_queries_names_others_and_is_no_circle(tmp_path: Path) -> None:
     others = "".join(GOOD.partition("  revenue:\n")[2].join([f"  {name}:\n", ""]) for name in ("a", "b", "c"))
     others = others.replace("var/revenue", "var/{}")

@@ -6,17 +6,18 @@ from typing import Any
 
 import pytest
 
-from state.settings.keys import Tideover
+from state.settings.keys import Route, Source, Tideover
 from state.settings.topics import home_naming
 from streaming.spark.query.kafka_options import identified, switching_options
 from tests.simulation.world import settings
 
 
-def declared(routes: list[dict[str, Any]], **source: Any) -> Tideover:
-    told = settings().model_dump(mode="json", exclude_none=True, by_alias=True)
-    told["routes"] = routes
-    told["queries"]["revenue"]["sources"] = {"orders": source or {"topics": ["orders"]}}
-    return Tideover.model_validate(told)
+def declared(routes: list[dict[str, Any]], *topics: str) -> Tideover:
+    told = settings()
+    query = told.queries["revenue"]
+    query = query.model_copy(update={"sources": {"orders": Source(topics=topics or ("orders",))}})
+    known = tuple(Route.model_validate(each) for each in routes)
+    return told.model_copy(update={"routes": known, "queries": {"revenue": query}})
 
 
 def route(topics: Any, here: str = "east", there: str = "west") -> dict[str, Any]:
@@ -42,7 +43,7 @@ def test_a_topic_of_another_cluster_has_its_name_at_home(
 
 
 def test_a_prefix_that_the_way_back_takes_away_is_known_of_declared_topics_only() -> None:
-    told = declared([route({"prefix": "w."}, "west", "east")], topics=["w.orders", "parcels"])
+    told = declared([route({"prefix": "w."}, "west", "east")], "w.orders", "parcels")
     naming = home_naming(told, told.queries["revenue"], "orders", "west")
     assert naming == {"names": {"orders": "w.orders"}}
 
