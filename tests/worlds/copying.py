@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from tests.worlds.apart import DELETED, MARKERS, OTHERS_BEFORE, OTHERS_BEHIND, SENT_AGAIN
 from tests.worlds.world import ABORTED, COMMITTED, GONE, MARKER, OPEN, Kept, Written
 from tests.worlds.writing import Source
 
@@ -43,12 +44,22 @@ class Copying:
         append_time: bool,
         compacted: bool,
         plain: bool,
+        apart: str,
     ) -> "Copying":
         """By chance."""
         if plain:
             lag = chance.choice((0, 0, source.end - position, chance.randint(0, 200)))
-            end = max(1, source.end - lag, position - 200)
-            return cls(passes=((0, end),), lag_ms=chance.choice((0, 20, 700)))
+            end = max(source.begin + 1, source.end - lag, position - 200)
+            again = ((max(source.begin, end - 30), end),) if apart == SENT_AGAIN else ()
+            others = {OTHERS_BEFORE: "before", OTHERS_BEHIND: "after"}
+            return cls(
+                passes=((source.begin, end), *again),
+                append_time=append_time,
+                lag_ms=chance.choice((0, 20, 700)),
+                markers=40 if apart == MARKERS else None,
+                foreign=frozenset({others[apart]} if apart in others else ()),
+                deleted=0.1 if apart == DELETED else 0.0,
+            )
         most = source.stable if copies_committed else source.end
         return cls(
             passes=_passes(chance, source.begin, most, position),

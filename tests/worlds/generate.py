@@ -3,6 +3,7 @@
 import random
 from dataclasses import dataclass
 
+from tests.worlds.apart import APART, READS_COMMITTED, STAMPS
 from tests.worlds.copying import Copying, copied, mirrored
 from tests.worlds.reading import reading
 from tests.worlds.world import Lie, Partition, World
@@ -10,7 +11,7 @@ from tests.worlds.writing import Writing, written
 
 LIES = ("time-late", "time-early", "time-none", "stale-begin", "stale-end", "stale-newest", "no-newest")
 _LYING = 0.25
-_PLAIN = 0.15
+_PLAIN = 0.25
 _MIRRORED = 0.08
 _SYNCED = 0.2
 
@@ -26,18 +27,24 @@ class _Settings:
 
 def world_of(seed: int) -> World:
     """The world of a seed."""
+    return drawn(seed)[0]
+
+
+def drawn(seed: int) -> tuple[World, str]:
+    """The world of a seed, and in what it differs from a plain one if that is one thing alone."""
     chance = random.Random(seed)
     plain = chance.random() < _PLAIN
+    apart = chance.choice(APART) if plain and chance.random() < 0.5 else ""
     is_mirrored = not plain and chance.random() < _MIRRORED
     settings = _Settings(
-        committed=not plain and chance.random() < 0.3,
+        committed=apart == READS_COMMITTED or (not plain and chance.random() < 0.3),
         copies_committed=not plain and not is_mirrored and chance.random() < 0.3,
-        append_time=not plain and not is_mirrored and chance.random() < 0.2,
+        append_time=apart == STAMPS or (not plain and not is_mirrored and chance.random() < 0.2),
         compacted=not plain and not is_mirrored and chance.random() < 0.12,
         mirrored=is_mirrored,
     )
     count = chance.choices((1, 2, 3), (0.8, 0.15, 0.05))[0]
-    made = [_partition(chance, settings, plain=plain) for _ in range(count)]
+    made = [_partition(chance, settings, plain=plain, apart=apart) for _ in range(count)]
     sampled = [part.sample.at for part, _ in made if part.sample is not None]
     now = max([now for _, now in made] + sampled) + chance.choice((0, 500, 60_000))
     lie = None
@@ -49,7 +56,7 @@ def world_of(seed: int) -> World:
             only=chance.choice((None, None, 0, 1)),
         )
     synced = not plain and not is_mirrored and chance.random() < _SYNCED
-    return World(
+    world = World(
         partitions=tuple(part for part, _ in made),
         now=now,
         committed=settings.committed,
@@ -66,6 +73,7 @@ def world_of(seed: int) -> World:
         sync_lag=chance.choice((0, 10, 100)) if synced else None,
         lie=lie,
     )
+    return world, apart
 
 
 def _methods(chance: random.Random, *, plain: bool, mirrored: bool, synced: bool) -> tuple[str, ...]:
@@ -76,8 +84,8 @@ def _methods(chance: random.Random, *, plain: bool, mirrored: bool, synced: bool
     return (*first, *(usual if plain else chance.choice((usual,) * 4 + (("timestamp",), ("exact",)))))
 
 
-def _partition(chance: random.Random, settings: _Settings, *, plain: bool) -> tuple[Partition, int]:
-    source = written(chance, Writing.drawn(chance, plain=plain))
+def _partition(chance: random.Random, settings: _Settings, *, plain: bool, apart: str) -> tuple[Partition, int]:
+    source = written(chance, Writing.drawn(chance, plain=plain, apart=apart))
     position = source.position(chance, committed=settings.committed, plain=plain)
     copying = Copying.drawn(
         chance,
@@ -87,9 +95,10 @@ def _partition(chance: random.Random, settings: _Settings, *, plain: bool) -> tu
         append_time=settings.append_time,
         compacted=settings.compacted,
         plain=plain,
+        apart=apart,
     )
     standby = mirrored(chance, source, position) if settings.mirrored else copied(chance, source, copying)
-    query = reading(chance, source, position, committed=settings.committed, plain=plain)
+    query = reading(chance, source, position, committed=settings.committed, plain=plain, apart=apart)
     return Partition(
         written=source.records,
         written_end=source.end,

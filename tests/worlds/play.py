@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from streaming.resume.model import Target
 from tests.worlds.asking import resolution
-from tests.worlds.generate import world_of
+from tests.worlds.generate import drawn
 from tests.worlds.judge import Finding, judge
 from tests.worlds.show import report
 from tests.worlds.shrink import shrunk
@@ -27,16 +27,24 @@ class Tally:
     """Worlds all of whose targets are exact, by trait."""
     placed: Counter[str] = field(default_factory=Counter)
     """Worlds all of whose partitions got an offset, by trait."""
+    repeats: Counter[str] = field(default_factory=Counter)
+    """Worlds of which all repeats are known, now and later, by trait."""
+    exposure: Counter[str] = field(default_factory=Counter)
+    """Worlds of which all exposure is known, by trait."""
     seen: Counter[str] = field(default_factory=Counter)
 
-    def count(self, world: World, targets: Iterable[Target]) -> None:
+    def count(self, world: World, apart: str, targets: Iterable[Target]) -> None:
         """One world's targets."""
         places = list(targets)
+        numbers = [(each.replay_records, each.replay_later_records, each.exposure_records) for each in places]
+        repeats = all(None not in each[:2] for each in numbers)
         exact, placed = all(each.exact for each in places), all(each.target_offset is not None for each in places)
-        for trait in traits(world):
+        for trait in (f"plain, but {apart}",) if apart else traits(world):
             self.seen[trait] += 1
             self.exact[trait] += exact
             self.placed[trait] += placed
+            self.repeats[trait] += repeats
+            self.exposure[trait] += all(each[2] is not None for each in numbers)
 
     def add(self, other: "Tally") -> None:
         """Another's worlds."""
@@ -44,13 +52,16 @@ class Tally:
         self.found |= other.found
         self.exact += other.exact
         self.placed += other.placed
+        self.repeats += other.repeats
+        self.exposure += other.exposure
         self.seen += other.seen
 
     def rates(self) -> str:
         """How often worlds of each trait got exact places, as a table."""
-        head = f"{'trait':<18}{'worlds':>8}{'placed':>8}{'exact':>8}"
+        head = f"{'trait':<34}{'worlds':>8}{'placed':>8}{'exact':>8}{'repeats':>9}{'exposure':>10}"
         rows = [
-            f"{trait:<18}{count:>8}{self.placed[trait] / count:>8.0%}{self.exact[trait] / count:>8.0%}"
+            f"{trait:<34}{count:>8}{self.placed[trait] / count:>8.0%}{self.exact[trait] / count:>8.0%}"
+            f"{self.repeats[trait] / count:>9.0%}{self.exposure[trait] / count:>10.0%}"
             for trait, count in sorted(self.seen.items())
         ]
         return "\n".join([head, *rows])
@@ -69,11 +80,11 @@ def play(seeds: Iterable[int]) -> Tally:
     """The worlds of these seeds."""
     tally = Tally()
     for seed in seeds:
-        world = world_of(seed)
+        world, apart = drawn(seed)
         targets, found = findings(world)
         tally.worlds += 1
         if targets:
-            tally.count(world, targets)
+            tally.count(world, apart, targets)
         if found:
             tally.found[seed] = found
     return tally

@@ -4,6 +4,7 @@ import random
 from dataclasses import dataclass
 
 from state.model.fingerprints import LIMIT
+from tests.worlds.apart import GAP, NO_SAMPLE
 from tests.worlds.world import COMMITTED, Sample
 from tests.worlds.writing import Source
 
@@ -24,11 +25,15 @@ class Reading:
     sample: Sample | None
 
 
-def reading(chance: random.Random, source: Source, position: int, *, committed: bool, plain: bool) -> Reading:
+def reading(
+    chance: random.Random, source: Source, position: int, *, committed: bool, plain: bool, apart: str
+) -> Reading:
     """One query's."""
     if plain:
-        ranges: tuple[tuple[int, int], ...] = ((max(0, position - LIMIT), position),)
-        return Reading(ranges, position, ((0, position),), True, _sample(chance, source, position, plain=True))
+        at = position - 5 if apart == GAP else position
+        ranges: tuple[tuple[int, int], ...] = ((max(source.begin, at - LIMIT), at),)
+        sample = None if apart == NO_SAMPLE else _sample(chance, source, position, plain=True)
+        return Reading(ranges, at, ((source.begin, position),), True, sample)
     ring_at: int | None = position
     if chance.random() < _STOPPED:
         ring_at = max(source.begin, position - chance.randint(1, chance.choice((3, 12, 60))))

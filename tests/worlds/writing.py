@@ -3,6 +3,7 @@
 import random
 from dataclasses import dataclass
 
+from tests.worlds.apart import DISORDER, RETAINED_HERE, TRANSACTIONS
 from tests.worlds.world import ABORTED, COMMITTED, OPEN, Written
 
 _SIZES = (3, 8, 30, 60, 120, 400)
@@ -27,11 +28,17 @@ class Writing:
     """The old cluster stamps records itself, so that clocks do not count."""
 
     @classmethod
-    def drawn(cls, chance: random.Random, *, plain: bool) -> "Writing":
+    def drawn(cls, chance: random.Random, *, plain: bool, apart: str) -> "Writing":
         """By chance."""
         count, step = chance.randint(2, chance.choice(_SIZES)), chance.choice((0, 1, 10, 10, 1_000))
         if plain:
-            return cls(count=max(40, count), step_ms=step)
+            return cls(
+                count=max(40, count),
+                step_ms=step,
+                clocks=(0, -50) if apart == DISORDER else (0,),
+                transactions=apart == TRANSACTIONS,
+                begin=1_000 if apart == RETAINED_HERE else 0,
+            )
         return cls(
             count=count,
             step_ms=step,
@@ -65,7 +72,7 @@ class Source:
         """Somewhere that the query may have read to."""
         most = self.stable if committed else self.end
         if plain:
-            return chance.randint(24, most)
+            return chance.randint(self.begin + 24, max(self.begin + 24, most))
         draw = chance.random()
         if draw < 0.07:
             return self.begin
