@@ -7,7 +7,7 @@ partitions that content has not placed already, for their topic may be large.
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from state.model.entities import EndSample, TopicPartition
@@ -19,7 +19,7 @@ from streaming.resolve.batched_lookups import Question, ask_offsets
 from streaming.resolve.ranges import read_entries, read_ranges
 from streaming.resolve.scan import Scan
 from streaming.resume import notes, topic_checks
-from streaming.resume.contradictions import Snapshot
+from streaming.resume.contradictions import Snapshot, doubted
 from streaming.resume.methods import same_offset, synced
 from streaming.resume.methods.content_search import Cause, Found, NoPlace
 from streaming.resume.model import Rules, Want
@@ -55,7 +55,21 @@ class Lookup:
         asked = [self.answers[key, Spec.LATEST], self.answers[key, Spec.EARLIEST]]
         if (visible := self.visible.get((key, Spec.LATEST))) is not None:
             asked.append(visible)
-        return next((looked.error for looked in asked if looked.error is not None), None)
+        error = next((looked.error for looked in asked if looked.error is not None), None)
+        if error is None and (
+            why := doubted(self.snapshot(key), Spec.LATEST) or doubted(self.snapshot(key), Spec.EARLIEST)
+        ):
+            error = PartitionError(name="CONTRADICTION", text=f"its answers do not agree: {why}", retriable=True)
+        return error
+
+    def lengthen(self, keys: Iterable[TopicPartition]) -> None:
+        """Put the end behind each record that another answer names: the log has grown, or the end was an old one."""
+        for key in keys:
+            known = self.snapshot(key)
+            named = [known.newest, *known.times.values()]
+            last = max((each.offset for each in named if each is not None and each.offset is not None), default=-1)
+            if last >= known.end:
+                self.answers[key, Spec.LATEST] = replace(self.answers[key, Spec.LATEST], offset=last + 1)
 
     def snapshot(
         self, key: TopicPartition, records: Sequence[LogRecord] = (), *, read_from: int = 0, read_to: int = 0
@@ -83,6 +97,15 @@ class Lookup:
         offset = self.answers[key, spec].offset
         assert offset is not None
         return offset
+
+    def first_kept(self, key: TopicPartition) -> OffsetAnswer | None:
+        """The first record that retention has left; None unknown, or where nothing was deleted.
+
+        The time 0 may have been looked up of any partition, for T minus a long buffer is not below it.
+        """
+        begin = self.answers[key, Spec.EARLIEST].offset
+        deleted = begin is not None and begin > 0
+        return self.answers.get((key, 0)) if deleted else None
 
     def end(self, key: TopicPartition, source: str) -> int:
         """Where a reader under the source's isolation level ends."""
@@ -119,14 +142,17 @@ class Case:
     alignment: Found | NoPlace | None = None
     scan: Scan | None = None
     idle: bool | None = None
-    ever_read: int = 0
     note: str = ""
+    is_cut: bool = False
+    """Whether the standby's begin could not be read: records were deleted, whatever its begin is said to be."""
     added: bool = False
     """Whether the standby has this partition beyond those that were known of the old topic."""
     copy: Found | str = ""
     """What came of comparing the same offsets on both sides; empty when that was not asked."""
     syncs: Syncs | str = ""
     """The replicator's offset syncs of the old partition, or why there are none; empty when that was not asked."""
+    behind: Sequence[LogRecord] | None = None
+    """All records from that place up to the end; None where not all were read."""
     resent: Resent = NOTHING
     """What was sent again behind the place found by content."""
 

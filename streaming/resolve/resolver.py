@@ -15,9 +15,10 @@ from datetime import datetime
 from state.model.entities import EndSample, Fingerprint, TopicPartition
 from state.settings.keys import MethodName
 from streaming.clocks import Deadline
-from streaming.cluster_log import ClusterLog, Spec
+from streaming.cluster_log import ClusterLog, OffsetAnswer, Spec
 from streaming.resolve.batched_lookups import Question, ask_offsets, ask_segments
 from streaming.resolve.offset_syncs import Case, Lookup, add_syncs, prove_copies
+from streaming.resolve.ranges import read_ranges
 from streaming.resolve.scan import SKEW_MS, Scan, scan
 from streaming.resolve.sent_again_scan import SEARCH_SECONDS, count_sent_again
 from streaming.resolve.time_checks import confirm_times
@@ -111,8 +112,7 @@ def _case(run: Lookup, want: Want) -> Case:
     return Case(
         want=want,
         key=TopicPartition(want.target_topic, want.partition),
-        idle=None if old is None else old.end <= want.offset,
-        ever_read=want.offset,
+        idle=None if old is None or old.end < want.offset else old.end == want.offset,
         alignment=NoPlace(Cause.TRUNCATED) if want.lost else None,
     )
 
@@ -128,14 +128,14 @@ def _grown_cases(run: Lookup, members: Sequence[Want]) -> list[Case]:
 
 def _common_cases(run: Lookup, members: Sequence[Want], note: str) -> list[Case]:
     """A topic whose partitions do not match: the smallest T of the old ones, for every partition of the standby."""
-    (time, buffer_ms), total = common_time(members, run.rules), sum(want.offset for want in members)
+    time, buffer_ms = common_time(members, run.rules)
     alignment = NoPlace(Cause.REPARTITIONED)
     cases = []
     for want in topic_checks.spread(members, len(run.facts[members[0].target_topic].partitions)):
         key = TopicPartition(want.target_topic, want.partition)
         shared = replace(want, timestamp_ms=time, buffer_ms=buffer_ms)
         cases.append(
-            Case(want=shared, key=key, partner=False, alignment=alignment, ever_read=total, note=note),
+            Case(want=shared, key=key, partner=False, alignment=alignment, note=note),
         )
     return cases
 
@@ -149,15 +149,11 @@ def _answer(run: Lookup, cases: list[Case]) -> list[Target]:
     run.ask((key, Spec.EARLIEST) for key in keys)
     whole = [case for case in cases if run.error(case.key) is None]
     _ask_times(run, whole)
+    run.lengthen(case.key for case in whole)
     prove_copies(run, whole)
     _align(run, whole)
     for case in whole:
-        if case.scan is not None:
-            found = topic_checks.expired(case.scan.outcome, case.want, run.answers.get((case.key, 0)))
-            if isinstance(found, Found) and case.want.source in run.rules.committed_only:
-                behind = run.bound(case.key, Spec.LATEST) - found.offset
-                found = admitted(found, case.scan.ring, case.scan.search.records, behind=behind)
-            case.alignment = found
+        _take_scan(run, case)
     add_syncs(run, whole)
     whole = _regroup(run, whole)
     confirm_times(run, whole)
@@ -167,6 +163,43 @@ def _answer(run: Lookup, cases: list[Case]) -> list[Target]:
     return [_target(run, case) for case in whole] + [
         failed_target(case.want, run.rules, run.error(case.key)) for case in broken
     ]
+
+
+def _take_scan(run: Lookup, case: Case) -> None:
+    """The outcome by content, and what retention on the standby has to do with it."""
+    outcome = case.alignment if case.scan is None else case.scan.outcome
+    if outcome is None and case.scan is None:
+        return
+    begin, first = run.bound(case.key, Spec.EARLIEST), run.first_kept(case.key)
+    is_cut = (begin > 0 or case.is_cut) and not (
+        isinstance(outcome, NoPlace) and outcome.cause is Cause.EMPTY and case.idle is True
+    )
+    is_older = is_cut and _begins_older(run, case, first)
+    found = topic_checks.expired(outcome, case.want, first, is_cut=is_cut, is_older=is_older)
+    if case.scan is not None and isinstance(found, Found) and case.want.source in run.rules.committed_only:
+        behind = run.bound(case.key, Spec.LATEST) - found.offset
+        found = admitted(found, case.scan.ring, case.scan.search.records, behind=behind)
+    case.alignment = found
+
+
+FIRST = 4
+"""So many of the records that retention has left show by their times whether unread ones were deleted before them."""
+
+
+def _begins_older(run: Lookup, case: Case, first: OffsetAnswer | None) -> bool:
+    """Whether what retention has left begins before T minus the buffer: then no unread record lay before that.
+
+    The first record by its time may be a marker, so the records count if they were read. The standby's own times say
+    nothing.
+    """
+    since = asked_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
+    stamped = run.asks_append_time(case.key.topic) or (case.scan is not None and case.scan.append_time)
+    if since is None or stamped:
+        return False
+    if case.scan is not None and case.scan.start <= run.bound(case.key, Spec.EARLIEST):
+        times = [record.timestamp_ms for record in case.scan.search.records[:FIRST]]
+        return bool(times) and max(times) < since
+    return first is not None and first.timestamp_ms is not None and first.timestamp_ms < since
 
 
 def _ask_times(run: Lookup, cases: Iterable[Case]) -> None:
@@ -198,6 +231,22 @@ def _segment_time(run: Lookup, case: Case) -> int:
     return asked_time(case.want.timestamp_ms, segment.buffer_of(case.want, run.rules)) or 0
 
 
+def _confirm_begins(run: Lookup, cases: Iterable[Case]) -> None:
+    """Where nothing was read, the begin of the standby is the place: it must be there to be read."""
+    bounds = {case.key: (run.bound(case.key, Spec.EARLIEST), run.bound(case.key, Spec.LATEST)) for case in cases}
+    ranges = {key: (begin, begin + 1) for key, (begin, end) in bounds.items() if begin < end}
+    if not ranges:
+        return
+    read = read_ranges(run.log, ranges, limit=1, timeout=run.deadline.remaining / 2)
+    for case in cases:
+        if case.key not in read or read[case.key] is not None:
+            continue
+        if isinstance(case.alignment, Found):
+            note = notes.joined(case.alignment.note, notes.begun_late(bounds[case.key][0]))
+            case.alignment = replace(case.alignment, exact=False, expired=True, note=note)
+        case.is_cut = True
+
+
 def _align(run: Lookup, cases: Iterable[Case]) -> None:
     """Look for every remembered place by content; also where only time may decide, for it measures the replay."""
     lows: dict[Question, list[tuple[Case, FingerprintMatcher]]] = defaultdict(list)
@@ -211,10 +260,15 @@ def _align(run: Lookup, cases: Iterable[Case]) -> None:
         elif case.want.ring:
             case.alignment = NoPlace(Cause.EMPTY)
         else:
-            case.alignment = nothing_read(case.want, begin=begin, end=end)
+            case.alignment = nothing_read(case.want, begin=begin, end=end, old=run.old(case.want))
+    _confirm_begins(run, [case for case in cases if case.alignment is not None and not case.want.ring])
     run.ask(lows)
     begun = [_scan(run, case, ring, question) for question, asked in lows.items() for case, ring in asked]
     scan(run.log, [item for item in begun if item is not None], run.deadline)
+    for item in begun:
+        if item is not None and item.is_grown:
+            end = max(item.end, run.bound(item.key, Spec.LATEST))
+            run.answers[item.key, Spec.LATEST] = replace(run.answers[item.key, Spec.LATEST], offset=end)
     _align_committed(run, [case for case in cases if case.scan is not None])
 
 
@@ -258,7 +312,7 @@ def _scan(run: Lookup, case: Case, ring: FingerprintMatcher, question: Question)
         case.alignment = NoPlace(Cause.ERROR, notes.failed(looked.error))
         return None
     end = run.bound(case.key, Spec.LATEST)
-    append_time, first = run.asks_append_time(topic), run.answers.get((case.key, 0))
+    append_time, first = run.asks_append_time(topic), run.first_kept(case.key)
     case.scan = Scan(
         key=case.key,
         ring=ring,
@@ -268,6 +322,7 @@ def _scan(run: Lookup, case: Case, ring: FingerprintMatcher, question: Question)
         lo=end if looked.offset is None else max(min(looked.offset, end), run.bound(case.key, Spec.EARLIEST)),
         asked_ms=question[1],
         hint=looked,
+        old=run.old(case.want),
         newest=run.answers.get((case.key, Spec.MAX_TIMESTAMP)),
         lo_time_ms=question[1] + (SKEW_MS if append_time else 0),
         compacted=run.is_compacted(topic),
@@ -294,6 +349,9 @@ def _regroup(run: Lookup, cases: list[Case]) -> list[Case]:
             case.alignment = topic_checks.behind(case.alignment, run.bound(case.key, Spec.LATEST))
         kept += members
     _ask_times(run, kept)
+    for case in kept:
+        if case not in cases:
+            _take_scan(run, case)
     return kept
 
 
@@ -311,7 +369,7 @@ def _against(run: Lookup, group: Group, members: Sequence[Case]) -> str:
 def _target(run: Lookup, case: Case) -> Target:
     key = case.key
     time = asked_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
-    first = run.answers.get((key, 0))
+    first = run.first_kept(key)
     assert case.alignment is not None
     facts = StandbyLookup(
         begin=run.bound(key, Spec.EARLIEST),
@@ -327,15 +385,16 @@ def _target(run: Lookup, case: Case) -> Target:
         scanned_from=None if case.scan is None else case.scan.start,
         syncs=case.syncs,
         copy=case.copy,
+        behind=case.behind,
         resent=case.resent,
     )
     choice = Choice(want=case.want, rules=run.rules, facts=facts, now=run.now, idle=case.idle)
-    return target(choice, run.old(case.want) if case.partner else None, ever_read=case.ever_read, note=case.note)
+    return target(choice, run.old(case.want) if case.partner else None, note=case.note)
 
 
 def _earliest(run: Lookup) -> dict[TopicPartition, int]:
     return {
         key: looked.timestamp_ms
-        for (key, time), looked in run.answers.items()
-        if time == 0 and looked.timestamp_ms is not None
+        for key, time in run.answers
+        if time == 0 and (looked := run.first_kept(key)) is not None and looked.timestamp_ms is not None
     }

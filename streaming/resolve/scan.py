@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from state.model.entities import TopicPartition
+from state.model.entities import EndSample, TopicPartition
 from streaming.clocks import Deadline
 from streaming.cluster_log import OFFSET, ClusterLog, Fetched, LogRecord, OffsetAnswer
 from streaming.resolve.batched_lookups import ask_offsets
@@ -56,6 +56,8 @@ class Scan:
     """The time whose look-up gave ``lo``: nothing before that is as new, says the standby."""
     hint: OffsetAnswer | None = None
     """That answer; None where no answer gave ``lo``."""
+    old: EndSample | None = None
+    """The old partition as it was last seen."""
     newest: OffsetAnswer | None = None
     """The standby's record with the largest timestamp."""
     read: FingerprintMatcher | None = None
@@ -73,6 +75,8 @@ class Scan:
     """Whether the standby says that it has no record as new as the newest of the last ones read."""
     back: int = 0
     """How many records before its lower bound are searched, because an answer is in doubt."""
+    is_grown: bool = False
+    """Whether the log was longer when it was read than when its end was looked up."""
     found: Found | None = None
     outcome: Found | NoPlace | None = None
 
@@ -168,7 +172,7 @@ def _is_doubtful(item: Scan) -> bool:
 
     What contradicts is searched for from further back at once; the rest is left to the caller.
     """
-    if item.compacted or (isinstance(item.outcome, NoPlace) and item.outcome.cause in _FINAL):
+    if isinstance(item.outcome, NoPlace) and item.outcome.cause in _FINAL:
         return False
     if item.next > item.lo or item.outcome is not None:
         why = item.contradiction or (_LATE if item.is_begun_late() else "")
@@ -176,7 +180,7 @@ def _is_doubtful(item: Scan) -> bool:
             item.search_back(why)
             return False
         item.hint = None
-    return item.outcome is not None and item.search.is_by_end and not item.is_wide
+    return item.outcome is not None and item.search.is_by_end and not item.is_wide and not item.compacted
 
 
 _LATE = "the records before the first one of a time are as new as it"
@@ -224,6 +228,9 @@ def _take(item: Scan, got: Fetched) -> bool:
     if got.high_watermark is not None and item.next >= got.high_watermark and not got.records:
         item.outcome = NoPlace(Cause.ERROR, "the end of the log went back")
         return False
+    if got.high_watermark is not None and got.high_watermark > item.end and not item.is_grown:
+        item.is_grown, item.end = True, got.high_watermark  # the log has grown, or its end was an old one
+        item.search.end = item.end
     if got.next_offset > item.next:
         item.next, item.ahead = got.next_offset, item.ahead * _GROWTH
         records = got.records[: bisect_left(got.records, item.end, key=OFFSET)]  # what came after the snapshot is later
@@ -260,14 +267,19 @@ def _settle(item: Scan, outcome: Outcome) -> None:
     if isinstance(outcome, NeedMore):
         if len(item.search.records) <= SCAN_RECORDS:
             return
-        outcome = stay(item.found, item.gap) if item.found else NoPlace(Cause.SCAN_LIMIT, f"{SCAN_RECORDS} records")
+        outcome = (
+            stay(item.found, item.gap, end=item.end)
+            if item.found
+            else NoPlace(Cause.SCAN_LIMIT, f"{SCAN_RECORDS} records")
+        )
     item.outcome = outcome
 
 
 def _bridge(item: Scan, found: Found) -> Found | NeedMore:
-    if not item.dense or item.compacted or item.gap > SCAN_RECORDS:
-        return stay(found, item.gap)
-    return move_on(found, item.gap, item.ring, item.search.records, read_to=item.next, end=item.end)
+    if not item.dense or item.compacted or item.append_time:
+        return stay(found, item.gap, end=item.end)
+    records = item.search.records
+    return move_on(found, item.gap, item.ring, records, old=item.old, read_to=item.next, end=item.end)
 
 
 def _restart_earlier(log: ClusterLog, items: list[Scan], deadline: Deadline) -> None:

@@ -6,7 +6,7 @@ records and by time; where the bound is met, it is not known what lies there.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from state.model.entities import Fingerprint, TopicPartition
@@ -69,6 +69,8 @@ def _look(run: Lookup, case: Case) -> _Look | None:
     if not isinstance(found, Found) or found.repeats is None or not case.want.ring:
         return None
     end, place = run.bound(case.key, Spec.LATEST), found.offset + found.repeats
+    if found.offset >= end:
+        case.behind = ()
     if place >= end:
         return None
     first = found.offset if scan is None or scan.found is None else scan.found.offset
@@ -108,21 +110,48 @@ def _read(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
             look.case.resent = Resent(records=None, note=note)
             continue
         records = [*look.known, *rest[bisect_left(rest, look.read_to, key=OFFSET) :]]
+        assert isinstance(look.case.alignment, Found)
+        look.case.behind = records[bisect_left(records, look.case.alignment.offset, key=OFFSET) :]
         look.behind = _behind(look, records)
-        look.case.resent = look.behind.proven()
+        look.case.resent = _with_twice(look.behind.proven(), look)
         look.left = look.behind.suspects()
         look.oldest = min(look.left, default=0)
 
 
 def _behind(look: _Look, records: Sequence[LogRecord]) -> Behind:
     """Records that were read after those remembered are known from the standby, where they follow."""
-    want, place = look.case.want, bisect_left(records, look.place, key=OFFSET)
+    want, place = look.case.want, _read_before(look, records)
     if not place:
         ring = FingerprintMatcher(want.ring, 1) if look.case.scan is None else look.case.scan.ring
         return Behind(ring, records)
     last = want.ring[-1].offset
     more = (Fingerprint(last + 1 + i, each.timestamp_ms, each.digest) for i, each in enumerate(records[:place]))
     return Behind(FingerprintMatcher((*want.ring, *more), 1), records[place:])
+
+
+def _read_before(look: _Look, records: Sequence[LogRecord]) -> int:
+    """How many of the records from ``first`` on are taken for read ones."""
+    found = look.case.alignment
+    assert isinstance(found, Found)
+    return min(bisect_left(records, found.offset, key=OFFSET) + (found.repeats or 0), len(records))
+
+
+def _with_twice(resent: Resent, look: _Look) -> Resent:
+    """At least as many as equal a remembered record, and where records were read that are not, all that come twice.
+
+    Of the records that are not remembered no more than ``repeats`` were read, but each of them may lie there again.
+    """
+    found, behind = look.case.alignment, look.case.behind
+    if resent.records is None or not isinstance(found, Found) or not found.is_partial or not behind:
+        return resent
+    assert found.repeats is not None
+    known = {(each.digest, each.timestamp_ms) for each in look.case.want.ring}
+    others = [(each.digest, each.timestamp_ms) for each in behind if (each.digest, each.timestamp_ms) not in known]
+    again = len(behind) - len(others)
+    if found.repeats:
+        distinct = len(set(others))
+        again += min(found.repeats, distinct) + len(others) - distinct - found.repeats
+    return replace(resent, records=max(resent.records, again))
 
 
 def _search(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:

@@ -74,6 +74,9 @@ def _of_bounds(known: Snapshot) -> Iterator[Contradiction]:
     if known.visible is not None and known.visible > known.end:
         text = f"the last stable offset is {known.visible}, after the end at {known.end}"
         yield Contradiction(about=END, text=text)
+    if known.visible is not None and known.visible < known.begin <= known.end:
+        text = f"the last stable offset is {known.visible}, before the log's begin at {known.begin}"
+        yield Contradiction(about=END, text=text)
     if known.records and known.records[0].offset < known.begin:
         text = f"the log begins at {known.begin}, but the record at {known.records[0].offset} was read"
         yield Contradiction(about=BEGIN, text=text)

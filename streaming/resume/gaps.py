@@ -13,51 +13,57 @@ from streaming.resume.methods.fingerprint_match import FingerprintMatcher
 from streaming.resume.model import Want
 
 
-def stay(found: Found, gap: int) -> Found:
-    """Resume at the ring's place; the gap is read again, now or when the standby has it."""
-    if found.missing:
-        return replace(found, missing=found.missing + gap, exact=False)
-    repeats = None if found.repeats is None else found.repeats + gap
+def stay(found: Found, gap: int, *, end: int) -> Found:
+    """Resume at the ring's place; the gap is read again, as far as the standby has it, or later.
+
+    How much of it the standby has cannot be known: a filter may have left some of it out, and other records may lie
+    there. Both numbers are upper bounds.
+    """
+    missing = None if found.missing is None else found.missing + gap
+    repeats = None if found.repeats is None else min(found.repeats + gap, max(0, end - found.offset))
     note = f"the remembered records end {gap} before the checkpoint, and the records between cannot be counted"
-    return replace(found, exact=False, repeats=repeats, note=notes.joined(found.note, note))
+    return replace(
+        found, exact=False, is_partial=True, repeats=repeats, missing=missing, note=notes.joined(found.note, note)
+    )
 
 
 def move_on(
-    found: Found, gap: int, ring: FingerprintMatcher, records: Sequence[LogRecord], *, read_to: int, end: int
+    found: Found,
+    gap: int,
+    ring: FingerprintMatcher,
+    records: Sequence[LogRecord],
+    *,
+    old: EndSample | None,
+    read_to: int,
+    end: int,
 ) -> Found | NeedMore:
     """Move ``found`` on by ``gap`` records of the standby, of which ``records`` were read, up to ``read_to``.
 
     A cluster can die between the commit of a batch and the reading of its last records, and then the ring is older than
-    the checkpoint. The records between cannot be recognised, only counted; that is sound where, and only where, every
-    old offset of the gap held a consumed record and the standby's records after the ring's place have consecutive
-    offsets too. Everywhere else the query resumes at the ring and the gap is forecast as replay (``stay``): counting
-    over a hole would skip unread records.
+    the checkpoint. The records between cannot be recognised, only counted. That is sound only where both logs are
+    dense: each old offset of the gap held a consumed record (the caller knows), and the replicator left out none of
+    them. The latter shows in the sampled end of the old log, if the standby has come as far: from the ring's place on
+    it holds as many records up to the newest time of that sample as the old log had offsets, each of them once, and
+    the last of them has that time. Everywhere else the query resumes at the ring (``stay``).
     """
-    if found.missing:
-        return stay(found, gap)
-    first = bisect_left(records, found.offset, key=OFFSET)
-    after = records[first : first + gap]
-    if after and after[-1].offset - found.offset != len(after) - 1:
-        return stay(found, gap)
-    if len(after) < gap:
-        if read_to < end:
-            return NEED_MORE
-        if found.offset + len(after) != end:
-            return stay(found, gap)
-    moved = replace(found, offset=found.offset + len(after), missing=gap - len(after))
-    return _judged(moved, ring, after)
+    if found.missing or found.repeats != 0 or old is None or old.newest_timestamp_ms is None:
+        return stay(found, gap, end=end)
+    count, newest = old.end - ring.last.offset - 1, old.newest_timestamp_ms
+    if count < gap or end - found.offset > MOST_COUNTED:
+        return stay(found, gap, end=end)
+    if read_to < end:
+        return NEED_MORE
+    after = records[bisect_left(records, found.offset, key=OFFSET) :]
+    copies = [record for record in after if record.timestamp_ms <= newest and not record.append_time]
+    each_once = len({(record.digest, record.timestamp_ms) for record in copies}) == len(copies)
+    is_whole = len(copies) == count and copies == list(after[:count]) and copies[-1].timestamp_ms == newest
+    if not (is_whole and each_once) or any(ring.newest(record) >= 0 for record in after):
+        return stay(found, gap, end=end)
+    return replace(found, offset=copies[gap - 1].offset + 1)
 
 
-def _judged(moved: Found, ring: FingerprintMatcher, after: Sequence[LogRecord]) -> Found:
-    """Not exact if the gap may hold copies sent again: each of them means one record less passed over."""
-    keys = {(record.digest, 0 if record.append_time else record.timestamp_ms) for record in after}
-    again = len(after) - len(keys) + sum(ring.newest(record) >= 0 for record in after)
-    if again:
-        repeats = None if moved.repeats is None else moved.repeats + again
-        moved = replace(moved, exact=False, repeats=repeats, note=notes.joined(moved.note, "equal records in the gap"))
-    return replace(moved, exact=moved.exact and not moved.missing)
-
-
+MOST_COUNTED = 20_000
+"""Records behind the ring's place that are counted at most."""
 TAIL = 32
 """How many of the records read last were read in one look, so a hole between them is one of the old log."""
 
@@ -124,6 +130,13 @@ class PartialSearch(Search):
         """What is to be said of the records that the standby lacks: those behind the place may come yet."""
         note = f"the standby lacks {lacking} of the last {len(self._read.records)} records read: not committed"
         behind = [record for record in self._read.records if record.offset > newest]
+        unseen = self._read.last.offset - newest - len(behind)
+        if behind and unseen and found.repeats is not None and found.missing is not None:
+            lacks = found.missing + len(behind) + unseen
+            note = notes.joined(found.note, note)
+            return replace(
+                found, exact=False, is_partial=True, missing=lacks, repeats=found.repeats + unseen, note=note
+            )
         if not behind or (found.missing == 0 and self._is_followed(found, max(each.timestamp_ms for each in behind))):
             return replace(found, note=notes.joined(found.note, note if lacking else ""))
         missing = None if found.missing is None else found.missing + len(behind)
@@ -187,19 +200,19 @@ def normalised(want: Want, old: EndSample | None) -> Want:
     return replace(want, ring=ring, ring_offset=place, timestamp_ms=time)
 
 
-def nothing_read(want: Want, *, begin: int, end: int) -> Found | NoPlace:
+def nothing_read(want: Want, *, begin: int, end: int, old: EndSample | None) -> Found | NoPlace:
     """The place of a position without any remembered record: the standby's begin, if nothing can have been read.
 
     The standby may hold records there that this query has no business with, but none before it that it has. An old
-    partition that had begun above 0 may have been read and then emptied by retention: then all may be replay.
+    partition that had begun above 0 may have been read and then emptied by retention: then all may be replay. Where the
+    standby's log begins above 0, records were deleted there, and unread ones may be among them.
     """
     if want.offset == 0:
-        return Found(begin, note=notes.NOTHING_READ)
+        if begin == 0 or (old is not None and old.end == 0):
+            return Found(begin, note=notes.NOTHING_READ)
+        return Found(begin, exact=False, expired=True, note=notes.joined(notes.NOTHING_READ, notes.begun_late(begin)))
     if want.offset == want.begin_known:
-        return Found(
-            begin,
-            exact=begin == end,
-            repeats=min(end - begin, want.offset),
-            note=notes.NOTHING_LEFT,
-        )
+        expired = begin > 0 and (old is None or old.end != want.offset)
+        exact = begin == end and not expired
+        return Found(begin, exact=exact, repeats=end - begin, expired=expired, note=notes.NOTHING_LEFT)
     return NoPlace(Cause.NOT_REMEMBERED)

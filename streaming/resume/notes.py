@@ -121,6 +121,11 @@ def unconfirmed(agreeing: int, known: int) -> str:
     return f"the offset syncs are not trusted either: only {agreeing} of {known} remembered times are where they say"
 
 
+def begun_late(begin: int) -> str:
+    """Nothing was read, and retention has worked on the standby."""
+    return f"retention: the standby's log begins at {begin}; unread records before that may have been deleted"
+
+
 def set_back(read_to: int, offset: int) -> str:
     """Rule of an old log that was cut at a known offset."""
     return f"log truncation: read to {read_to}, resumed where the old log diverges from what was read, at {offset}"

@@ -37,6 +37,8 @@ class StandbyLookup:
     """The replicator's offset syncs of the old partition, or why there are none; empty when they were not asked for."""
     copy: Found | str = ""
     """The place where both sides keep the same offsets, once proven, or why it is not; empty when not asked for."""
+    behind: Sequence[LogRecord] | None = None
+    """All records from the place found by content up to ``log_end``; None where not all were read."""
     resent: Resent = NOTHING
     """What was sent again behind the place found by content."""
 

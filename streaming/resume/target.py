@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from state.model.entities import EndSample, Fingerprint
+from state.model.fingerprints import timestamps_of
 from state.settings.keys import MethodName
-from streaming.cluster_log import OFFSET, PartitionError
+from streaming.cluster_log import OFFSET, LogRecord, PartitionError
 from streaming.resume import notes
 from streaming.resume.methods import segment
 from streaming.resume.methods.choose import MethodInput, choose
@@ -27,18 +28,14 @@ class Forecast:
     note: str = ""
 
 
-def forecast(
-    want: Want, place: ResumeOffset, facts: StandbyLookup, old: EndSample | None, *, ever_read: int
-) -> Forecast:
+def forecast(want: Want, place: ResumeOffset, facts: StandbyLookup, old: EndSample | None) -> Forecast:
     """Weigh a chosen place. ``old`` is the last sample of the old partition's end, if any.
-
-    ``ever_read`` bounds the replay: the old offset, or the sum of a topic's old offsets where partitions do not match.
 
     Records read again now, read again later, and records that the standby does not have. The place found by content is
     the yardstick, also for a place that another method chose. Between the two, records are counted where they were read
-    and offsets are subtracted before that; no more can be repeated than was ever read.
+    and offsets are subtracted before that. What was read may lie there more than once, so the old offset is no bound.
     """
-    replay, note = _replay(place, facts, ever_read)
+    replay, note = _replay(place, facts)
     found = facts.alignment if isinstance(facts.alignment, Found) else None
     records, seconds = exposure(want, found, facts, old)
     return Forecast(
@@ -65,18 +62,18 @@ def set_back_cost(cost: Forecast, records: int, room: int) -> Forecast:
     return replace(cost, replay_records=replay, note=notes.joined(cost.note, notes.UNPROVEN_BOUND if replay else ""))
 
 
-def _replay(place: ResumeOffset, facts: StandbyLookup, ever_read: int) -> tuple[int | None, str]:
+def _replay(place: ResumeOffset, facts: StandbyLookup) -> tuple[int | None, str]:
     found = facts.alignment
     if not isinstance(found, Found) or found.repeats is None:
         known = () if place.repeats is None else (place.repeats,)
-        bound = min(facts.log_end - place.offset, ever_read, *known)
+        bound = min((facts.log_end - place.offset, *known))
         return bound, notes.UNPROVEN_BOUND if bound else ""
     resent = facts.resent
     if resent.records is None:
         return None, resent.note
     if place.offset >= found.offset:
         return found.repeats + resent.records, resent.note
-    once = min(data_records(facts, place.offset, found.offset) + found.repeats, ever_read)
+    once = data_records(facts, place.offset, found.offset) + found.repeats
     return once + resent.records, resent.note
 
 
@@ -92,28 +89,79 @@ def data_records(facts: StandbyLookup, first: int, last: int) -> int:
 def exposure(
     want: Want, found: Found | None, facts: StandbyLookup, old: EndSample | None
 ) -> tuple[int | None, float | None]:
-    """Records and seconds by which the standby is behind what was last seen of the old cluster."""
+    """Records and seconds by which the standby is behind what was last seen of the old cluster; upper bounds."""
     if old is None:
         return None, None
     if old.begin == old.end:
         return 0, 0.0
-    seconds = None
-    if old.newest_timestamp_ms is not None and facts.newest_ms is not None and not facts.append_time:
-        seconds = max(0, old.newest_timestamp_ms - facts.newest_ms) / 1000
-    resent = facts.resent.records
-    if found is None or found.repeats != 0 or found.missing is None or resent is None:
-        return None, seconds
-    ahead_there = max(0, old.end - want.offset)
-    ahead_here = facts.log_end - found.offset - found.missing - resent
-    return max(0, ahead_there - ahead_here, 1 if seconds else 0), seconds
+    records = _lacking(want, found, facts, old)
+    return records, 0.0 if records == 0 else _behind_seconds(want, found, facts, old)
 
 
-def target(question: MethodInput, old: EndSample | None, *, ever_read: int, note: str) -> Target:
+def _lacking(want: Want, found: Found | None, facts: StandbyLookup, old: EndSample) -> int | None:
+    """Offsets of the old log that the standby lacks; None where the records behind the place are not known."""
+    if found is None or found.missing is None:
+        return None
+    ahead = max(0, old.end - want.offset)
+    copies = _copies(want, found, facts, old)
+    return None if copies is None and ahead else max(0, ahead - len(copies or ())) + found.missing
+
+
+def _copies(want: Want, found: Found, facts: StandbyLookup, old: EndSample) -> Sequence[LogRecord] | None:
+    """The records behind the place that are copies of what followed the position; None where that is not shown.
+
+    An offset behind the place proves no copy: a marker, a record that was sent again, or one of another writer lies
+    there just as well. Copies are data records, each once, none of them remembered and none later than the newest time
+    that was seen of the old log; they come first, before all that others wrote there later.
+    """
+    if facts.behind is None:
+        return None
+    known = {(each.digest, each.timestamp_ms) for each in want.ring}
+    seen = [record for record in facts.behind if record.offset < facts.end]
+    unknown = [record for record in seen if (record.digest, record.timestamp_ms) not in known]
+    newest = old.newest_timestamp_ms
+    if not unknown:
+        return ()
+    if newest is None or facts.append_time or found.repeats != 0 or facts.resent.records is None:
+        return None
+    copies = [record for record in unknown if record.timestamp_ms <= newest]
+    distinct = len({(each.digest, each.timestamp_ms) for each in copies})
+    times = timestamps_of(want.ring[-LAST:]) + [record.timestamp_ms for record in copies]
+    is_first = copies == unknown[: len(copies)] and times == sorted(times)
+    is_first = is_first and distinct == len(copies) <= old.end - want.offset
+    return copies if is_first else None
+
+
+def _behind_seconds(want: Want, found: Found | None, facts: StandbyLookup, old: EndSample) -> float | None:
+    """From the newest record that is known to be there to the old log's newest time.
+
+    A time ahead of the old cluster's clock when it was seen says nothing of the records that are missing.
+    """
+    if old.newest_timestamp_ms is None or facts.append_time:
+        return None
+    newest = min(old.newest_timestamp_ms, int(old.sampled_at.timestamp() * 1000))
+    copies = None if found is None else _copies(want, found, facts, old)
+    if copies:
+        return max(0, newest - max(record.timestamp_ms for record in copies[-LAST:])) / 1000
+    last = timestamps_of(want.ring[-LAST:])
+    since = [] if want.timestamp_ms is None else [want.timestamp_ms]
+    if found is not None and found.missing != 0:
+        if facts.newest_ms is None or facts.newest_ms > max([*since, *last], default=facts.newest_ms):
+            return None
+        return max(0, newest - facts.newest_ms) / 1000
+    return max(0, newest - min(since + last)) / 1000 if since or last else None
+
+
+LAST = 4
+"""So many of the last records read show to what time was read, though one of them is ahead."""
+
+
+def target(question: MethodInput, old: EndSample | None, *, note: str) -> Target:
     """Choose one partition's place and weigh it."""
     want, facts = question.want, question.facts
     place = choose(question)
     if isinstance(place, ResumeOffset):
-        cost = forecast(want, place, facts, old, ever_read=ever_read)
+        cost = forecast(want, place, facts, old)
         if want.read_to is not None and not want.lost:
             cost = set_back_cost(cost, want.read_to - want.offset, facts.end - place.offset)
             note = notes.joined(note, notes.set_back(want.read_to, want.offset))
@@ -142,7 +190,7 @@ def target(question: MethodInput, old: EndSample | None, *, ever_read: int, note
         exposure_seconds=cost.exposure_seconds,
         note=notes.joined(note, place.note, cost.note),
         error=None if isinstance(place, ResumeOffset) else _error(facts),
-        expired=is_retention(facts.alignment) or _emptied(question),
+        expired=facts.alignment.expired or is_retention(facts.alignment) or _emptied(question),
         later=remembered(want, cost.replay_later_records),
         last=(*_last(want, facts), *facts.resent.seen) if facts.resent.seen else _last(want, facts),
         after_last=0 if want.ring_offset is None else want.offset - want.ring_offset,
@@ -202,8 +250,8 @@ def _read_to(want: Want) -> int:
 
 
 def _emptied(question: MethodInput) -> bool:
-    """Whether the standby has deleted all it had, although unread records are known to have followed the position."""
-    return question.facts.begin == question.facts.end > 0 and question.idle is False
+    """Whether the standby has deleted all it had, and unread records may have followed the position."""
+    return question.facts.begin == question.facts.end > 0 and question.idle is not True
 
 
 def _error(facts: StandbyLookup) -> str | None:

@@ -71,16 +71,30 @@ def behind(outcome: Found | NoPlace | None, end: int) -> Found | NoPlace | None:
     """
     if not isinstance(outcome, NoPlace) or outcome.cause not in BEHIND:
         return outcome
-    return Found(end, exact=False, missing=None, note=f"{notes.CAUSES[outcome.cause]}: resumed at its end")
+    return Found(
+        end,
+        exact=False,
+        missing=None,
+        expired=outcome.expired,
+        note=f"{notes.CAUSES[outcome.cause]}: resumed at its end",
+    )
 
 
-def expired(outcome: Found | NoPlace | None, want: Want, first: OffsetAnswer | None) -> Found | NoPlace:
-    """A mismatch is retention's work where the standby's first record is younger than all that is remembered."""
+def expired(
+    outcome: Found | NoPlace | None, want: Want, first: OffsetAnswer | None, *, is_cut: bool, is_older: bool
+) -> Found | NoPlace:
+    """What retention has to do with a place that was not found.
+
+    A mismatch is its work where the standby's first record is younger than all that is remembered. Unread records may
+    be among those deleted (``is_cut``: there are such) unless what is left begins with records that were copied before
+    any unread one (``is_older``).
+    """
     if outcome is None:
-        return NoPlace(Cause.DEADLINE)
-    if isinstance(outcome, Found) or outcome.cause not in (Cause.MISMATCH, Cause.THIN):
+        return NoPlace(Cause.DEADLINE, expired=is_cut)
+    if isinstance(outcome, Found):
         return outcome
     newest = max(timestamps_of(want.ring), default=0)
-    if first is not None and first.timestamp_ms is not None and newest < first.timestamp_ms:
-        return NoPlace(Cause.RETENTION, notes.retention(first.timestamp_ms, newest))
-    return outcome
+    first_ms = None if first is None else first.timestamp_ms
+    if outcome.cause in (Cause.MISMATCH, Cause.THIN) and first_ms is not None and newest < first_ms:
+        return NoPlace(Cause.RETENTION, notes.retention(first_ms, newest), expired=True)
+    return replace(outcome, expired=outcome.cause is Cause.RETENTION or (is_cut and not is_older))

@@ -70,11 +70,15 @@ class Found:
     some, but how many cannot be told."""
     repeats: int | None = 0
     """At most this many records from ``offset`` on were already read; None when that cannot be told."""
+    expired: bool = False
+    """Retention on the standby has deleted records, and unread ones may be among them."""
+    is_partial: bool = False
+    """Records were read that the place does not go by: they are not remembered, or not on the standby."""
     note: str = ""
 
 
 def is_retention(outcome: "Found | NoPlace") -> bool:
-    """Whether the standby has deleted the records around the position: unread ones may be among them."""
+    """Whether the standby has deleted the records around the position: what is left begins behind it."""
     return isinstance(outcome, NoPlace) and outcome.cause is Cause.RETENTION
 
 
@@ -89,6 +93,8 @@ class NoPlace:
 
     cause: Cause
     detail: str = ""
+    expired: bool = False
+    """Retention on the standby has deleted records, and unread ones may be among them."""
 
 
 Outcome = Found | NeedMore | NoPlace
@@ -204,7 +210,8 @@ class Search:
                 continue
             if self._is_vetoed(record):
                 return self._first_seen(self._accepted(record, walk))
-            if walk.fit is Fit.CUT and walk.agreed < min(THIN, self.matcher.context):
+            is_thin = walk.agreed < min(THIN, self.matcher.context) and walk.fit is Fit.CUT
+            if is_thin or (self.cut and at + 1 == walk.agreed < TRUSTED and not self._is_told_apart(record)):
                 return NoPlace(Cause.THIN, f"{walk.agreed} of {self.matcher.context} records")
             found = self._accepted(record, walk)
             if self.matcher.hidden:
@@ -221,16 +228,28 @@ class Search:
         """
         if walk.agreed < self.matcher.size or self.records[at].append_time:
             return False
+        if walk.agreed < TRUSTED and any(
+            self.matcher.newest(each) >= 0 for each in self.records[: at + 1 - walk.agreed]
+        ):
+            return True
+        return self._is_behind_young_ones(at, self.matcher.hidden)
+
+    def _is_behind_young_ones(self, at: int, room: int) -> bool:
+        """Whether more records as young as unread ones lie before a record than there is ``room`` for in the holes."""
         youngest = self.matcher.top_ms
         here = self.records[bisect_left(self.records, self.lo, key=OFFSET) : at]
         times = [each.timestamp_ms for each in here if each.timestamp_ms >= youngest and self.matcher.newest(each) < 0]
-        return max(times, default=youngest) > youngest or len(times) > self.matcher.hidden
+        return max(times, default=youngest) > youngest or len(times) > room
 
     def _is_vetoed(self, record: LogRecord) -> bool:
         """Whether an equal record that came earlier, without its context, may be the true copy: never step over it."""
         if self._rejected is None:
             return False
         return self.matcher.holed or self.matcher.last_is_unique(append_time=record.append_time)
+
+    def _is_told_apart(self, record: LogRecord) -> bool:
+        """Whether the last record read is unlike all that are remembered, so that hardly an unread one equals it."""
+        return self.matcher.size > 1 and self.matcher.last_is_unique(append_time=record.append_time)
 
     def _accepted(self, record: LogRecord, walk: Walk) -> Found:
         back, open_ended = self.matcher.twins(walk, append_time=record.append_time)
@@ -240,17 +259,31 @@ class Search:
         if not back and not short:
             return Found(record.offset + 1)
         repeats = None if open_ended or short or self.matcher.holed else back
-        return Found(record.offset + 1, exact=False, repeats=repeats, note=AMBIGUOUS)
+        missing = self._missing_of_twin(record)
+        return Found(record.offset + 1, exact=False, missing=missing, repeats=repeats, note=AMBIGUOUS)
+
+    def _missing_of_twin(self, record: LogRecord) -> int | None:
+        """Offsets behind the oldest remembered record that this one equals; None where it may equal a still older one.
+
+        The earliest match may be the copy of that one, and then the records after it have not come yet.
+        """
+        oldest = self.matcher.indices(record)[-1]
+        is_only = oldest == self.matcher.size - 1
+        if not self.matcher.is_whole and (record.append_time or not is_only):
+            return None
+        return self.matcher.last.offset - self.matcher.records[oldest].offset
 
     def _first_seen(self, fitting: Found | None) -> Found:
         """Right after the first equal record; ``fitting`` is the later place whose context agreed."""
         assert self._rejected is not None
-        repeats = None
+        repeats, at = None, bisect_left(self.records, self._rejected - 1, key=OFFSET)
+        missing = self._missing_of_twin(self.records[at])
         if fitting is not None and fitting.repeats is not None:
-            repeats = fitting.offset - self._rejected + fitting.repeats
+            repeats, missing = fitting.offset - self._rejected + fitting.repeats, fitting.missing
         return Found(
             self._rejected,
             exact=False,
+            missing=missing,
             repeats=repeats,
             note="the last record read has other records around it on the standby: resumed after its first copy",
         )
@@ -295,10 +328,14 @@ class Search:
         home, last, newest = homes[-1], self.matcher.last.offset, self.matcher.size - 1
         missing = last - self.matcher.records[home].offset
         bound = MISSING_BOUND if missing > newest - home else ""
-        if all(self.matcher.is_only(record) for record in self.records[at + 1 :]):
+        again = self.records[at + 1 :]
+        if not again or (self.matcher.is_telling and all(self.matcher.is_only(record) for record in again)):
             return Found(self.end, exact=missing == 0, missing=missing, note=bound)
         note = f"the standby does not hold the last {newest - home} records read, and other records lie behind them"
-        return Found(self.records[at].offset + 1, exact=False, missing=missing, note=note)
+        unseen = min(missing - (newest - home), len(again))
+        return Found(
+            self.records[at].offset + 1, exact=False, is_partial=True, missing=missing, repeats=unseen, note=note
+        )
 
     def _without_any(self) -> NoPlace:
         if self.lo < self.end:
@@ -313,7 +350,7 @@ class Search:
             return NoPlace(
                 Cause.THIN, "no record that is left was read, and only timestamps say that the last one read was older"
             )
-        return NoPlace(Cause.LAGS if self.matcher.is_long else Cause.UNACCOUNTED)
+        return NoPlace(Cause.LAGS if self.records and self.matcher.is_long else Cause.UNACCOUNTED)
 
     def _is_older_twin(self, offset: int) -> bool:
         """Whether a record that equals the last one read is the copy of an older equal one, in that one's company."""
@@ -322,8 +359,12 @@ class Search:
 
     def _is_at_home(self, at: int, index: int) -> bool:
         walk = self.matcher.fit(self.records, at, index)
-        if self.records[at].append_time and walk.agreed < TRUSTED:
-            return False
+        if walk.agreed < TRUSTED:
+            if self.records[at].append_time or (self.cut and at + 1 == walk.agreed):
+                return False
+            room = self.matcher.records[index].offset - self.matcher.records[0].offset - index
+            if self._is_behind_young_ones(at, room):
+                return False
         return walk.fit is Fit.FULL or (walk.fit is Fit.CUT and walk.agreed >= min(THIN, self.matcher.size))
 
     def _newest_survivor(self) -> Outcome:
@@ -338,6 +379,10 @@ class Search:
             return NoPlace(
                 Cause.MISMATCH, f"{stranger.offset} is among the records read or before them, but is not one of them"
             )
-        missing = newest - index if place >= self.end else 0
-        note = "" if index == newest else f"compacted: the last {newest - index} records read are gone"
-        return Found(place, exact=missing == 0, missing=missing, note=note)
+        at = bisect_left(self.records, place - 1, key=OFFSET)
+        oldest = self.matcher.indices(self.records[at])[-1]
+        missing = self.matcher.last.offset - self.matcher.records[oldest].offset
+        note = (
+            "" if index == newest else f"compacted: the last {newest - index} records read are gone, or not there yet"
+        )
+        return Found(place, exact=missing == 0, is_partial=missing > 0, missing=missing, note=note)

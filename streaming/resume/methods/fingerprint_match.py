@@ -153,6 +153,11 @@ class FingerprintMatcher:
         index = -1 if seen.append_time else self.newest(seen)
         return index >= 0 and (self.known.alike(seen.digest) == 1 or len(self.indices(seen)) == 1)
 
+    @cached_property
+    def is_telling(self) -> bool:
+        """Whether these are enough, and each unlike all others, that an equal record is a copy of one of them."""
+        return self.size >= LONG // 2 and len({(each.digest, each.timestamp_ms) for each in self.known}) == self.size
+
     @property
     def is_long(self) -> bool:
         """Whether records were read before these, and these are too many to be left out all at once."""

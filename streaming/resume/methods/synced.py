@@ -59,9 +59,9 @@ def place(want: Want, facts: StandbyLookup) -> ResumeOffset | NotApplicable:
     elif is_retention(facts.alignment):
         # All that is left is younger than what was read, so a place behind the begin would skip unread records.
         offset, note = facts.begin, notes.ONLY_YOUNGER
-    elif offset > facts.end:
-        offset, note = facts.end, notes.OPEN_TRANSACTION
     elif offset < facts.begin:
         note = notes.SYNC_EXPIRED
+    if offset > facts.end:
+        offset, note = facts.end, notes.joined(note, notes.OPEN_TRANSACTION)
     repeats = syncs.repeats(want.offset) if offset == found else None
     return ResumeOffset(method=MethodName.SYNCED, offset=max(facts.begin, offset), repeats=repeats, note=note)

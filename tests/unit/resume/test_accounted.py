@@ -104,3 +104,22 @@ def test_whole_topics_do_not_go_by_the_common_time_for_one_filtered_record() -> 
     ).targets
     shows(targets[0], target_offset=59, exact=False, method="exact")
     shows(targets[1], target_offset=60, exact=True, method="exact")
+
+
+# -- what retention has deleted
+
+
+def test_a_buffer_longer_than_all_time_does_not_ask_for_the_oldest_record_kept() -> None:
+    old = [(i, 10 * i, f"r{i}") for i in range(60)]
+    late = [(i, time, value) for i, (_, time, value) in enumerate(old[45:])]
+    result = found(standby(Slot(late)), want(old[:30]), rules(buffer_ms=10**9))
+    shows(result.targets[0], target_offset=0, expired=False)
+    assert result.earliest_timestamps == {}
+
+
+def test_a_place_that_is_not_found_in_a_log_cut_by_retention_says_what_may_be_gone() -> None:
+    old = stream(0, 300)
+    here = [(i, time, "other") for i, time, _ in old if i >= 120]
+    shows(one(standby(Slot(here, begin=120)), want(old[:100]), PATIENT), expired=True)
+    older = [(i, time - 2_000_000, "other") for i, time, _ in old if i >= 20]
+    shows(one(standby(Slot(older, begin=20)), want(old[:100], remembered=20), PATIENT), expired=False)

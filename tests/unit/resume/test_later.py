@@ -42,7 +42,8 @@ def test_nothing_is_remembered_where_nothing_is_announced() -> None:
 def test_records_that_were_only_counted_cannot_be_remembered() -> None:
     old = stream(0, 60)
     target = one(standby(Slot(copied(old[:33]))), want(old[:30], offset=40, dense=True))
-    assert (target.replay_later_records, target.later) == (7, ())
+    assert (target.target_offset, target.replay_records) == (30, 3)
+    assert (target.replay_later_records, target.later) == (10, ())
 
 
 @pytest.mark.parametrize("append_time", [False, True])

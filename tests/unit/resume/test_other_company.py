@@ -1,5 +1,7 @@
 """Remembered records that lie on the standby, but not where a replicator that keeps the order puts them."""
 
+from dataclasses import replace
+
 import pytest
 
 from state.settings.keys import MethodName
@@ -227,7 +229,8 @@ def test_a_first_record_as_old_as_the_newest_is_not_retentions_work() -> None:
     read = want(OLD[:40])
     newest, mismatch = OLD[39][1], NoPlace(Cause.MISMATCH)
     same, younger = (OffsetAnswer(offset=7, timestamp_ms=newest + more, leader_epoch=None) for more in (0, 1))
-    assert expired(mismatch, read, same) == mismatch
-    retention = expired(mismatch, read, younger)
+    assert expired(mismatch, read, same, is_cut=True, is_older=True) == mismatch
+    assert expired(mismatch, read, same, is_cut=True, is_older=False) == replace(mismatch, expired=True)
+    retention = expired(mismatch, read, younger, is_cut=True, is_older=True)
     assert isinstance(retention, NoPlace)
     assert retention.cause is Cause.RETENTION
