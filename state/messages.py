@@ -266,6 +266,10 @@ class ReleaseRequest(Message):
     """A mapping may have been written beside the checkpoint: it goes, too."""
     below: str | None = None
     """Of an operation that a store lost: the folder below which its new checkpoints lie, if it made any."""
+    reconciled: bool = False
+    """The store was restored, and the place of the query is known: only what led there stays."""
+    keeps: str | None = None
+    """Reconciled only: the mapping by which the query came to its place; it stays, and what leads to it."""
 
 
 class DrillRequest(Message):

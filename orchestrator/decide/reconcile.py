@@ -5,15 +5,17 @@ or of the row's own epoch while the row holds it or names another checkpoint, ca
 its newest rows, by a restored backup or a copy. Whatever it says of the query then is of the past, and a move decided
 on it would start from a checkpoint and a position that the query left long ago.
 
-Where no runner is left that could report it, the old checkpoint itself tells: each move leaves planted entries in it,
-and they name their operation. One that the store does not know was done after the copy was made.
+A runner that was restarted knows no more than the store. But each move leaves files in the checkpoint, or beside it,
+that name its operation and where it led. A runner reads them and reports the place (``FoundPlace``); a place that is
+not the row's was reached after the backup.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
 from state.messages import ReleaseRequest
-from state.model.checkpoint_folders import read_folder
+from state.model.checkpoint_folders import plain_path, read_folder, read_mapping_name
 from state.model.entities import (
     Assignment,
     Desired,
@@ -25,14 +27,52 @@ from state.model.entities import (
     Phase,
     QueryFact,
 )
+from state.model.found_places import FoundPlace
 
 
 def is_put_back(assignment: Assignment | None, fact: QueryFact | None) -> bool:
     """Whether the store knows less than a runner. ``fact`` must have been read before ``assignment``."""
     if fact is None or assignment is None:
         return fact is not None
-    contradicts = assignment.desired is Desired.HELD or assignment.checkpoint != fact.checkpoint
-    return fact.epoch > assignment.epoch or (fact.epoch == assignment.epoch and contradicts)
+    contradicts = assignment.desired is Desired.HELD or not _is_at(assignment, fact)
+    unknown = placed_under(fact) > assignment.placed_epoch
+    return fact.epoch > assignment.epoch or unknown or (fact.epoch == assignment.epoch and contradicts)
+
+
+def placed_under(fact: QueryFact) -> int:
+    """The epoch of the move by which a running query came to its place, by the names of what was made for it."""
+    made, mapped = read_folder(fact.checkpoint), read_mapping_name(fact.mapping or "")
+    return max(made.epoch if made is not None else 0, mapped[0] if mapped is not None else 0)
+
+
+def _is_at(assignment: Assignment, place: QueryFact | FoundPlace) -> bool:
+    """Whether a row names the place; a cluster that no file names contradicts none."""
+    same = place.checkpoint is not None and plain_path(place.checkpoint) == plain_path(assignment.checkpoint)
+    return same and place.mapping == assignment.mapping and place.cluster in {None, assignment.cluster}
+
+
+def older_than(assignment: Assignment, found: FoundPlace, is_known: Callable[[str], bool]) -> str | None:
+    """What shows that the store is older than the files of a query; None where they agree, or nothing can be read.
+
+    A move that is under way, or was committed and has not begun to read, leaves its entries in the log. So does one
+    that the store lost before its commit, and a fence that came late.
+    """
+    if found.row_epoch != assignment.epoch or found.checkpoint is None:
+        return None
+    if not _is_at(assignment, found):
+        return f"{found.text}, but in the store {found.query} is on {assignment.cluster} with {_row_place(assignment)}"
+    holder = found.held_by
+    if holder is None or (holder == assignment.operation and assignment.desired is Desired.HELD):
+        return None
+    if holder == found.moved_by == assignment.operation:
+        return None  # its start takes the entries away
+    if not is_known(holder):
+        return stranger(found.checkpoint, holder)
+    return f"{found.checkpoint} is held by operation {holder}, which is over"
+
+
+def _row_place(assignment: Assignment) -> str:
+    return assignment.checkpoint if assignment.mapping is None else f"mapping {assignment.mapping}"
 
 
 def put_back_text(assignment: Assignment | None, fact: QueryFact) -> str:
@@ -41,8 +81,10 @@ def put_back_text(assignment: Assignment | None, fact: QueryFact) -> str:
         known = "the store has no assignment of it"
     elif fact.epoch > assignment.epoch:
         known = f"the store knows only epoch {assignment.epoch}"
+    elif assignment.desired is Desired.HELD:
+        known = "in the store it is held"
     else:
-        known = "in the store it is " + ("held" if assignment.desired is Desired.HELD else "elsewhere")
+        known = f"in the store it is on {assignment.cluster} with {_row_place(assignment)}"
     return (
         f"runner {fact.runner} runs {fact.query} under epoch {fact.epoch}, but {known}: "
         f"the store was restored from an older backup; tideover reconcile {fact.query}"
@@ -62,11 +104,8 @@ def stranger(checkpoint: str, operation: str) -> str:
 
 
 def lost_text(query: str, found: str) -> str:
-    """What it means that a checkpoint tells of a move which the store does not know of, and what to do."""
-    return (
-        f"{found}: the store was restored from a backup older than that move. Tell Tideover where the query runs now: "
-        f"tideover reconcile {query} --cluster CLUSTER --checkpoint FOLDER"
-    )
+    """What it means that a checkpoint shows a move which the store does not know of, and what to do."""
+    return f"{found}: the store was restored from a backup older than that move; tideover reconcile {query}"
 
 
 def reconciled(assignment: Assignment | None, fact: QueryFact, at: datetime) -> Assignment:
@@ -76,51 +115,42 @@ def reconciled(assignment: Assignment | None, fact: QueryFact, at: datetime) -> 
     kept only for the very checkpoint they were made for: elsewhere Spark keeps its own in the checkpoint. What was
     tracked under the reported epoch counts on, where the place is another than the stored one.
     """
-    stays = assignment is not None and (assignment.cluster, assignment.checkpoint) == (fact.cluster, fact.checkpoint)
+    stays = assignment if assignment is not None and _is_at(assignment, fact) else None
+    highest = max(fact.epoch, assignment.epoch if assignment is not None else 0)
     return Assignment(
         query=fact.query,
-        epoch=fact.epoch + 1,
-        placed_epoch=assignment.placed_epoch if assignment is not None and stays else fact.epoch,
+        epoch=highest + 1,
+        placed_epoch=stays.placed_epoch if stays is not None else highest,
         desired=Desired.RUNNING,
         cluster=fact.cluster,
         runner=fact.runner,
         checkpoint=fact.checkpoint,
-        starting_offsets=assignment.starting_offsets if assignment is not None and stays else None,
+        starting_offsets=stays.starting_offsets if stays is not None else None,
         operation=None,
         changed_at=at,
         mapping=fact.mapping,
     )
 
 
-def hold_given_up(
-    stored: Assignment, operation: str, held_epoch: int, *, target: str, actor: str, reason: str, at: datetime
-) -> tuple[Assignment, Operation]:
-    """The hold of an operation that the store lost, and that went nowhere as a person says: written again.
-
-    It rolls back from the start. Its epoch lies above that of the lost hold: a runner that saw that one obeys
-    this.
-    """
-    epoch = max(stored.epoch, held_epoch) + 1
-    lost = Operation(
-        id=operation,
-        group=operation,
-        kind=OperationKind.FAILOVER,
+def taken_as_found(
+    stored: Assignment, found: FoundPlace, *, cluster: str, runner: str, reported_epoch: int, at: datetime
+) -> Assignment:
+    """The assignment that says what the files show, under an epoch above all that they, a runner or the store name."""
+    stays = _is_at(stored, found) and cluster == stored.cluster
+    highest = max(stored.epoch, found.epoch, found.held_epoch or 0, reported_epoch)
+    return Assignment(
         query=stored.query,
-        source=stored.cluster,
-        target=target,
-        epoch=epoch,
-        phase=Phase.ABORTED,
-        outcome=None,
-        actor=actor,
-        reason=reason,
-        consents=(),
-        plan=None,
-        measured={},
-        sentence=f"cancelled by {actor}: the store was restored from an older backup, and {stored.query} had not moved",
-        started_at=at,
-        ended_at=None,
+        epoch=highest + 1,
+        placed_epoch=stored.placed_epoch if stays else highest,
+        desired=Desired.RUNNING,
+        cluster=cluster,
+        runner=runner,
+        checkpoint=found.checkpoint or stored.checkpoint,
+        starting_offsets=stored.starting_offsets if stays else None,
+        operation=None,
+        changed_at=at,
+        mapping=found.mapping,
     )
-    return replace(stored, epoch=epoch, desired=Desired.HELD, operation=operation, changed_at=at), lost
 
 
 def undone(found: Assignment, operation: Operation, *, actor: str) -> tuple[Assignment, Operation]:
@@ -130,15 +160,51 @@ def undone(found: Assignment, operation: Operation, *, actor: str) -> tuple[Assi
     return replace(found, desired=Desired.HELD, operation=operation.id), back
 
 
-def release_of(operation: Operation, held: Assignment, *, asked: int = 0, below: str | None = None) -> Intent:
-    """The asking with which any operation ends that is given up: the runner takes away what it planted.
+def undone_lost(
+    found: Assignment, operation: str, *, target: str, actor: str, reason: str
+) -> tuple[Assignment, Operation]:
+    """The same for an operation that the store lost: it is written again, and rolls back from the start."""
+    lost = Operation(
+        id=operation,
+        group=operation,
+        kind=OperationKind.FAILOVER,
+        query=found.query,
+        source=found.cluster,
+        target=target,
+        epoch=found.epoch,
+        phase=Phase.ABORTED,
+        outcome=None,
+        actor=actor,
+        reason=reason,
+        consents=(),
+        plan=None,
+        measured={},
+        sentence="",
+        started_at=found.changed_at,
+        ended_at=None,
+    )
+    return undone(found, lost, actor=actor)
 
-    ``asked`` is how often the operation asked for that before. ``below`` is where the runner looks for checkpoints
-    that were run since the hold, where it was unknown what runs.
+
+def release_of(
+    operation: Operation, held: Assignment, *, planted_by: str, asked: int = 0, below: str | None = None
+) -> Intent:
+    """The request with which any operation ends that is given up: the runner takes away what it planted.
+
+    ``planted_by`` is the operation whose files go: this one, or one that is over. What led the query to its place
+    stays. ``asked`` is how often the operation requested that before. ``below`` is where the runner looks for
+    checkpoints that were run since the hold, where it was unknown what runs.
     """
     name = Intent.name_of(IntentKind.RELEASE, asked)
     request = ReleaseRequest(
-        checkpoint=held.checkpoint, planted=(), prepared=None, operation=operation.id, mapped=True, below=below
+        checkpoint=held.checkpoint,
+        planted=(),
+        prepared=None,
+        operation=planted_by,
+        mapped=True,
+        below=below,
+        reconciled=True,
+        keeps=held.mapping,
     ).as_json()
     return Intent(
         id=f"{operation.id}/{name}",
@@ -157,15 +223,16 @@ def release_of(operation: Operation, held: Assignment, *, asked: int = 0, below:
 
 
 def vouched(
-    stored: Assignment, *, cluster: str, checkpoint: str, runner: str, at: datetime, held_epoch: int = 0
+    stored: Assignment, *, cluster: str, checkpoint: str, runner: str, at: datetime, reported_epoch: int = 0
 ) -> Assignment:
-    """The assignment that a person answers for, where no runner is left that could tell.
+    """The assignment that a person answers for, where no file can be read that would show the place.
 
     Its epoch lies above the stored one and above the one in the name of the folder, so that a run which went on there
     unseen has to stop when its runner is back.
     """
     made = read_folder(checkpoint)
-    epoch = max(stored.epoch, held_epoch, made.epoch if made is not None else 0)
+    epoch = max(stored.epoch, reported_epoch, made.epoch if made is not None else 0)
+    same = plain_path(checkpoint) == plain_path(stored.checkpoint) and cluster == stored.cluster
     return Assignment(
         query=stored.query,
         epoch=epoch + 1,
@@ -177,4 +244,5 @@ def vouched(
         starting_offsets=None,
         operation=None,
         changed_at=at,
+        mapping=stored.mapping if same else None,
     )

@@ -1,30 +1,33 @@
-"""Reconciling a query whose store was put back: both sides looked at, and what runs written down."""
+"""Reconciling a query whose store was put back: both sides looked at, and the place of the query written down."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestrator.decide.reconcile import (
     held_by,
-    hold_given_up,
     is_put_back,
+    older_than,
     reconciled,
     release_of,
     stranger,
+    taken_as_found,
     undone,
+    undone_lost,
     vouched,
 )
 from orchestrator.errors import Refused
 from orchestrator.facts.current import latest_fact, open_operation
-from state.messages import ALREADY_RUN, Failure
+from state.messages import ALREADY_RUN, HELD, Failure
+from state.model.checkpoint_folders import plain_path
 from state.model.entities import Assignment, Event, Intent, IntentKind, IntentState, Operation, QueryFact
-from state.settings.keys import Resume, Tideover
+from state.model.found_places import FoundPlace
+from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
-from state.store.runner_store import RunnerStore
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sides:
-    """What the store says of a query, and what a runner reports."""
+    """What the store says of a query, and what a runner reports that runs it."""
 
     stored: Assignment | None
     runs: QueryFact
@@ -32,65 +35,101 @@ class Sides:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lost:
-    """A query that moved on by an operation which the store lost, or whose commit it lost; nobody tells what runs."""
+    """A query that moved on by an operation which the store lost, or whose commit it lost; no runner runs it."""
 
     stored: Assignment
     found: str
-    """What tells so: a sentence about its checkpoint."""
-    holder: str | None = None
-    """The operation that holds the checkpoint and that the store does not know; None where something else tells."""
-    held_epoch: int = 0
-    """The epoch of that operation."""
+    """What shows it: a sentence about its checkpoint."""
+    place: FoundPlace | None = None
+    """Where a runner found the query in its files; None while none has looked."""
+    reported_epoch: int = 0
+    """The highest epoch that a runner reported of it."""
 
 
-def sides_of(store: RunnerStore, query: str) -> Sides | None:
-    """Both sides, where the store is the older one; None where there is nothing to reconcile."""
+def sides_of(store: ControllerStore, query: str) -> Sides | None:
+    """Both sides, where a runner's report shows that the store is older; None where it does not.
+
+    A runner that was restarted since knows no more than the store: what it found in the files says more then than the
+    last report of the process before it.
+    """
     fact = latest_fact(store, query)
     stored = store.assignment(query)  # after the fact: else a move in between would look like an older store
-    return Sides(stored=stored, runs=fact) if fact is not None and is_put_back(stored, fact) else None
+    if fact is None or not is_put_back(stored, fact):
+        return None
+    found = _place_of(store, stored)
+    is_gone = all(runner.instance != fact.instance for runner in store.runners())
+    return None if is_gone and found is not None and found.cluster is not None else Sides(stored=stored, runs=fact)
 
 
 def lost_of(store: ControllerStore, query: str) -> Lost | None:
-    """What a runner found at the stored checkpoint, where it tells that the store is the older one."""
+    """What a runner that does not run the query found at its checkpoint, where it shows that the store is older."""
     fact = latest_fact(store, query)
     stored = store.assignment(query)
     if stored is None:
         return None
+    found, epoch = _place_of(store, stored), fact.epoch if fact is not None else 0
+    if found is not None:
+        why = older_than(stored, found, lambda operation: store.operation(operation) is not None)
+        if why is not None:
+            return Lost(stored=stored, found=why, place=found, reported_epoch=epoch)
+    why = _refused_by_checkpoint(store, stored, fact)
+    if why is None or (found is not None and found.checkpoint is not None):
+        return None  # the files agree with the row
+    return Lost(stored=stored, found=why, place=found, reported_epoch=epoch)
+
+
+def _place_of(store: ControllerStore, stored: Assignment | None) -> FoundPlace | None:
+    """Where a runner found the query beside this very row."""
+    found = None if stored is None else store.found_place(stored.query)
+    return found if found is not None and stored is not None and found.row_epoch == stored.epoch else None
+
+
+def _refused_by_checkpoint(store: ControllerStore, stored: Assignment, fact: QueryFact | None) -> str | None:
+    """What a start, or a step of an operation, said of a move that the store does not know."""
     holder = held_by(stored, fact)
     if holder is not None and store.operation(holder) is None:
-        found, epoch = stranger(stored.checkpoint, holder), fact.held_epoch if fact is not None else None
-        return Lost(stored=stored, found=found, holder=holder, held_epoch=epoch or 0)
+        return stranger(stored.checkpoint, holder)
     held = store.operation(stored.operation) if stored.operation is not None else None
     if held is None or not held.is_open:
         return None
     made = [Failure.of(each.result) for each in store.intents(held.id) if each.state is IntentState.FAILED]
-    run = next((each.text for each in made if each.kind == ALREADY_RUN), None)
-    return Lost(stored=stored, found=run) if run is not None else None
+    return next((each.text for each in made if each.kind in {ALREADY_RUN, HELD}), None)
 
 
 def reconcile(store: ControllerStore, settings: Tideover, sides: Sides, *, actor: str, reason: str) -> Assignment:
     """Write down what runs. Raises ``Refused`` where the configuration does not allow it, or it changed meanwhile.
 
-    An operation that came back open is closed. But one that stood by the very checkpoint that runs may have fenced it
-    anew, and is undone first.
+    An operation that came back open is closed. But one of the very checkpoint that runs may have fenced it again, and
+    is undone first.
     """
     fact, stored = sides.runs, sides.stored
-    query = settings.queries[fact.query]
-    if fact.cluster not in query.clusters or fact.runner not in query.runners:
-        raise Refused(
-            f"{fact.query} runs on {fact.cluster} with runner {fact.runner}, which its configuration does not allow",
-            hint="this may be another installation's runner on this store",
-        )
+    _require_allowed(settings, fact.query, fact.cluster, fact.runner)
     wanted = reconciled(stored, fact, store.now())
-    said = f"as runner {fact.runner} runs it"
-    reported = {"epoch": fact.epoch, "cluster": fact.cluster, "checkpoint": fact.checkpoint}
+    reported = {"epoch": fact.epoch, "cluster": fact.cluster, "checkpoint": fact.checkpoint, "mapping": fact.mapping}
     undo = None
     came_back = open_operation(store, fact.query)
     if came_back is not None and stored is not None and stored.checkpoint == fact.checkpoint:
-        wanted, back = undone(wanted, came_back, actor=actor)
-        asked = [each for each in store.intents(back.id) if each.kind is IntentKind.RELEASE]
-        undo = (back, release_of(back, wanted, asked=len(asked)))
+        wanted, undo = _undo(store, undone(wanted, came_back, actor=actor), planted_by=came_back.id)
+    said = f"as runner {fact.runner} runs it"
     return _written(store, stored, wanted, said, actor=actor, reason=reason, reported=reported, undo=undo)
+
+
+def reconcile_as_found(
+    store: ControllerStore, settings: Tideover, lost: Lost, *, runner: str | None, actor: str, reason: str
+) -> Assignment:
+    """Write down the place that the files of a query show. Raises ``Refused`` as ``reconcile`` does."""
+    place, stored = lost.place, lost.stored
+    if place is None:
+        raise Refused(
+            f"{lost.found}, and no runner has read yet where {stored.query} is",
+            hint=f"start its runner with tideover run --name {stored.runner}, and repeat the command after 10 seconds",
+        )
+    if place.checkpoint is None or place.cluster is None:
+        raise Refused(
+            f"runner {place.runner} cannot read where {stored.query} is: {place.text}",
+            hint=f"name the place: tideover reconcile {stored.query} --cluster CLUSTER --checkpoint FOLDER",
+        )
+    return _taken(store, settings, lost, place, runner or stored.runner, actor=actor, reason=reason)
 
 
 def reconcile_by_hand(
@@ -106,37 +145,80 @@ def reconcile_by_hand(
 ) -> Assignment:
     """Write down the place to which a query went, as a person says. Raises ``Refused`` as ``reconcile`` does.
 
-    Where that is the place that the store knows, the operation which holds it went nowhere, and is undone: its entries
-    are taken away by the runner, unless that finds that the query went on from another checkpoint. A query that
-    switches its cluster keeps its checkpoint: there another cluster with the same checkpoint is a place of its own,
-    and the run is refused where the mapping beside it leads to another one.
+    Nothing that the files contradict is written.
     """
-    stored = lost.stored
-    query, runner = settings.queries[stored.query], runner or stored.runner
+    stored, place = lost.stored, lost.place
+    runner = runner or stored.runner
+    _require_allowed(settings, stored.query, cluster, runner)
+    if place is None:
+        return reconcile_as_found(store, settings, lost, runner=runner, actor=actor, reason=reason)
+    if place.checkpoint is None:
+        wanted = vouched(
+            stored, cluster=cluster, checkpoint=checkpoint, runner=runner, at=store.now(),
+            reported_epoch=lost.reported_epoch,
+        )  # fmt: skip
+        return _written(store, stored, wanted, f"as {actor} says", actor=actor, reason=reason, reported=None)
+    if plain_path(place.checkpoint) != plain_path(checkpoint):
+        raise _contradicted(stored.query, f"from {checkpoint}", place)
+    if place.cluster not in {None, cluster}:
+        raise _contradicted(stored.query, f"on {cluster}", place)
+    return _taken(store, settings, lost, replace(place, cluster=cluster), runner, actor=actor, reason=reason)
+
+
+def _contradicted(query: str, said: str, place: FoundPlace) -> Refused:
+    return Refused(
+        f"{query} is not {said}: {place.text}",
+        hint=f"without --cluster and --checkpoint the files decide: tideover reconcile {query}",
+    )
+
+
+def _require_allowed(settings: Tideover, name: str, cluster: str, runner: str) -> None:
+    query = settings.queries[name]
     if cluster not in query.clusters or runner not in query.runners:
         raise Refused(
-            f"the configuration does not allow {stored.query} on {cluster} with runner {runner}",
+            f"{name} is on {cluster} with runner {runner}, which its configuration does not allow",
             hint=f"its clusters are {', '.join(query.clusters)}, its runners {', '.join(query.runners)}",
         )
-    at, said = store.now(), f"as {actor} says"
-    companion = any(fact.companion for fact in store.runners() if fact.runner == runner)
-    switched = query.resume_with(companion=companion) is Resume.SWITCH and cluster != stored.cluster
-    if checkpoint.rstrip("/") == stored.checkpoint.rstrip("/") and not switched:
-        if lost.holder is None or (cluster, runner) != (stored.cluster, stored.runner):
-            raise Refused(
-                f"{checkpoint} is the checkpoint that {stored.query} left; it continued from another one",
-                hint="look for the newest epoch-... folder below the checkpoint in the configuration; if "
-                "the move had not "
-                f"begun, name the stored place: --cluster {stored.cluster}, without another --runner",
-            )
-        target = next((each for each in query.clusters if each != cluster), cluster)
-        wanted, back = hold_given_up(
-            stored, lost.holder, lost.held_epoch, target=target, actor=actor, reason=reason, at=at
-        )  # fmt: skip
-        undo = (back, release_of(back, wanted, below=query.checkpoint))
-        return _written(store, stored, wanted, said, actor=actor, reason=reason, reported=None, undo=undo)
-    wanted = vouched(stored, cluster=cluster, checkpoint=checkpoint, runner=runner, at=at, held_epoch=lost.held_epoch)
-    return _written(store, stored, wanted, said, actor=actor, reason=reason, reported=None)
+
+
+def _taken(
+    store: ControllerStore,
+    settings: Tideover,
+    lost: Lost,
+    place: FoundPlace,
+    runner: str,
+    *,
+    actor: str,
+    reason: str,
+) -> Assignment:
+    stored, cluster = lost.stored, place.cluster or lost.stored.cluster
+    query = settings.queries[stored.query]
+    _require_allowed(settings, stored.query, cluster, runner)
+    wanted = taken_as_found(
+        stored, place, cluster=cluster, runner=runner, reported_epoch=lost.reported_epoch, at=store.now()
+    )
+    undo = None
+    if place.held_by is not None:
+        holder, came_back = store.operation(place.held_by), open_operation(store, stored.query)
+        if came_back is not None and came_back.id == place.held_by:
+            back = undone(wanted, came_back, actor=actor)
+        else:
+            name = place.held_by if holder is None else f"{place.held_by}-undo-{wanted.epoch}"
+            target = next((each for each in query.clusters if each != cluster), cluster)
+            back = undone_lost(wanted, name, target=target, actor=actor, reason=reason)
+        wanted, undo = _undo(store, back, planted_by=place.held_by, below=query.checkpoint)
+    found = {"epoch": place.epoch, "cluster": cluster, "checkpoint": place.checkpoint, "mapping": place.mapping}
+    said = f"as its files show ({place.text})"
+    return _written(store, stored, wanted, said, actor=actor, reason=reason, reported=found, undo=undo)
+
+
+def _undo(
+    store: ControllerStore, back: tuple[Assignment, Operation], *, planted_by: str, below: str | None = None
+) -> tuple[Assignment, tuple[Operation, Intent]]:
+    """The row that is held, and what its operation requests."""
+    held, operation = back
+    asked = sum(1 for each in store.intents(operation.id) if each.kind is IntentKind.RELEASE)
+    return held, (operation, release_of(operation, held, planted_by=planted_by, asked=asked, below=below))
 
 
 def _written(

@@ -22,6 +22,7 @@ from state.model.entities import (
     Step,
 )
 from state.model.evidence import Evidence
+from state.model.found_places import FoundPlace
 from state.model.maintenance import ReadinessFact
 
 MEASURED = (
@@ -341,6 +342,20 @@ def assignment_side(assignment: Assignment | None) -> dict[str, object]:
         "state": assignment.desired.value,
         "batch": None,
         "at": iso(assignment.changed_at),
+    }
+
+
+def found_side(found: FoundPlace) -> dict[str, object]:
+    """Where the files of a query show it, to be laid beside what the store says."""
+    return {
+        "side": "files",
+        "epoch": found.epoch,
+        "cluster": found.cluster,
+        "runner": found.runner,
+        "checkpoint": found.checkpoint,
+        "state": None if found.held_by is None else "held",
+        "batch": None,
+        "at": iso(found.found_at),
     }
 
 

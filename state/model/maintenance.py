@@ -176,6 +176,8 @@ class RememberedRows(NamedTuple):
     pauses: int = 0
     checkpoints: int = 0
     """That it has left."""
+    places: int = 0
+    """Where a runner found it that could not run it."""
 
 
 class PrunedRows(NamedTuple):

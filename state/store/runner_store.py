@@ -9,6 +9,7 @@ from typing import Protocol
 
 from state.model.cluster_status import ProbeReport
 from state.model.entities import Assignment, EndSample, Event, Intent, Operation, Position, QueryFact, RunnerFact
+from state.model.found_places import FoundPlace
 from state.model.maintenance import CleanedFiles, FormerCheckpoint
 from state.model.pins import Pin
 from state.model.timeline import Stretch
@@ -65,6 +66,12 @@ class RunnerStore(Protocol):
 
     def query_facts(self, *, query: str | None = None) -> Sequence[QueryFact]:
         """Ordered by query; only that of one, where it is named."""
+
+    def report_place(self, found: FoundPlace) -> None:
+        """Upsert by query."""
+
+    def found_place(self, query: str) -> FoundPlace | None:
+        """The newest report of a runner that read where a query is; None where none had to."""
 
     def save_positions(self, positions: Iterable[Position]) -> None:
         """Bulk upsert by (query, epoch, batch, source, topic, partition); keeps the newest 12 batches of each query.

@@ -31,6 +31,7 @@ from state.messages import (
 from state.model.cluster_status import ProbeReport
 from state.model.entities import (
     Assignment,
+    Desired,
     Intent,
     IntentKind,
     IntentState,
@@ -42,7 +43,7 @@ from streaming.spark.runner.assignments import FenceWait, Skip, Start, Stop, dec
 from tests.simulation.looks import Looks
 from tests.simulation.sink import Sink
 from tests.simulation.stores import AwayStore, Crash
-from tests.simulation.world import START, Checkpoint, World, already_run, drilled, time_of, went_to
+from tests.simulation.world import START, Checkpoint, World, already_run, drilled, found_place, time_of, went_to
 
 OBEY_SECONDS = 0.1
 BEAT_SECONDS = 1.0
@@ -182,6 +183,8 @@ class Driver:
             else:
                 self._refrain(action)
         for row in rows:
+            if row.runner == self.name and row.desired is Desired.HELD and not self._hosts(row.query):
+                self._find(row)
             self._newest[row.query] = max(row.epoch, self._newest.get(row.query, 0))
         for run in self.ended:
             if not run.is_told and not self._is_active(run):
@@ -223,11 +226,24 @@ class Driver:
         self.runs[row.query] = run
         if run.error is None:
             self.world.starts.append(row)
+        else:
+            self._find(row)
+
+    def _find(self, row: Assignment) -> None:
+        """Where its files show a query that this process does not run; reported where that is news."""
+        found = found_place(self.checkpoints, self.world.starts, row, runner=self.name, instance=self.instance)
+        if self.store.found_place(row.query) != found:
+            self.store.report_place(found)
+
+    def _hosts(self, query: str) -> bool:
+        """Whether a run of a query goes on here."""
+        return any(self._is_active(run) for run in (*self.runs.values(), *self.ended) if run.row.query == query)
 
     def _refrain(self, action: Skip) -> None:
         row = action.assignment
         if any(self._is_active(run) for run in self.ended if run.row.query == row.query):
             return
+        self._find(row)
         why = action.why(bool(self.checkpoints[row.checkpoint].planted))
         if why not in self.said:
             self.said.append(why)
@@ -351,6 +367,7 @@ class Driver:
             progressed_at=None if starting or run.progressed is None else clock.at(run.progressed), input_rows=0,
             dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
             reported_at=clock.now(), retained_from=checkpoint.retained_from, columns=checkpoint.columns,
+            mapping=run.row.mapping,
         )  # fmt: skip
 
     # -- answering -------------------------------------------------------------------------------------------------

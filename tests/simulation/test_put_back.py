@@ -13,7 +13,7 @@ from orchestrator.decide.gates.automatic import AutomaticFacts, judge_automatic
 from orchestrator.errors import Refused
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import check_queries
-from orchestrator.operation.reconcile import Lost, lost_of, reconcile, reconcile_by_hand, sides_of
+from orchestrator.operation.reconcile import Lost, lost_of, reconcile, reconcile_as_found, reconcile_by_hand, sides_of
 from state.messages import Evidence, Failure
 from state.model.entities import (
     Assignment,
@@ -27,13 +27,14 @@ from state.model.entities import (
     Request,
     RunState,
 )
+from state.model.found_places import FoundPlace
 from state.store.sql.migrate import open_store
 from tests.contract import samples
 from tests.simulation.control import controller, pass_time
 from tests.simulation.live import LiveWorld
 from tests.simulation.stores import back_up
 from tests.simulation.test_cli import Terminal, run, run_json
-from tests.simulation.world import QUERY, World, settings
+from tests.simulation.world import QUERY, START, World, settings
 
 PLACE = 33 + 100
 """Where the query stands on west."""
@@ -168,8 +169,7 @@ def test_a_restored_open_operation_is_left_alone_until_reconciled(disk: Disk) ->
 # -- nobody left who could tell ----------------------------------------------------------------------------------------
 HELD = (
     "store-current: /cp/revenue is held by operation {}, which this store does not know: the store was restored from a "
-    "backup older than that move. Tell Tideover where the query runs now: "
-    "tideover reconcile revenue --cluster CLUSTER --checkpoint FOLDER"
+    "backup older than that move; tideover reconcile revenue"
 )
 
 
@@ -245,37 +245,40 @@ def test_a_restored_move_that_was_committed_is_not_made_again(disk: Disk) -> Non
     assert (stays.outcome, stays.phase) == (None, Phase.ABORTED), "it holds the query until somebody has looked"
     assert f"{went_to} has been run since it was made" in stays.sentence
     refusals = [event.text for event in world.store.history(query=QUERY) if "store-current" in event.text]
-    assert any("tideover reconcile revenue --cluster CLUSTER --checkpoint FOLDER" in text for text in refusals)
+    assert all(text.endswith("tideover reconcile revenue") for text in refusals)
     assert world.checkpoints["/cp/revenue"].planted
     assert [(start.cluster, start.epoch) for start in world.starts] == [("west", 2)]
     lost = lost_of(world.store, QUERY)
     assert lost is not None
-    reconcile_by_hand(
-        world.store, world.settings, lost, cluster="west", checkpoint=went_to, runner=None, actor="ann", reason=""
-    )
+    reconcile_as_found(world.store, world.settings, lost, runner=None, actor="ann", reason="")
     assert world.store.operations(only_open=True) == []
     world.clock.wait(1)
     assert (world.starts[-1].cluster, world.starts[-1].epoch, world.starts[-1].checkpoint) == ("west", 3, went_to)
 
 
-def test_a_person_says_where_it_went_and_it_goes_on_there(disk: Disk) -> None:
+def test_the_files_show_where_it_went_and_it_goes_on_there(disk: Disk) -> None:
     world, _ = moved_put_back_and_started_anew(disk)
     went_to = world.starts[0].checkpoint
     lost = lost_of(world.store, QUERY)
     assert lost is not None
-    there = {"cluster": "west", "runner": None, "actor": "ann@desk", "reason": "backup of Monday"}
-    with pytest.raises(Refused, match="revenue left; it continued from another one"):
-        reconcile_by_hand(world.store, world.settings, lost, checkpoint="/cp/revenue/", **there)  # type: ignore[arg-type]
-    now = reconcile_by_hand(world.store, world.settings, lost, checkpoint=went_to, **there)  # type: ignore[arg-type]
+    assert (
+        lost.found == f"{went_to} holds the newest batch, and no mapping beside it leads away from west, but in the "
+        "store revenue is on east with /cp/revenue"
+    )
+    by = {"runner": None, "actor": "ann@desk", "reason": "backup of Monday"}
+    for cluster, checkpoint in (("west", "/cp/revenue/"), ("east", went_to)):
+        with pytest.raises(Refused, match=r"revenue is not (from|on) .*: .* holds the newest batch") as refused:
+            reconcile_by_hand(world.store, world.settings, lost, cluster=cluster, checkpoint=checkpoint, **by)  # type: ignore[arg-type]
+        assert refused.value.hint.endswith("tideover reconcile revenue")
+    now = reconcile_as_found(world.store, world.settings, lost, **by)  # type: ignore[arg-type]
     assert (now.epoch, now.cluster, now.checkpoint, now.runner) == (3, "west", went_to, "a")
     assert stands(world) == now
     world.clock.wait(1)
     assert (world.starts[-1].cluster, world.starts[-1].epoch, world.starts[-1].checkpoint) == ("west", 3, went_to)
     assert lost_of(world.store, QUERY) is None
     told = world.store.history(query=QUERY)[-1]
-    assert told.text == (
-        "reconciled revenue as ann@desk says: epoch 3 on west; the store had epoch 1 on east: backup of Monday"
-    )
+    assert told.text.startswith("reconciled revenue as its files show (")
+    assert told.text.endswith("): epoch 3 on west; the store had epoch 1 on east: backup of Monday")
     world.track(QUERY, 9, PLACE, cluster="west", epoch=3)
     back = world.carry_out(world.request(target="east"))
     assert back is not None
@@ -288,22 +291,23 @@ def test_a_query_that_kept_its_checkpoint_is_found_by_its_mapping(tmp_path: Path
     assert [start.cluster for start in world.starts] == ["west"], "it is not started on east"
     lost = lost_of(world.store, QUERY)
     assert lost is not None
-    assert (lost.holder, lost.held_epoch) == (moved, 2)
+    assert lost.found == (
+        f"mapping 2-{moved}.1 beside /cp/revenue leads to west, but in the store revenue is on east with /cp/revenue"
+    )
     assert f"held by operation {moved}" in (refused(world, world.request()) or "")
     there = {"checkpoint": "/cp/revenue", "runner": None, "actor": "ann", "reason": ""}
-    now = reconcile_by_hand(world.store, world.settings, lost, cluster="west", **there)  # type: ignore[arg-type]
+    with pytest.raises(Refused, match=f"revenue is not on east: mapping 2-{moved}.1 beside /cp/revenue leads to west"):
+        reconcile_by_hand(world.store, world.settings, lost, cluster="east", **there)  # type: ignore[arg-type]
+    now = reconcile_as_found(world.store, world.settings, lost, runner=None, actor="ann", reason="")
     assert (now.epoch, now.placed_epoch, now.cluster, now.checkpoint) == (3, 2, "west", "/cp/revenue")
+    assert now.mapping == f"2-{moved}.1"
     world.clock.wait(1)
     assert (world.starts[-1].cluster, world.starts[-1].epoch) == ("west", 3)
 
 
 # -- what the lost operation had only begun ----------------------------------------------------------------------------
-def say_it_stayed(world: World, lost: Lost, *, cluster: str = "east", runner: str | None = None) -> Assignment:
-    """Somebody says that it is where it was."""
-    return reconcile_by_hand(
-        world.store, world.settings, lost, cluster=cluster, checkpoint="/cp/revenue", runner=runner, actor="ann",
-        reason="backup of Monday",
-    )  # fmt: skip
+def take_as_found(world: World, lost: Lost) -> Assignment:
+    return reconcile_as_found(world.store, world.settings, lost, runner=None, actor="ann", reason="backup of Monday")
 
 
 def fenced_and_put_back(disk: Disk) -> tuple[Request, Operation, Lost]:
@@ -324,16 +328,19 @@ def fenced_and_put_back(disk: Disk) -> tuple[Request, Operation, Lost]:
 def test_a_query_fenced_by_a_lost_operation_goes_on_where_it_was(disk: Disk) -> None:
     world = disk.world
     request, begun, lost = fenced_and_put_back(disk)
-    assert (lost.holder, lost.held_epoch) == (begun.id, 2)
-    for elsewhere in ({"cluster": "west"}, {"runner": "b"}):
-        with pytest.raises(Refused, match="it continued from another one"):
-            say_it_stayed(world, lost, **elsewhere)
-    now = say_it_stayed(world, lost)
+    assert lost.place is not None
+    assert (lost.place.held_by, lost.place.held_epoch) == (begun.id, 2)
+    with pytest.raises(Refused, match="revenue is not on west: /cp/revenue holds the newest batch"):
+        reconcile_by_hand(
+            world.store, world.settings, lost, cluster="west", checkpoint="/cp/revenue", runner=None, actor="ann",
+            reason="",
+        )  # fmt: skip
+    now = take_as_found(world, lost)
     assert (now.epoch, now.desired, now.cluster, now.runner) == (3, Desired.HELD, "east", "a")
     undone = world.carry_out(request)
     assert undone is not None
     assert (undone.outcome, undone.sentence) == (
-        "failed", "cancelled by ann: the store was restored from an older backup, and revenue had not moved"
+        "failed", "cancelled by ann: the store was restored from an older backup, and revenue stays where it runs"
     )  # fmt: skip
     assert not world.checkpoints["/cp/revenue"].planted
     world.clock.wait(1)
@@ -348,45 +355,19 @@ def test_a_query_fenced_by_a_lost_operation_goes_on_where_it_was(disk: Disk) -> 
 def test_an_undo_waits_for_its_runner_in_one_sentence(disk: Disk) -> None:
     world = disk.world
     request, _, lost = fenced_and_put_back(disk)
-    say_it_stayed(world, lost)
+    take_as_found(world, lost)
     world.runner.alive = False
     for fact in world.store.runners():
         world.store.unregister(fact.runner, fact.instance)
     waits = world.carry_out(request, seconds=30)
     assert waits is not None
     assert waits.sentence == (
-        "cancelled by ann: the store was restored from an older backup, and revenue had not moved; "
+        "cancelled by ann: the store was restored from an older backup, and revenue stays where it runs; "
         "no runner of revenue is alive: start one with tideover run --name a"
     )
     told = len(world.store.history(limit=1_000))
     world.carry_out(request, seconds=30)
     assert len(world.store.history(limit=1_000)) == told
-
-
-def test_who_says_that_it_stayed_although_it_went_on_is_told_where_it_went(disk: Disk) -> None:
-    world, moved_by = moved_put_back_and_started_anew(disk)
-    went_to = world.starts[0].checkpoint
-    lost = lost_of(world.store, QUERY)
-    assert lost is not None
-    say_it_stayed(world, lost)
-    stays = world.carry_out(replace(world.request(), operation=moved_by), seconds=3)
-    assert stays is not None
-    assert (stays.outcome, stays.phase) == (None, Phase.ABORTED)
-    assert world.checkpoints["/cp/revenue"].planted, "nothing is taken away"
-    assert [(start.cluster, start.epoch) for start in world.starts] == [("west", 2)]
-    lost = lost_of(world.store, QUERY)
-    assert lost is not None
-    assert lost.found == f"{went_to} has been run since it was made"
-    with pytest.raises(Refused, match="it continued from another one"):
-        say_it_stayed(world, lost)
-    reconcile_by_hand(
-        world.store, world.settings, lost, cluster="west", checkpoint=went_to, runner=None, actor="ann", reason=""
-    )
-    closed = world.store.operation(moved_by)
-    assert closed is not None
-    assert closed.outcome == "failed"
-    world.clock.wait(1)
-    assert (world.starts[-1].cluster, world.starts[-1].epoch, world.starts[-1].checkpoint) == ("west", 4, went_to)
 
 
 def test_a_runner_that_saw_the_lost_hold_says_why_it_starts_nothing() -> None:
@@ -412,7 +393,7 @@ def test_a_runner_that_saw_the_lost_hold_says_why_it_starts_nothing() -> None:
     assert (fact.state, fact.error, fact.held_by) == (RunState.FAILED, runner.said[-1], begun.id)
     lost = lost_of(world.store, QUERY)
     assert lost is not None
-    say_it_stayed(world, lost)
+    take_as_found(world, lost)
     pass_time(world, 10, site)
     run = world.run_of(QUERY)
     assert run is not None
@@ -437,7 +418,9 @@ def test_an_operation_that_the_store_knows_is_no_stranger(disk: Disk) -> None:
 # -- the verb ----------------------------------------------------------------------------------------------------------
 def report(world: World, **changes: Any) -> QueryFact:
     """What a runner tells of an epoch that the store has lost."""
-    newer = samples.fact(**{"epoch": 4, "cluster": "west", "runner": "b", "checkpoint": "/cp/new", **changes})
+    newer = samples.fact(
+        **{"epoch": 4, "cluster": "west", "runner": "b", "checkpoint": "/cp/new", "mapping": None, **changes}
+    )
     assert world.store.report_query(newer)
     return newer
 
@@ -497,23 +480,30 @@ def test_reconcile_refuses_what_the_configuration_does_not_allow(
     assert assignment.epoch == 1
 
 
-def test_the_verb_takes_a_place_by_hand_only_where_nobody_can_tell_it(
+def test_the_verb_takes_a_place_by_hand_only_where_no_file_shows_it(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.runner.alive = False
     there = ("--cluster", "west", "--checkpoint", "/cp/revenue/epoch-4-lost")
     code, _, err = run(capsys, "reconcile", "revenue", *there, "--yes")
     assert code == 0
-    assert "nothing shows that revenue runs anywhere but where the store says: nothing done" in err
+    assert "nothing shows that the store is wrong about revenue: nothing done" in err
     held = {"epoch": 1, "cluster": "east", "runner": "a", "checkpoint": "/cp/revenue", "instance": "one"}
     report(world, **held, state=RunState.FAILED, held_by="lost")
-    code, _, err = run(capsys, "reconcile", "revenue")
-    assert code == 2
-    assert "no runner reports where revenue runs: name the place with --cluster and --checkpoint" in err
-    assert "/cp/revenue is held by operation lost, which this store does not know" in err
+    for named in ((), there):
+        code, _, err = run(capsys, "reconcile", "revenue", *named, "--yes")
+        assert code == 1
+        assert "which this store does not know, and no runner has read yet where revenue is" in err
+        assert "tideover run --name a" in err
+    world.store.report_place(found(checkpoint="/cp/revenue/epoch-4-lost", text="its mark names no cluster"))
+    code, _, err = run(capsys, "reconcile", "revenue", "--yes")
+    assert code == 1
+    assert "runner a cannot read where revenue is: its mark names no cluster" in err
+    assert "tideover reconcile revenue --cluster CLUSTER --checkpoint FOLDER" in err
     assert run(capsys, "reconcile", "revenue", "--checkpoint", "/cp/x")[0] == 2
     assert run(capsys, "reconcile", "revenue", "--cluster", "west", "--checkpoint", "epoch-4-lost", "--yes")[0] == 2
     assert run(capsys, "reconcile", "revenue", "--cluster", "north", *there[2:], "--yes")[0] == 1
+    assert run(capsys, "reconcile", "revenue", "--cluster", "west", "--checkpoint", "/cp/x", "--yes")[0] == 1
     assert run(capsys, "reconcile", "revenue", *there)[0] == 2
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     code, _, err = run(capsys, "reconcile", "revenue", *there)
@@ -525,9 +515,20 @@ def test_the_verb_takes_a_place_by_hand_only_where_nobody_can_tell_it(
     assert isinstance(shown, list)
     assert [(row["side"], row["epoch"], row["cluster"], row["checkpoint"]) for row in shown] == [
         ("store", 1, "east", "/cp/revenue"),
+        ("files", 4, None, "/cp/revenue/epoch-4-lost"),
         ("now", 5, "west", "/cp/revenue/epoch-4-lost"),
     ]
     report(world, epoch=6, checkpoint="/cp/other")
     code, _, err = run(capsys, "reconcile", "revenue", *there, "--yes")
     assert code == 2
     assert "a runner reports where revenue runs" in err
+
+
+def found(**changes: Any) -> FoundPlace:
+    """What a runner read beside the row of epoch 1."""
+    values: dict[str, Any] = {
+        "query": QUERY, "runner": "a", "instance": "one", "row_epoch": 1, "checkpoint": "/cp/revenue",
+        "cluster": None, "mapping": None, "epoch": 4, "moved_by": None, "held_by": None, "held_epoch": None,
+        "text": "", "found_at": START,
+    }  # fmt: skip
+    return FoundPlace(**values | changes)

@@ -34,6 +34,7 @@ from state.messages import (
     StateOperator,
     UncommittedBatch,
 )
+from state.model.checkpoint_folders import mapping_name, read_folder
 from state.model.column_uses import ColumnUses
 from state.model.entities import (
     Assignment,
@@ -51,10 +52,15 @@ from state.model.entities import (
     RunnerFact,
     RunState,
 )
+from state.model.found_places import FoundPlace
 from state.model.maintenance import CleanedFiles, FormerCheckpoint
 from state.settings.keys import Tideover
 from state.settings.topics import chains_of
 from state.store.controller_store import ControllerStore
+from streaming.spark.checkpoint.log_text import Fence
+from streaming.spark.checkpoint.mapping import Placed, chain_to
+from streaming.spark.place import Folder, MoveFile, place_of
+from streaming.spark.runner.assignments import is_older
 from tests.memory_store import MemoryStore
 from tests.simulation.clusters import Cluster
 from tests.simulation.stores import Crash, CrashingStore
@@ -161,6 +167,10 @@ class Checkpoint:
     """By the epoch of a move that keeps this checkpoint: its operation, and where the query goes on by it."""
     taken: int = 0
     """The epoch of the newest such move that was started: runs of older ones write nothing more."""
+    moves: tuple[MoveFile, ...] = ()
+    """The same moves as their files show them."""
+    cluster: str | None = None
+    """That its mark names; None where no move made it."""
 
     def map(self, request: PrepareRequest, made: "Checkpoint") -> Failure | None:
         """Write where the query goes on beside the checkpoint, for the operation that holds it."""
@@ -169,16 +179,23 @@ class Checkpoint:
                 return already_run(request.target)
             return Failure(kind=MOVED_ON, text="the operation does not hold it any more")
         self.mapped[request.epoch] = (request.operation, made)
+        came = next((move for move in self.moves if move.epoch == self.taken), None)
+        left = Placed(came.to if came is not None else self.cluster or "east", self.taken)
+        name = mapping_name(request.epoch, request.operation, request.attempt)
+        self.moves += (
+            MoveFile(name=name, epoch=request.epoch, operation=request.operation, left=left, to=request.cluster),
+        )
         return None
 
     def begin(self, row: Assignment) -> None:
         """What a start does first where the row's own move kept the checkpoint: the fence goes, the mapping counts."""
-        operation, made = self.mapped.get(row.placed_epoch, ("", self))
+        placed = Placed.of(row).epoch
+        operation, made = self.mapped.get(placed, ("", self))
         if operation and operation == row.operation and self.holder == operation:
             self.planted.clear()
-        if self.taken < row.placed_epoch and operation:
+        if self.taken < placed and operation:
             self.taken, self.batch, self.offsets, self.planned = (
-                row.placed_epoch,
+                placed,
                 made.batch,
                 made.offsets,
                 made.planned,
@@ -187,7 +204,8 @@ class Checkpoint:
 
     def moved_on(self, store: ControllerStore, row: Assignment) -> tuple[int, str] | None:
         """The epoch and the operation that moved the query from where a row says, where the store knows none such."""
-        later = [(epoch, operation) for epoch, (operation, _) in self.mapped.items() if epoch > row.placed_epoch]
+        placed = Placed.of(row).epoch
+        later = [(epoch, operation) for epoch, (operation, _) in self.mapped.items() if epoch > placed]
         return next((each for each in later if store.operation(each[1]) is None), None)
 
     def retained(self, to_time_ms: int | None) -> Retained | None:
@@ -211,7 +229,7 @@ class Checkpoint:
         batch = self.batch if request.back_to is None else request.back_to
         kept = [each for each in self.history if each.batch == batch]
         return Checkpoint(
-            batch=batch, offsets=request.target_offsets, operators=self.operators,
+            batch=batch, offsets=request.target_offsets, operators=self.operators, cluster=request.cluster or None,
             begun=self.begun if request.back_to is None else request.target,  # as its sink is told
             history=[each.model_copy(update={"offsets": request.target_offsets}) for each in kept],
             sink_keeps_batch_ids=self.sink_keeps_batch_ids,
@@ -230,15 +248,50 @@ class Checkpoint:
 
     def release(self, intent: Intent) -> None:
         """Take away what its operation planted, and mapped."""
-        if ReleaseRequest.of(intent.request).mapped:
-            self.mapped = {epoch: each for epoch, each in self.mapped.items() if each[0] != intent.operation}
-        if self.holder == intent.operation:
+        request = ReleaseRequest.of(intent.request)
+        kept = {move.epoch for move in self.moves if move.name in chain_to(self.moves, request.keeps)}
+        if request.mapped:
+            goes = {e for e, (operation, _) in self.mapped.items() if operation == request.operation and e not in kept}
+            self.mapped = {epoch: each for epoch, each in self.mapped.items() if epoch not in goes}
+            self.moves = tuple(move for move in self.moves if move.epoch not in goes)
+        if self.holder == request.operation:
             self.planted.clear()
 
     def went_on(self, request: ReleaseRequest) -> bool:
         """Whether the query goes on from here by the move that is to be undone."""
         made = any(operation == request.operation for operation, _ in self.mapped.values())
-        return request.mapped and made and not (self.planted and self.holder == request.operation)
+        held = bool(self.planted) and self.holder == request.operation
+        return request.mapped and made and not held and not request.reconciled
+
+    def folder(self, path: str, *, has_run: bool) -> Folder:
+        """What its files show."""
+        made = read_folder(path)
+        held = Fence(self.held_epoch or 0, self.holder) if self.planted and self.holder is not None else None
+        return Folder(
+            path=path, cluster=self.cluster, made_by=None if made is None else Fence(made.epoch, made.rest),
+            has_run=has_run, read_epoch=self.taken, moves=self.moves, planted=() if held is None else (held,),
+        )  # fmt: skip
+
+
+def found_place(
+    checkpoints: Mapping[str, Checkpoint], starts: Iterable[Assignment], row: Assignment, *, runner: str, instance: str
+) -> FoundPlace:
+    """Where the files show a query, as a runner reports it that does not run it; at no time."""
+    run = {start.checkpoint for start in starts}
+    base = f"/cp/{row.query}"
+    folders = [
+        each.folder(path, has_run=path == base or path in run)
+        for path, each in checkpoints.items()
+        if path == base or path.startswith(f"{base}/")
+    ]
+    place = place_of(folders, row)
+    held = place.held_by
+    return FoundPlace(
+        query=row.query, runner=runner, instance=instance, row_epoch=row.epoch, checkpoint=place.checkpoint,
+        cluster=place.cluster, mapping=place.mapping, epoch=place.epoch, moved_by=place.moved_by,
+        held_by=held.operation if held is not None else None, held_epoch=held.epoch if held is not None else None,
+        text=place.text, found_at=START,
+    )  # fmt: skip
 
 
 def went_to(request: ReleaseRequest, starts: Iterable[Assignment]) -> str | None:
@@ -364,11 +417,13 @@ class FakeRunner:
                 self.cleaned.append(former.checkpoint)
                 self.store.report_cleaned(former, self.cleans, event=_told_of(former))
         for assignment in self.store.assignments():
-            ran = self.ran.get(assignment.query, 0)
-            if assignment.epoch < ran or (assignment.epoch == ran and assignment.desired is Desired.HELD):
-                self._report(self.runs[assignment.query], committed=True)  # the store was put back: what runs goes on
+            under = self.runs.get(assignment.query) if assignment.query in self.ran else None
+            if under is not None and is_older(assignment, under):
+                self._report(under, committed=True)  # the store was put back: what runs goes on
             elif assignment.runner == self.name and assignment.desired is Desired.RUNNING:
                 self._obey(assignment)
+            elif assignment.runner == self.name and under is None:
+                self._find(assignment)
 
     def _register(self) -> None:
         """At once as another instance, or on another host; else with every beat."""
@@ -453,6 +508,14 @@ class FakeRunner:
             self.ran[assignment.query] = assignment.epoch
         self.runs[assignment.query] = assignment
         self._report(assignment, committed=committed)
+        if self._error(assignment) is not None:
+            self._find(assignment)
+
+    def _find(self, row: Assignment) -> None:
+        """Where its files show a query that this runner does not run; reported where that is news."""
+        found = found_place(self.checkpoints, self.starts, row, runner=self.name, instance=self.instance)
+        if self.store.found_place(row.query) != found:
+            self.store.report_place(found)
 
     def _error(self, assignment: Assignment) -> str | None:
         checkpoint = self.checkpoints[assignment.checkpoint]
@@ -486,6 +549,7 @@ class FakeRunner:
             error=error, held_by=checkpoint.holder if held else moved[1] if moved else None,
             held_epoch=checkpoint.held_epoch if held else moved[0] if moved else None, reported_at=now,
             retained_from=checkpoint.retained_from, columns=checkpoint.columns,
+            mapping=assignment.mapping,
         )  # fmt: skip
         if is_new:
             self.store.report_query(replace(fact, state=RunState.STARTING, first_commit_at=None, progressed_at=None))

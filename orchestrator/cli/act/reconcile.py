@@ -10,7 +10,7 @@ from orchestrator.cli.context import Context, ask_yes, pass_context, require_per
 from orchestrator.cli.selection import check_one_or_all
 from orchestrator.decide.reconcile import lost_text, put_back_text
 from orchestrator.errors import ExitCode, Refused, UsageError
-from orchestrator.operation.reconcile import Sides, lost_of, reconcile_by_hand, sides_of
+from orchestrator.operation.reconcile import Lost, Sides, lost_of, reconcile_as_found, reconcile_by_hand, sides_of
 from orchestrator.operation.reconcile import reconcile as write_down
 from orchestrator.shapes import json_shapes
 from state.model.entities import Assignment
@@ -22,15 +22,17 @@ SIDE_COLUMNS = ("side", "epoch", "cluster", "runner", "checkpoint", "state", "ba
 
 @click.command()
 @click.argument("query", required=False, shell_complete=context.complete_query)
-@click.option("--all", "every", is_flag=True, help="Every declared query of which a runner reports where it runs.")
+@click.option("--all", "every", is_flag=True, help="Every declared query.")
 @click.option(
     "--cluster",
     metavar="CLUSTER",
     shell_complete=context.complete_cluster,
-    help="The cluster that the query last ran on, if no runner can report it.",
+    help="The cluster that the query last ran on, if its files do not show it.",
 )
 @click.option("--checkpoint", metavar="FOLDER", help="With --cluster: the checkpoint that it last used there.")
-@click.option("--runner", metavar="NAME", help="With --cluster: the runner that is to run it.  [default: as stored]")
+@click.option(
+    "--runner", metavar="NAME", help="The runner that is to run it, if none runs it now.  [default: as stored]"
+)
 @context.reason
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @context.output
@@ -46,22 +48,22 @@ def reconcile(
     yes: bool,
     output: str,
 ) -> int:
-    """After an old backup of the store was restored: record where a query really runs.
+    """After an old backup of the store was restored: record where a query really is.
 
-    No query moves while its runner reports a higher epoch than the store knows. This command shows what the store says
-    and what the runner reports, and asks. Then it writes what the runner reports into the store, under a new epoch,
-    and closes an operation that the backup holds open; if that operation may have fenced the checkpoint in use, the
-    fence is removed first. The runner restarts the query from its own checkpoint. If the store is current: exit 0,
-    nothing done.
+    No query moves while the store is older than what runs. This command shows what the store says and what its runner
+    reports, and asks. Then it writes what the runner reports into the store, under a new epoch, and closes an operation
+    that the backup holds open; if that operation may have fenced the checkpoint in use, the fence is removed first. The
+    runner restarts the query from its own checkpoint. If the store is current: exit 0, nothing done.
 
-    If every runner was restarted in the meantime, none can report what it ran. The stored checkpoint is still fenced
-    by the operation that moved the query away, and the gate store-current names that operation. Then you have to say
-    where the query last ran, with --cluster and --checkpoint. If that is what the store says, because the operation
-    had not moved the query yet, the operation is cancelled: the runner removes its fence, once it has checked that no
-    checkpoint of that move or of a later one was used.
+    A runner that was restarted since does not know what it ran. It reads the query's files instead: each move leaves a
+    mapping beside the checkpoint, or a folder of its own, which names the cluster. The command takes that place. A move
+    that had fenced the checkpoint and was not committed is undone: the query stays where it was.
 
-    With --all each query is shown, and one question is asked for all of them. Queries that no runner can report, or
-    that the configuration does not allow where they run, are named and left (exit 1).
+    --cluster and --checkpoint are for files that cannot be read, and for folders of an older version that do not name
+    their cluster. A place that the files contradict is refused.
+
+    With --all each query is shown, and one question is asked for all of them. Queries whose place cannot be read, or
+    that the configuration does not allow where they are, are named and left (exit 1).
 
     \b
     Examples:
@@ -75,26 +77,25 @@ def reconcile(
         if (cluster, checkpoint, runner) != (None, None, None):
             raise UsageError("--cluster, --checkpoint and --runner are about one query: name it")
         return _all(ctx, reason=reason, yes=yes, output=output)
-    if cluster is None and (checkpoint, runner) != (None, None):
-        raise UsageError("--checkpoint and --runner need --cluster")
+    if cluster is None and checkpoint is not None:
+        raise UsageError("--checkpoint needs --cluster")
     sides = sides_of(ctx.store, query)
-    if cluster is not None:
-        if sides is not None:
+    if sides is not None:
+        if (cluster, runner) != (None, None):
             raise UsageError(
-                f"a runner reports where {query} runs, so --cluster is not needed", hint=f"tideover reconcile {query}"
+                f"a runner reports where {query} runs, so --cluster and --runner are not needed",
+                hint=f"tideover reconcile {query}",
             )
-        return _by_hand(ctx, query, cluster, checkpoint, runner, reason=reason, yes=yes, output=output)
-    if sides is None:
-        lost = lost_of(ctx.store, query)
-        if lost is not None:
-            raise UsageError(
-                f"no runner reports where {query} runs: name the place with --cluster and --checkpoint",
-                hint=lost_text(query, lost.found),
-            )
-        render.talk(f"the store is current for {query}: nothing done")
+        return _one(ctx, query, sides, reason=reason, yes=yes, output=output)
+    lost = lost_of(ctx.store, query)
+    if lost is None:
+        text = "the store is current for" if cluster is None else "nothing shows that the store is wrong about"
+        render.talk(f"{text} {query}: nothing done")
         _show(ctx.store.assignment(query), [], output)
         return ExitCode.DONE
-    return _one(ctx, query, sides, reason=reason, yes=yes, output=output)
+    if cluster is not None:
+        return _by_hand(ctx, query, lost, cluster, checkpoint, runner, reason=reason, yes=yes, output=output)
+    return _as_found(ctx, query, lost, runner, reason=reason, yes=yes, output=output)
 
 
 def _one(ctx: Context, query: str, sides: Sides, *, reason: str, yes: bool, output: str) -> int:
@@ -109,34 +110,48 @@ def _one(ctx: Context, query: str, sides: Sides, *, reason: str, yes: bool, outp
     return ExitCode.DONE
 
 
+def _as_found(ctx: Context, query: str, lost: Lost, runner: str | None, *, reason: str, yes: bool, output: str) -> int:
+    """Write down where the files show a query, once a person has agreed."""
+    rows = _rows_of(lost)
+    if lost.place is not None and lost.place.cluster is not None and not yes:
+        _ask(lost_text(query, lost.found), rows, f"Save in the store where the files show {query}?")
+    with unknown_if_lost("the reconcile", hint=_AGAIN):
+        now = reconcile_as_found(ctx.store, ctx.settings, lost, runner=runner, actor=this_person(), reason=reason)
+    _show(now, rows, output)
+    return ExitCode.DONE
+
+
+def _rows_of(lost: Lost) -> list[dict[str, object]]:
+    stored = json_shapes.assignment_side(lost.stored)
+    return [stored] if lost.place is None else [stored, json_shapes.found_side(lost.place)]
+
+
 def _all(ctx: Context, *, reason: str, yes: bool, output: str) -> int:
-    """Reconcile every query that a runner reports; one that cannot be is reported, and stops no other."""
-    found = {name: sides_of(ctx.store, name) for name in ctx.settings.queries}
-    sides = {name: each for name, each in found.items() if each is not None}
-    left = []
-    for name in found.keys() - sides.keys():
-        lost = lost_of(ctx.store, name)
-        if lost is not None:
-            left.append(f"{lost_text(name, lost.found)}; reconcile {name} alone, with --cluster and --checkpoint")
+    """Reconcile every query that a runner reports or its files show; one that cannot be is named."""
+    runs = {name: sides for name in ctx.settings.queries if (sides := sides_of(ctx.store, name)) is not None}
+    others = [name for name in ctx.settings.queries if name not in runs]
+    lost = {name: each for name in others if (each := lost_of(ctx.store, name)) is not None}
     rows = [
         {"query": name, **row}
-        for name, each in sides.items()
+        for name, each in runs.items()
         for row in (json_shapes.assignment_side(each.stored), json_shapes.fact_side(each.runs))
-    ]
-    if sides and not yes:
-        told = "\n".join(put_back_text(each.stored, each.runs) for each in sides.values())
-        question = f"Save in the store what the runners report of {len(sides)} queries?"
-        _ask(told, rows, question, columns=("query", *SIDE_COLUMNS))
-    for name, each in sides.items():
+    ] + [{"query": name, **row} for name, each in lost.items() for row in _rows_of(each)]
+    found = [put_back_text(each.stored, each.runs) for each in runs.values()]
+    found += [lost_text(name, each.found) for name, each in lost.items()]
+    if not found:
+        render.talk(f"the store is current for all {len(ctx.settings.queries)} queries: nothing done")
+    elif not yes:
+        question = f"Save in the store what the runners report of {len(found)} queries?"
+        _ask("\n".join(found), rows, question, columns=("query", *SIDE_COLUMNS))
+    left = []
+    for name in (*runs, *lost):
         try:
             with unknown_if_lost("the reconcile", hint=_AGAIN):
-                now = write_down(ctx.store, ctx.settings, each, actor=this_person(), reason=reason)
+                now = _written(ctx, runs.get(name), lost.get(name), reason)
         except Refused as error:
-            left.append(str(error))
+            left.append(f"{error} ({error.hint})" if error.hint else str(error))
             continue
         rows.append({"query": name, **json_shapes.assignment_side(now), "side": "now"})
-    if not sides and not left:
-        render.talk(f"the store is current for all {len(found)} queries: nothing done")
     for text in sorted(left):
         render.talk(text)
     if rows or output in {"json", "yaml"}:
@@ -144,9 +159,17 @@ def _all(ctx: Context, *, reason: str, yes: bool, output: str) -> int:
     return ExitCode.REFUSED if left else ExitCode.DONE
 
 
+def _written(ctx: Context, sides: Sides | None, lost: Lost | None, reason: str) -> Assignment:
+    if sides is not None:
+        return write_down(ctx.store, ctx.settings, sides, actor=this_person(), reason=reason)
+    assert lost is not None
+    return reconcile_as_found(ctx.store, ctx.settings, lost, runner=None, actor=this_person(), reason=reason)
+
+
 def _by_hand(
     ctx: Context,
     query: str,
+    lost: Lost,
     cluster: str,
     checkpoint: str | None,
     runner: str | None,
@@ -157,15 +180,10 @@ def _by_hand(
 ) -> int:
     if checkpoint is None or not _ABSOLUTE.match(checkpoint):
         raise UsageError("--cluster needs --checkpoint with an absolute path or a URI")
-    lost = lost_of(ctx.store, query)
-    if lost is None:
-        render.talk(f"nothing shows that {query} runs anywhere but where the store says: nothing done")
-        _show(ctx.store.assignment(query), [], output)
-        return ExitCode.DONE
-    stored = json_shapes.assignment_side(lost.stored)
+    rows = _rows_of(lost)
     if not yes:
         question = f"Did {query} last run on {cluster} from {checkpoint}, and is it stopped everywhere now?"
-        _ask(lost_text(query, lost.found), [stored], question)
+        _ask(lost_text(query, lost.found), rows, question)
     with unknown_if_lost("the reconcile", hint=_AGAIN):
         now = reconcile_by_hand(
             ctx.store,
@@ -177,7 +195,7 @@ def _by_hand(
             actor=this_person(),
             reason=reason,
         )
-    _show(now, [stored], output)
+    _show(now, rows, output)
     return ExitCode.DONE
 
 

@@ -221,8 +221,8 @@ def _aborting(snapshot: Snapshot, now: datetime) -> Decision:
         return moved(snapshot, Trigger.RELEASED, reason, GoBack(outcome=outcome))
     prepared = snapshot.last(IntentKind.PREPARE)
     request = release_request(snapshot, made=PrepareRequest.of(prepared.request) if prepared else None)
-    if latest is not None and not fences:
-        request = latest.request  # the store lost the operation, fence and all; a person asked for this
+    if latest is not None and (not fences or latest.request.get("reconciled")):
+        request = latest.request  # the store was restored, and a person requested this
     if latest is None:
         asked = ask(snapshot, IntentKind.RELEASE, request)
         return stay(snapshot, snapshot.operation.sentence, asked) if asked else stay(snapshot, no_runner(snapshot))
@@ -231,7 +231,10 @@ def _aborting(snapshot: Snapshot, now: datetime) -> Decision:
         return stay(snapshot, snapshot.operation.sentence, insisted)
     if latest.state is IntentState.PENDING and snapshot.is_alive(latest.runner) and latest.id not in snapshot.overdue:
         return stay(snapshot, snapshot.operation.sentence)
-    return stay(snapshot, f"{reason}; {insisted.sentence}")
+    text = f"{reason}; {insisted.sentence}"
+    if latest.state is IntentState.FAILED and failure(latest).kind == ALREADY_RUN:
+        text = f"{reason}; {lost_text(snapshot.operation.query, failure(latest).text)}"
+    return stay(snapshot, text)
 
 
 _DECIDERS = {

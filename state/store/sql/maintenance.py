@@ -26,6 +26,7 @@ from state.store.sql.schema import (
     ends,
     evidence,
     formers,
+    found_places,
     history,
     intents,
     operations,
@@ -197,6 +198,7 @@ _OF_A_QUERY = {
     "disorders": disorders.c.query,
     "pauses": pauses.c.scope,
     "checkpoints": formers.c.query,
+    "places": found_places.c.query,
 }
 
 

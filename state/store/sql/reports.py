@@ -9,6 +9,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 
 from state.model.cluster_status import ClusterStatus, ProbeReport
 from state.model.entities import Assignment, Event, Operation, QueryFact, RunnerFact, RunState
+from state.model.found_places import FoundPlace
 from state.model.maintenance import Disorder, ReadinessFact, ReplicationSample, StandbySample
 from state.model.pins import Pin
 from state.store.sql.columns import Instant, pack, unpack
@@ -20,6 +21,7 @@ from state.store.sql.schema import (
     assignments,
     cluster_statuses,
     disorders,
+    found_places,
     operations,
     pins,
     probe_reports,
@@ -63,6 +65,18 @@ class ReportTables(Part):
     def query_facts(self, *, query: str | None = None) -> Sequence[QueryFact]:
         found = sa.select(query_facts).order_by(query_facts.c.query)
         return self._rows(QueryFact, found if query is None else found.where(query_facts.c.query == query))
+
+
+class PlaceTable(Part):
+    """One row a query."""
+
+    def report_place(self, found: FoundPlace) -> None:
+        with self._writing() as connection:
+            connection.execute(upsert(self._insert(found_places), found_places, values_of(found)))
+
+    def found_place(self, query: str) -> FoundPlace | None:
+        found = sa.select(found_places).where(found_places.c.query == query)
+        return next(iter(self._rows(FoundPlace, found)), None)
 
 
 @cache

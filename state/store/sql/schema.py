@@ -224,6 +224,24 @@ query_facts = sa.Table(
     _one_of("state", RunState, "query_facts"),
 )
 
+found_places = sa.Table(
+    "found_places",
+    metadata,
+    sa.Column("query", Name, primary_key=True),
+    sa.Column("runner", Name, nullable=False),
+    sa.Column("instance", Name, nullable=False),
+    sa.Column("row_epoch", Big, nullable=False),
+    sa.Column("checkpoint", sa.Text),
+    sa.Column("cluster", Name),
+    sa.Column("mapping", sa.Text),
+    sa.Column("epoch", Big, nullable=False),
+    sa.Column("moved_by", Name),
+    sa.Column("held_by", Name),
+    sa.Column("held_epoch", Big),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("found_at", Instant, nullable=False),
+)
+
 positions = sa.Table(
     "positions",
     metadata,

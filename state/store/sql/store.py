@@ -17,7 +17,7 @@ from state.store.sql.history import EvidenceTable, HistoryTable, NoticeTable, Sc
 from state.store.sql.maintenance import FormerTable, MaintenanceTables, QueryForgetting
 from state.store.sql.operations import AssignmentTable, AutomationTables, IntentTable, OperationTables, RequestTable
 from state.store.sql.positions import PositionTables
-from state.store.sql.reports import PinTable, ProbeTables, ReadinessTables, ReportTables
+from state.store.sql.reports import PinTable, PlaceTable, ProbeTables, ReadinessTables, ReportTables
 from state.store.sql.schema import VERSION_TABLE, leases
 from state.store.wakeups import Wakeups
 from state.store.write_checks import LEASE_TTLS_AHEAD, term_step
@@ -152,6 +152,7 @@ class SqlStore(
     MaintenanceTables,
     ReadinessTables,
     FormerTable,
+    PlaceTable,
     QueryForgetting,
     HistoryTable,
     EvidenceTable,

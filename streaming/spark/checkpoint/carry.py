@@ -347,6 +347,7 @@ def _mark(request: PrepareRequest, logs: Logs) -> Mark:
     return Mark(
         operation=request.operation,
         epoch=request.epoch,
+        cluster=request.cluster or None,
         newest_offsets=max(logs.offsets),
         newest_commit=max(logs.commits),
     )

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from state.messages import ReleaseRequest
-from state.model.checkpoint_folders import mapping_name, read_folder, read_mapping_name
+from state.model.checkpoint_folders import mapping_name, plain_path, read_folder, read_mapping_name
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import Fence, fence_sentence, parse_fence
-from streaming.spark.checkpoint.mapping import all_moves, withdraw
+from streaming.spark.checkpoint.mapping import all_moves, chain_to, withdraw
 from streaming.spark.checkpoint.read import EPOCHS, batch_ids, cleaned_text, is_cleaned, newest_commit
 from streaming.spark.errors import AlreadyRun, CleanedAway, FileVanished, HeldByStranger, MovedOn, TargetTaken
 
@@ -36,6 +36,8 @@ class Mark(BaseModel):
 
     operation: str
     epoch: int
+    cluster: str | None = None
+    """On which the query goes on from it; None in one of an earlier version."""
     newest_offsets: int = -1
     newest_commit: int = -1
     """Newest ids in ``offsets`` and ``commits`` as prepared; anything above was written by a run."""
@@ -265,8 +267,10 @@ def release(files: CheckpointFiles, request: ReleaseRequest) -> tuple[int, ...]:
 
 def _withdraw(files: CheckpointFiles, request: ReleaseRequest) -> None:
     """Before the entries: a mapping that is there without them was committed. Raises ``AlreadyRun`` then."""
-    made = [move for move in all_moves(files, request.checkpoint) if move.operation == request.operation]
-    if made and not planted_by(files, request.checkpoint, request.operation):
+    found = all_moves(files, request.checkpoint)
+    kept = chain_to(found, request.keeps)
+    made = [move for move in found if move.operation == request.operation and move.name not in kept]
+    if made and not request.reconciled and not planted_by(files, request.checkpoint, request.operation):
         raise AlreadyRun(f"the query went on from {request.checkpoint} on {made[-1].to}")
     withdraw(files, request.checkpoint, made)
 
@@ -279,7 +283,8 @@ def _discard_lost(files: CheckpointFiles, request: ReleaseRequest, below: str) -
     held = holder(files, request.checkpoint)
     for name in files.list_names(below):
         made, target = read_folder(name), join(below, name)
-        if made is None:
+        in_use = request.reconciled and plain_path(target) == plain_path(request.checkpoint)
+        if made is None or in_use:
             continue
         own = made.is_of(request.operation)
         if not own and (held is None or made.epoch <= held.epoch):

@@ -18,12 +18,12 @@ there. One that an abort could not take away leads nowhere, for nobody was place
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from state.messages import UncommittedBatch
-from state.model.checkpoint_folders import mapping_name
+from state.model.checkpoint_folders import mapping_name, read_mapping_name
 from state.model.entities import Assignment
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import Fence, OffsetEntry, TopicOffsets, read_mark, with_mark
@@ -89,11 +89,14 @@ class Placed:
 
     cluster: str
     epoch: int
-    """Under which it came there."""
+    """Of the move by which it came there on its checkpoint; 0 where the checkpoint began there."""
 
     @classmethod
     def of(cls, row: Assignment) -> "Placed":
-        return cls(row.cluster, row.placed_epoch)
+        made = None if row.mapping is None else read_mapping_name(row.mapping)
+        if row.mapping is not None and made is None:
+            raise MalformedEntry(f"{row.query} is placed by {row.mapping}, which is not the name of a mapping")
+        return cls(row.cluster, HOME if made is None else made[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +176,38 @@ def chain_of(found: Collection[Move], placed: Placed | None, where: str) -> Move
             )
         chain.insert(0, before)
     return Moves(tuple(chain))
+
+
+class _Linked(Protocol):
+    """A mapping, read whole or by its head."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def to(self) -> str: ...
+    @property
+    def left(self) -> "_From": ...
+
+
+class _From(Protocol):
+    @property
+    def cluster(self) -> str: ...
+    @property
+    def epoch(self) -> int: ...
+
+
+def chain_to(found: Collection[_Linked], name: str | None) -> frozenset[str]:
+    """The names of a mapping and of those that lead to where it begins; none where ``name`` is None or not there."""
+    names: set[str] = set()
+    move = next((each for each in found if each.name == name), None)
+    while move is not None and move.name not in names:
+        names.add(move.name)
+        left = move.left
+        before = (each for each in found if (each.to, each.epoch) == (left.cluster, left.epoch))
+        move = max(before, key=lambda each: read_mapping_name(each.name) or (0,), default=None)
+    return frozenset(names)
 
 
 def _latest(moves: Iterable[Move]) -> Move | None:

@@ -161,7 +161,7 @@ _SAME_CLUSTER = "tideover.SameCluster"
 
 def switching_options(
     cluster: str,
-    placed_epoch: int,
+    placed: int,
     patience: timedelta,
     *,
     naming: Mapping[str, Mapping[str, object]] | None = None,
@@ -170,13 +170,14 @@ def switching_options(
 ) -> dict[str, str]:
     """What it wants to know beside the options of Spark's source (``SwitchProvider.java``).
 
-    ``patience``: how long a run waits for a cluster that has answered it before and is silent now. ``naming``: by
-    cluster, where topics have another name than at home, as ``home_naming`` says it.
+    ``placed``: the epoch of the move by which the query came there, 0 where its checkpoint began there. ``patience``:
+    how long a run waits for a cluster that has answered it before and is silent now. ``naming``: by cluster, where
+    topics have another name than at home, as ``home_naming`` says it.
     """
     more = {"tideover.topics": json.dumps(naming)} if naming else {}
     return {
         "tideover.cluster": cluster,
-        "tideover.placed": str(placed_epoch),
+        "tideover.placed": str(placed),
         "tideover.patience.ms": str(round(patience.total_seconds() * 1000)),
         "tideover.home.offsets": str(home_offsets).lower(),
         "tideover.catch.up.batch": str(catch_up_batch or 0),

@@ -81,7 +81,7 @@ def switched_sources(hosting: Hosting, row: Assignment) -> dict[str, dict[str, s
         naming = {each: named for each in query.clusters if (named := home_naming(settings, query, name, each))}
         more = switching_options(
             row.cluster,
-            row.placed_epoch,
+            Placed.of(row).epoch,
             policy.outage_patience,
             naming=naming,
             home_offsets=query.home_offsets,

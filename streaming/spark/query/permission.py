@@ -60,7 +60,7 @@ class Permission:
         require_unmoved(
             files,
             row.checkpoint,
-            placed=row.placed_epoch,
+            placed=Placed.of(row).epoch,
             operation=None,
             knows=lambda operation: store.operation(operation) is not None,
         )
@@ -81,6 +81,6 @@ class Permission:
         """Whose entries keep the checkpoint from being run, where that can be told."""
         try:
             files, row = self._hosting.files, self._assignment
-            return kept_by(files, row.checkpoint, row.placed_epoch)
+            return kept_by(files, row.checkpoint, Placed.of(row).epoch)
         except (CheckpointError, Py4JError):
             return None

@@ -14,8 +14,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from state.messages import Offsets
+from state.model.checkpoint_folders import mapping_name
 from state.model.entities import Assignment, Desired
 from state.settings.keys import Resume
+from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.launch import is_switched, prepare_writer
 from streaming.spark.runner.hosting import Hosting
@@ -42,8 +44,8 @@ class _Building:
 
     def is_for(self, row: Assignment, *, switched: bool) -> bool:
         """Whether it starts what a row asks for; the checkpoint is named last."""
-        same = replace(self.row, changed_at=row.changed_at, checkpoint=row.checkpoint) == row
-        return same and self.switched == switched
+        told_last = replace(self.row, changed_at=row.changed_at, checkpoint=row.checkpoint, mapping=row.mapping)
+        return told_last == row and Placed.of(self.row) == Placed.of(row) and self.switched == switched
 
 
 class WritersAhead:
@@ -69,6 +71,7 @@ class WritersAhead:
             starting_offsets=starting,
             operation=operation,
             changed_at=self._hosting.now(),
+            mapping=mapping_name(epoch, operation) if resume == Resume.SWITCH else None,
         )
         switched = Resume.SWITCH in {resume, self._hosting.resume(query)}  # as it is started whatever its checkpoint is
         building = _Building(row=row, switched=switched, done=Future())

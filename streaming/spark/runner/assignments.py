@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
 
-from state.errors import StoreError
+from state.errors import StoreError, TideoverError
 from state.messages import FINISH_SECONDS
 from state.model.entities import Assignment, Desired, Operation, OperationKind
+from state.model.found_places import FoundPlace
 from streaming.spark.checkpoint.log_fence import kept_by
+from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.errors import AssignmentMoved, CheckpointError
-from streaming.spark.runner.hosting import Hosting
+from streaming.spark.place import find_place
+from streaming.spark.runner.hosting import Hosting, absolute
 from streaming.spark.runner.query_report import QueryReport, about, logger_about
 
 
@@ -107,7 +110,7 @@ def is_older(row: Assignment, under: Assignment) -> bool:
     does not know of the run's commit.
     """
     held_before = row.epoch == under.epoch and row.desired is Desired.HELD
-    place, runs = (row.cluster, row.checkpoint), (under.cluster, under.checkpoint)
+    place, runs = ((each.cluster, each.checkpoint, each.mapping) for each in (row, under))
     elsewhere = row.placed_epoch == under.placed_epoch and place != runs
     return row.epoch < under.epoch or held_before or row.placed_epoch < under.placed_epoch or elsewhere
 
@@ -190,7 +193,7 @@ class SkippedAssignments:
     def _tell(self, refrain: Skip) -> None:
         row = refrain.assignment
         try:
-            held = kept_by(self._hosting.files, row.checkpoint, row.placed_epoch)
+            held = kept_by(self._hosting.files, row.checkpoint, Placed.of(row).epoch)
         except (CheckpointError, Py4JError):
             return  # said when it can be read
         why = refrain.why(held is not None)
@@ -203,3 +206,77 @@ class SkippedAssignments:
         except (AssignmentMoved, StoreError):
             return  # a runner tells of a newer epoch, or the store is away
         ledger.failed(why, held)
+
+
+LOOK_SECONDS = 5.0
+"""How often one query is looked for, and how long it must have been held before the first look: a move takes less."""
+
+
+class PlaceReports:
+    """Reports where a query is that this runner is to run and does not, as its checkpoint shows it.
+
+    A store that was restored from an older backup does not know where its queries went. Where a runner that ran one is
+    still there, its own report shows it. One that was restarted knows no more than the store; but it can read the
+    files. Each look has a thread of its own: a file system may answer slowly, or not at all.
+    """
+
+    def __init__(
+        self, hosting: Hosting, hosts: Callable[[str], bool], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        """``hosts``: whether a run of a query is here."""
+        self._hosting = hosting
+        self._hosts = hosts
+        self._monotonic = monotonic
+        self._held: dict[tuple[str, int], float] = {}
+        """By query and epoch of its row, since when it was seen to be held."""
+        self._begun: dict[str, float] = {}
+        self._busy: set[str] = set()
+
+    def see(self, rows: Iterable[Assignment]) -> None:
+        """Look for the queries of this runner that are held and not hosted here."""
+        now, runner = self._monotonic(), self._hosting.runner
+        held = [row for row in rows if row.runner == runner and row.desired is Desired.HELD]
+        since = {(row.query, row.epoch): self._held.get((row.query, row.epoch), now) for row in held}
+        self._held = since
+        for row in held:
+            if now - since[row.query, row.epoch] >= LOOK_SECONDS and not self._hosts(row.query):
+                self.look(row)
+
+    def look(self, row: Assignment) -> None:
+        """Look for a query now, unless that was done a moment ago."""
+        now = self._monotonic()
+        declared = row.query in self._hosting.settings.queries
+        if not declared or row.query in self._busy or now - self._begun.get(row.query, -LOOK_SECONDS) < LOOK_SECONDS:
+            return
+        self._begun[row.query] = now
+        self._busy.add(row.query)
+        threading.Thread(target=self._report, args=(row,), name=f"place of {row.query}", daemon=True).start()
+
+    def _report(self, row: Assignment) -> None:
+        try:
+            self._hosting.store.report_place(found_place(self._hosting, row))
+        except (StoreError, TideoverError, Py4JError) as error:
+            logger_about(about(row)).info("place not reported", error=str(error))
+        finally:
+            self._busy.discard(row.query)
+
+
+def found_place(hosting: Hosting, row: Assignment) -> FoundPlace:
+    """Read where a query is, beside what its row says."""
+    base = absolute(hosting.query(row.query).checkpoint, hosting.base)
+    place = find_place(hosting.files, base, row)
+    return FoundPlace(
+        query=row.query,
+        runner=hosting.runner,
+        instance=hosting.instance,
+        row_epoch=row.epoch,
+        checkpoint=place.checkpoint,
+        cluster=place.cluster,
+        mapping=place.mapping,
+        epoch=place.epoch,
+        moved_by=place.moved_by,
+        held_by=place.held_by.operation if place.held_by is not None else None,
+        held_epoch=place.held_by.epoch if place.held_by is not None else None,
+        text=place.text,
+        found_at=hosting.now(),
+    )

@@ -22,7 +22,15 @@ from streaming.spark.query.jvm import end_jvm, jvm_has_ended
 from streaming.spark.query.launch import FileSinks, changes_in_its_run
 from streaming.spark.query.session import Liveness
 from streaming.spark.query.writers_ahead import WritersAhead
-from streaming.spark.runner.assignments import FenceWait, Skip, SkippedAssignments, Start, Stop, decide_runs
+from streaming.spark.runner.assignments import (
+    FenceWait,
+    PlaceReports,
+    Skip,
+    SkippedAssignments,
+    Start,
+    Stop,
+    decide_runs,
+)
 from streaming.spark.runner.cleaning import CheckpointCleaner
 from streaming.spark.runner.hosting import Hosting, absolute
 from streaming.spark.runner.intents import IntentWorker
@@ -72,6 +80,7 @@ class Runner:
         self._refraining = SkippedAssignments(
             hosting, lambda query: not any(each.is_alive for each in self._all_of(query))
         )
+        self._places = PlaceReports(hosting, lambda query: any(each.is_alive for each in self._all_of(query)))
         self._stop = threading.Event()
         self._application_over = threading.Event()
         self._pulse = own_pulse()
@@ -193,6 +202,7 @@ class Runner:
             self._adopt(missing)
             assignments = self._store.assignments()
         self._obey(assignments)
+        self._places.see(assignments)
         self._errands.heed(assignments)
         self._errands.take(self._store.pending_intents(self._hosting.runner))
         self._say_back()
@@ -244,6 +254,7 @@ class Runner:
                     self._host(row)
                 case Skip() as refrain:
                     self._refraining.tell(refrain)
+                    self._places.look(refrain.assignment)
         for row in assignments:
             self._newest[row.query] = max(row.epoch, self._newest.get(row.query, 0))
 
@@ -267,7 +278,7 @@ class Runner:
                 self._log.warning("query is assigned here but not in the configuration", **about(row))
             return
         before = [each for each in self._all_of(row.query) if each.is_alive]
-        hosted = QuerySupervisor(self._hosting, row, before, self._ahead)
+        hosted = QuerySupervisor(self._hosting, row, before, self._ahead, self._places.look)
         with self._lock:
             self._hosted[row.query] = hosted
         hosted.begin()

@@ -7,7 +7,7 @@ another query. Letting go waits for nothing: the thread that is stuck in a dead 
 import contextlib
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
@@ -79,8 +79,13 @@ class QuerySupervisor:
         assignment: Assignment,
         before: Sequence["QuerySupervisor"] = (),
         ahead: WritersAhead | None = None,
+        look: Callable[[Assignment], None] = lambda row: None,
     ) -> None:
-        """``before``: what this process hosted of the query under earlier epochs and has not seen quiet yet."""
+        """``before``: what this process hosted of the query under earlier epochs and has not seen quiet yet.
+
+        ``look``: reports where the query is as its checkpoint shows it; for a row that cannot be obeyed.
+        """
+        self._look = look
         self._hosting = hosting
         self._ahead = WritersAhead(hosting) if ahead is None else ahead
         self._assignment = assignment
@@ -284,6 +289,8 @@ class QuerySupervisor:
             more = {} if trace is None else {"trace": trace}
             self._log.warning("query failed", error=error, failures=failures, again_in_seconds=pause, **more)
             self._ledger.failed(error, self._permission.holder())
+            if not self._ledger.has_progressed:
+                self._look(self._assignment)
             self._closing.wait(pause)
         self._hosting.listener.forget(self._subject)
         self._settle()

@@ -43,6 +43,7 @@ def upgrade() -> None:
     create_decisions()
     create_work()
     create_facts()
+    create_found_places()
     create_positions()
     create_timelines()
     create_automation()
@@ -149,6 +150,16 @@ def create_facts() -> None:
         may("mapping", TEXT),
         may("columns", JSON),
         one_of("query_facts", "state", "starting", "running", "failed", "stopped"),
+    )
+
+
+def create_found_places() -> None:
+    op.create_table(
+        "found_places",
+        *(key("query", NAME), need("runner", NAME), need("instance", NAME), need("row_epoch", BIG)),
+        *(may("checkpoint", TEXT), may("cluster", NAME), may("mapping", TEXT), need("epoch", BIG)),
+        *(may("moved_by", NAME), may("held_by", NAME), may("held_epoch", BIG), need("text", TEXT)),
+        need("found_at", TIME),
     )
 
 

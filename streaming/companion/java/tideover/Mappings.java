@@ -43,7 +43,8 @@ final class Mappings {
    *
    * @param found all mappings beside the checkpoint
    * @param cluster the cluster that the run is to read
-   * @param placed the epoch under which the query came there
+   * @param placed the epoch of the move by which the query came there; 0 where the checkpoint began
+   *     there
    * @throws IllegalStateException where they lead elsewhere, or one is missing
    */
   static Mappings of(Collection<Mapping> found, String cluster, long placed) {

@@ -31,8 +31,8 @@ record Reading(
       CaseInsensitiveStringMap all) {
     static Options of(CaseInsensitiveStringMap all) {
       String cluster = all.get(SwitchProvider.CLUSTER);
-      long placed = all.getLong(SwitchProvider.PLACED, 0);
-      if (cluster == null || placed < 1) {
+      long placed = all.getLong(SwitchProvider.PLACED, -1);
+      if (cluster == null || placed < SwitchOffset.HOME) {
         throw new IllegalArgumentException(
             "options "
                 + SwitchProvider.CLUSTER

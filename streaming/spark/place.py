@@ -1,0 +1,211 @@
+"""Where a query is, as its own files show it: for a runner whose store may be older than they are.
+
+A folder was used since it was made where its logs are longer than its mark says. The newest such folder is the one in
+use. In it the newest batch names the move by which its cluster was reached, and a mapping whose operation holds no
+entries of the log was committed. An operation whose entries are still there has moved nothing: no run passed them.
+
+What the row says goes first where the files do not contradict it: a move that was committed and has read nothing yet
+leaves no other trace.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from state.model.checkpoint_folders import plain_path, read_folder, read_mapping_name
+from state.model.entities import Assignment
+from streaming.spark.checkpoint.files import CheckpointFiles, join
+from streaming.spark.checkpoint.log_fence import has_been_run, planted_epochs, read_mark
+from streaming.spark.checkpoint.log_text import Fence, parse_fence, parse_offset_entry
+from streaming.spark.checkpoint.log_text import read_mark as read_offset_mark
+from streaming.spark.checkpoint.mapping import HOME, Move, Placed, all_moves, chain_of
+from streaming.spark.checkpoint.read import batch_ids, is_cleaned, newest_commit
+from streaming.spark.errors import CheckpointError, NoMapping
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MoveFile:
+    """A mapping beside a checkpoint, without its offsets."""
+
+    name: str
+    epoch: int
+    operation: str
+    left: Placed
+    to: str
+    leads_on: bool = True
+    """Whether it names a place for where the newest committed batch ended."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Folder:
+    """What lies in one of a query's checkpoint folders."""
+
+    path: str
+    cluster: str | None = None
+    """On which it was begun; None where it was begun without a move, or by an older version."""
+    made_by: Fence | None = None
+    has_run: bool = True
+    read_epoch: int = HOME
+    """Of the move by which the newest batch had come to its cluster."""
+    moves: tuple[MoveFile, ...] = ()
+    planted: tuple[Fence, ...] = ()
+    """Whose entries lie beyond the newest commit."""
+    epochs: tuple[int, ...] = ()
+    """Planted beside it."""
+
+    @property
+    def epoch(self) -> int:
+        """Under which it was made; 0 for the first."""
+        return self.made_by.epoch if self.made_by is not None else HOME
+
+    @property
+    def highest(self) -> int:
+        """The highest epoch that anything here names."""
+        named = [*(move.epoch for move in self.moves), *(fence.epoch for fence in self.planted)]
+        return max((self.epoch, self.read_epoch, *named, *self.epochs))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where the query is; see ``FoundPlace``."""
+
+    checkpoint: str | None
+    cluster: str | None = None
+    mapping: str | None = None
+    epoch: int = HOME
+    moved_by: str | None = None
+    held_by: Fence | None = None
+    text: str
+
+
+def place_of(folders: Collection[Folder], row: Assignment) -> Place:
+    """Where the files show the query, beside what its row says."""
+    stored = next((each for each in folders if plain_path(each.path) == plain_path(row.checkpoint)), None)
+    newest = max((each for each in folders if each.has_run), key=lambda each: each.epoch, default=stored)
+    highest = max((each.highest for each in folders), default=HOME)
+    if newest is None:
+        return Place(checkpoint=None, epoch=highest, text=f"{row.checkpoint} and the folders beside it hold no batch")
+    if stored is not None and stored.epoch > newest.epoch:
+        newest = stored  # committed, and nothing was read yet
+    move = _move_to(newest, row)
+    held = max(newest.planted, key=lambda fence: fence.epoch, default=None)
+    if move is not None:
+        text = f"mapping {move.name} beside {newest.path} leads to {move.to}"
+        return Place(
+            checkpoint=newest.path,
+            cluster=move.to,
+            mapping=move.name,
+            epoch=highest,
+            moved_by=move.operation,
+            held_by=held,
+            text=text,
+        )
+    cluster = _began_on(newest, row)
+    return Place(
+        checkpoint=newest.path,
+        cluster=cluster,
+        epoch=highest,
+        moved_by=newest.made_by.operation if newest.made_by is not None else None,
+        held_by=held,
+        text=f"{newest.path} holds the newest batch"
+        + (f", and no mapping beside it leads away from {cluster}" if cluster is not None else ""),
+    )
+
+
+def _move_to(folder: Folder, row: Assignment) -> MoveFile | None:
+    """The newest mapping by which the query came to where it is."""
+    holders = {fence.operation for fence in folder.planted}
+    is_row = plain_path(folder.path) == plain_path(row.checkpoint)
+    counted = [
+        move
+        for move in folder.moves
+        if move.epoch == folder.read_epoch
+        or (is_row and move.name == row.mapping)
+        or (move.epoch > folder.read_epoch and move.operation not in holders and move.leads_on)
+    ]
+    return max(
+        counted,
+        key=lambda move: (move.epoch, move.name == row.mapping, read_mapping_name(move.name) or ()),
+        default=None,
+    )
+
+
+def _began_on(folder: Folder, row: Assignment) -> str | None:
+    left = next((move.left.cluster for move in folder.moves if move.left.epoch == HOME), None)
+    stored = row.cluster if row.mapping is None and plain_path(folder.path) == plain_path(row.checkpoint) else None
+    return left or folder.cluster or stored
+
+
+def find_place(files: CheckpointFiles, base: str, row: Assignment) -> Place:
+    """Read where a query is; ``base`` is its configured checkpoint. Changes nothing, and raises nothing of a file."""
+    try:
+        return place_of([_read_folder(files, path) for path in _folders(files, base, row)], row)
+    except CheckpointError as error:
+        return Place(checkpoint=None, text=str(error))
+
+
+def _folders(files: CheckpointFiles, base: str, row: Assignment) -> Sequence[str]:
+    found = {plain_path(path): path for path in (base, row.checkpoint)}
+    above = {plain_path(base): base}
+    if read_folder(row.checkpoint) is not None:
+        parent = row.checkpoint.rstrip("/").rpartition("/")[0]
+        above.setdefault(plain_path(parent), parent)
+    for folder in above.values():
+        made = (join(folder, name) for name in files.list_names(folder) if read_folder(name) is not None)
+        found |= {plain_path(path): path for path in made}
+    return [path for path in found.values() if files.list_names(path) and not is_cleaned(files, path)]
+
+
+def _read_folder(files: CheckpointFiles, path: str) -> Folder:
+    mark, named = read_mark(files, path), read_folder(path)
+    committed = newest_commit(files, path)
+    planted: list[Fence] = []
+    read_epoch, last = HOME, None
+    for batch in reversed(batch_ids(files, path, "offsets")):
+        content = files.read_bytes(join(path, "offsets", str(batch)))
+        fence = parse_fence(content)
+        if fence is not None:
+            planted.append(fence)
+            continue
+        entry = parse_offset_entry(content, f"{path}/offsets/{batch}")
+        marks = [read_offset_mark(text) for text in entry.sources.values() if text is not None]
+        read_epoch = max((read_epoch, *(each[0] for each in marks if each is not None)))
+        if batch == committed:
+            last = entry
+        if committed is None or batch <= committed:
+            break
+    moves = all_moves(files, path)
+
+    def leads_on(move: Move) -> bool:
+        if last is None:
+            return True
+        try:
+            chain_of([each for each in moves if each.epoch <= move.epoch], Placed(move.to, move.epoch), path).on_active(
+                last, path
+            )
+        except NoMapping:
+            return False
+        return True
+
+    made_by = Fence(mark.epoch, mark.operation) if mark is not None else None
+    if made_by is None and named is not None:
+        made_by = Fence(named.epoch, named.rest)
+    return Folder(
+        path=path,
+        cluster=mark.cluster if mark is not None else None,
+        made_by=made_by,
+        has_run=has_been_run(files, path) if mark is not None else bool(batch_ids(files, path, "offsets")),
+        read_epoch=read_epoch,
+        moves=tuple(
+            MoveFile(
+                name=move.name,
+                epoch=move.epoch,
+                operation=move.operation,
+                left=Placed(move.left.cluster, move.left.epoch),
+                to=move.to,
+                leads_on=move.epoch <= read_epoch or leads_on(move),
+            )
+            for move in moves
+        ),
+        planted=tuple(planted),
+        epochs=tuple(fence.epoch for fence in planted_epochs(files, path)),
+    )
