@@ -173,7 +173,7 @@ CATALOGUE = (
     ),
     Mistake(
         "orchestrator/decide/operation/uncommitted_batch.py",
-        "<= end.target_offset - start.target_offset <= span:",
+        "<= end.target_offset - start.target_offset <= end.offset - start.offset:",
         "<= end.target_offset - start.target_offset:",
         ("tests/unit/test_treatment.py",),
         "replan though re-sent copies lie in the range of N+1",
