@@ -34,6 +34,8 @@ MEASURED = (
     "exposure_records",
     "dropped_late_rows",
 )
+IN_BATCH = ("batch_went_on", "possible_replay_records")
+"""Only where the plan said that a batch goes on in its run."""
 
 
 def query_row(query: QueryStatus, at: datetime) -> dict[str, object]:
@@ -232,7 +234,8 @@ def schedule_row(schedule: Schedule) -> dict[str, object]:
 
 def measured_json(operation: Operation) -> dict[str, object]:
     """What was measured. Of records announced to come later, none come where none were announced."""
-    known = {name: operation.measured.get(name) for name in MEASURED}
+    held = [name for name in IN_BATCH if name in operation.measured]
+    known = {name: operation.measured.get(name) for name in (*MEASURED, *held)}
     return known | {"replay_later_records": 0} if announced(operation) == 0 else known
 
 
