@@ -517,8 +517,8 @@ CATALOGUE = (
     ),
     Mistake(
         "orchestrator/decide/operation/uncommitted_batch.py",
-        "_same_records(resolution, planned_resolution, one_for_one=True)",
-        "_same_records(resolution, planned_resolution)",
+        "planned.held and _goes_on(report, planned, resolution, planned_resolution)",
+        "planned.held and _same_records(resolution, planned_resolution)",
         ("tests/unit/test_treatment.py",),
         "choose: a batch goes on in its middle though the standby spans fewer offsets",
     ),

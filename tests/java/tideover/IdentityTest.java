@@ -45,6 +45,14 @@ final class IdentityTest {
   }
 
   @Test
+  void aRunThatComesToAClusterBringsTheIdThatIsPinnedNow() {
+    Identity before = identity("e5", "A");
+    identity("e5", "B").require("B");
+    assertThrows(WrongCluster.class, () -> before.require("B"));
+    assertEquals("B", Identity.pinned("e5"));
+  }
+
+  @Test
   void withoutAPinTheFirstOneCounts() {
     Identity identity = identity("e3", null);
     identity.require("A");

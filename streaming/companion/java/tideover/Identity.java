@@ -2,7 +2,6 @@ package tideover;
 
 import java.util.HashMap;
 import java.util.Map;
-import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.ExecutionException;
@@ -29,7 +28,11 @@ public final class Identity {
   /** Makes it of the options of a source. */
   Identity(String cluster, CaseInsensitiveStringMap options) {
     this.cluster = cluster;
-    this.expected = Optional.ofNullable(options.get(SwitchProvider.ID)).orElse(PINNED.get(cluster));
+    String known = options.get(SwitchProvider.ID);
+    if (known != null) {
+      pin(cluster, known); // the runner has said it just now
+    }
+    this.expected = PINNED.get(cluster);
     this.client = new HashMap<>();
     options
         .asCaseSensitiveMap()

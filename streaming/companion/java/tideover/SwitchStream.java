@@ -52,6 +52,8 @@ final class SwitchStream
   private final String run = SparkContext.getOrCreate().getLocalProperty(PatientReaders.RUN);
   // Whoever begins on a cluster that is silent fails at once: a wrong address is silent as well.
   private volatile boolean answered;
+  // For what another thread than the query's asks: the workers have the session of that one.
+  private static final ExecutorService ASIDE = Companion.daemons("tideover aside");
   // Made when a call comes, by the query's own thread, so that they have its session.
   private final ExecutorService workers = Companion.daemons("tideover source");
 
@@ -152,7 +154,7 @@ final class SwitchStream
   /** What was prepared and is not read from. */
   private void drop(Elsewhere prepared) {
     if (prepared != null && prepared.reading() != reading) {
-      workers.execute(prepared.reading()::stop);
+      ASIDE.execute(prepared.reading()::stop);
     }
   }
 
@@ -179,7 +181,7 @@ final class SwitchStream
     Reading next = opener.open(options);
     Optional<Shift> shift = shiftOf(under, next).filter(found -> isShown(found, under, next));
     shift.ifPresentOrElse(
-        found -> elsewhere = new Elsewhere(there, next, found), () -> workers.execute(next::stop));
+        found -> elsewhere = new Elsewhere(there, next, found), () -> ASIDE.execute(next::stop));
     return shift.isPresent();
   }
 
@@ -220,7 +222,7 @@ final class SwitchStream
     }
     long deadline = System.nanoTime() + SHOW_NANOSECONDS;
     return ranges.stream()
-        .map(each -> workers.submit(() -> Elsewhere.holdsEach(next.kafka(), each, deadline)))
+        .map(each -> ASIDE.submit(() -> Elsewhere.holdsEach(next.kafka(), each, deadline)))
         .toList()
         .stream()
         .allMatch(SwitchStream::isTrue);
