@@ -6,7 +6,9 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
+from orchestrator.decide.evidence.rows import SINCE, after_json, operation_rows
 from orchestrator.decide.operation.plan import announced, came_later, looked_at, to_look_at
 from orchestrator.decide.outcome import (
     Plan,
@@ -61,6 +63,11 @@ ANSWER_SECONDS = 1.0
 """Within which a cluster that was left must answer a first question."""
 
 
+def rows_now(operation: Operation, store: RunnerStore) -> dict[str, object] | None:
+    """What the sink got before and after a move that was made, as far as it is known by now."""
+    return operation_rows(_with_rows(operation, store))
+
+
 def with_outcome(operation: Operation, store: ControllerStore, logs: Logs, silent: set[str] | None = None) -> Operation:
     """The operation with what can be measured by now. ``silent`` clusters are not asked, and are found out here.
 
@@ -71,12 +78,26 @@ def with_outcome(operation: Operation, store: ControllerStore, logs: Logs, silen
     if operation.outcome != "done" or "followed" not in (operation.plan or {}):
         return operation
     silent = set() if silent is None else silent
+    operation = _with_rows(operation, store)
     for measure in (_with_replay, _with_exposure):
         try:
             operation = measure(operation, store, logs, silent)
         except KafkaError:
             continue
     return replace(operation, measured={**operation.measured, **totals_of(operation)})
+
+
+def _with_rows(operation: Operation, store: RunnerStore) -> Operation:
+    """With the rows that went through the query since, as its run reported them last; no cluster is asked."""
+    fact = latest_fact(store, operation.query)
+    if fact is None or fact.epoch != operation.epoch:
+        return operation
+    known: Any = operation.measured.get(SINCE)
+    since: Any = after_json(known, fact)
+    if since is None:
+        return operation
+    measured = {**operation.measured, SINCE: since, "dropped_late_rows": since["total"]["dropped"]}
+    return replace(operation, measured=measured)
 
 
 def _with_replay(operation: Operation, store: RunnerStore, logs: Logs, silent: set[str]) -> Operation:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from orchestrator.decide.evidence.rows import operation_rows
 from orchestrator.decide.lookup_wants import newest_of
 from orchestrator.decide.operation.plan import announced
 from orchestrator.decide.outcome import outcome_rows
@@ -194,7 +195,12 @@ def operation_json(operation: Operation, steps: Sequence[Step], kept: Evidence |
         "started_at": iso(operation.started_at),
         "ended_at": iso(operation.ended_at),
         "steps": [step_json(step) for step in steps],
-        "measured": {**measured_json(operation), "partitions": outcome_rows(operation), **_drilled(operation)},
+        "measured": {
+            **measured_json(operation),
+            "partitions": outcome_rows(operation),
+            "rows": operation_rows(operation),
+            **_drilled(operation),
+        },
         "plan": {key: value for key, value in plan.items() if key != "followed"} if plan is not None else None,
         "evidence": evidence_json(kept),
     }

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from state.model.column_uses import ColumnUses
+from state.model.rows import RowCounts
 
 
 class TopicPartition(NamedTuple):
@@ -166,6 +167,8 @@ class QueryFact:
     """Since when this run has waited for its cluster, which does not answer; None while it does. No progress."""
     mapping: str | None = None
     """The mapping by which it came to its cluster, as its row said when it was started."""
+    rows: RowCounts | None = None
+    """What went through this run since it started; None while it has read nothing."""
     columns: ColumnUses | None = None
     """Where its plan uses columns that belong to a cluster. A report with None leaves what an earlier one said."""
 

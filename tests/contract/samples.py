@@ -34,6 +34,7 @@ from state.model.maintenance import (
     TopicDisorder,
 )
 from state.model.pins import Pin
+from state.model.rows import BatchRows, RowCounts
 from state.store.controller_store import ControllerStore
 from state.store.write_checks import CONTROLLER
 
@@ -199,6 +200,7 @@ def fact(**change: Any) -> QueryFact:
         "retained_from": AT - 60 * SECOND,
         "silent_since": None,
         "mapping": "1-op-0.1",
+        "rows": RowCounts(2, 7, None, 1, BatchRows(2, 3, None, 0), (BatchRows(2, 3, None, 0), BatchRows(3, 4, 4, 1))),
         "columns": (),
     }
     return QueryFact(**(values | change))

@@ -31,6 +31,11 @@ READ_BEFORE = 1_024
 """How many offsets before a resume offset are read; besides, one for each record read after the remembered ones."""
 
 
+LATE, OUTPUT = "late-rows", "output-stopped"
+BY_ROWS = frozenset({LATE, OUTPUT})
+"""Claims about what the sink got, by the rows that Spark counts."""
+
+
 class Verdict(StrEnum):
     """What became of a claim."""
 
@@ -43,7 +48,7 @@ class Claim(NamedTuple):
     """One claim of a document, checked."""
 
     name: str
-    """``document``, ``chain``, ``resume-offset``, ``replay`` or ``exposure``."""
+    """``document``, ``chain``, ``resume-offset``, ``replay``, ``exposure``, ``late-rows`` or ``output-stopped``."""
     topic: str | None
     partition: int | None
     """Of the cluster that the query went to; None where the claim is of the whole document."""
@@ -51,6 +56,11 @@ class Claim(NamedTuple):
     expected: object
     found: object
     text: str
+
+    @property
+    def is_only_unknown(self) -> bool:
+        """Whether it is about rows that Spark counts, and these are not known."""
+        return self.name in BY_ROWS and self.verdict is Verdict.CANNOT_BE_CHECKED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -198,8 +208,11 @@ def _behind_the_sample(found: int | None, known: Exposed, counted: int) -> str:
 
 
 def verdict_of(claims: Iterable[Claim]) -> Verdict:
-    """Of all together: one that does not hold decides, then one that cannot be checked."""
-    found = {claim.verdict for claim in claims}
+    """Of all together: one that does not hold decides, then one that cannot be checked.
+
+    What a sink does not report at all is shown as unknown and decides nothing.
+    """
+    found = {claim.verdict for claim in claims if not claim.is_only_unknown}
     for each in (Verdict.DOES_NOT_HOLD, Verdict.CANNOT_BE_CHECKED):
         if each in found:
             return each

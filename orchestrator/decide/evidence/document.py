@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from orchestrator.decide.evidence.rows import SINCE, operation_rows
 from orchestrator.decide.outcome import outcome_rows
 from orchestrator.decide.times import iso
 from state.messages import FenceReport, FenceRequest, PrepareRequest
@@ -62,7 +63,8 @@ def document(facts: Facts) -> dict[str, object]:
         "fences": [_fence(each) for each in facts.intents if each.kind is IntentKind.FENCE],
         "steps": [_step(each) for each in facts.steps],
         "plan": None if plan is None else {key: value for key, value in plan.items() if key != "partitions"},
-        "measured": dict(operation.measured),
+        "measured": {key: value for key, value in operation.measured.items() if key != SINCE},
+        "rows": operation_rows(operation),
         "partitions": _partitions(operation),
         "history": [_line(each) for each in lines],
         "history_left_out": len(facts.events) > len(lines),

@@ -62,6 +62,7 @@ def page(kept: Evidence) -> str:
         _partitions(said["partitions"]),
         _fences(said["fences"]),
         _facts("Measured", said["measured"].items()),
+        _facts("Rows of the query before and after", (said.get("rows") or {}).items()),
         _facts("Plan", _plan(said["plan"])),
         _history(said),
         _facts("Versions where this was written", said["versions"].items()),

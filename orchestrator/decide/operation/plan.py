@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from orchestrator.decide.evidence.rows import before_json
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.loss import possibly_replayed, replayed
 from orchestrator.decide.gates.places import most_seconds
@@ -29,7 +30,7 @@ from orchestrator.decide.times import instant, iso
 from orchestrator.decide.truncation import truncation_json
 from state.messages import Offsets, PrepareRequest, UncommittedBatch
 from state.model.entities import MOVES, Operation, OperationKind
-from state.settings.keys import Resume
+from state.settings.keys import Resume, Source
 from streaming.cluster_log import LogRecord
 from streaming.resume.model import Resolution, Target
 from streaming.resume.notes import joined
@@ -127,6 +128,7 @@ def plan_json(facts: MoveFacts, gates: Sequence[Gate]) -> dict[str, object]:
             "replay_later_records": _sum(target.replay_later_records for target in targets),
             "exposure_records": _sum(target.exposure_records for target in targets),
             "exposure_seconds": most_seconds(targets),
+            **_first_batch(facts, targets),
             "exposure_sampled_at": iso(min(sampled)) if sampled else None,
         },
         "refused": any(not gate.ok for gate in gates),
@@ -136,9 +138,34 @@ def plan_json(facts: MoveFacts, gates: Sequence[Gate]) -> dict[str, object]:
         **_output(facts),
         **({"rewind": _rewind_json(facts.rewind)} if facts.rewind else {}),
         **_in_run(facts),
+        **({"rows_before": before} if (before := before_json(facts.fact, facts.source)) else {}),
         **_followed(facts),
         **({"awaited": awaited} if (awaited := awaited_json(targets)) else {}),
     }
+
+
+def _first_batch(facts: MoveFacts, targets: Sequence[Target]) -> dict[str, object]:
+    """How much waits behind the resume offsets for the first batch, beside what a batch of this query usually reads.
+
+    Offsets, so an upper bound of the records that the standby held at the look-up; less where the source caps a batch.
+    """
+    waiting: dict[str, int | None] = {}
+    for target in targets:
+        known = waiting.get(target.source, 0)
+        unknown = known is None or target.end is None or target.target_offset is None
+        waiting[target.source] = None if unknown else known + max(0, target.end - target.target_offset)  # type: ignore[operator]
+    capped = [_capped(records, facts.settings.sources.get(name)) for name, records in waiting.items()]
+    usual = facts.fact.rows.usual if facts.fact is not None and facts.fact.rows is not None else None
+    return {"first_batch_records": _sum(capped), "usual_batch_records": usual}
+
+
+def _capped(records: int | None, source: Source | None) -> int | None:
+    """At most what ``maxOffsetsPerTrigger`` allows; Spark's options know no case."""
+    options = source.options if source is not None else {}
+    cap = next((value for key, value in options.items() if key.lower() == "maxoffsetspertrigger"), None)
+    if cap is None or not str(cap).isdigit():
+        return records
+    return int(cap) if records is None else min(records, int(cap))
 
 
 def _output(facts: MoveFacts) -> dict[str, object]:

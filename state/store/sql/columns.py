@@ -22,6 +22,7 @@ from state.model.entities import Fingerprint
 from state.model.fingerprints import Fingerprints
 from state.model.maintenance import PartitionCopy, ReplicationSample, TopicDisorder
 from state.model.pins import Placement
+from state.model.rows import BatchRows, RowCounts
 
 
 def dumps(value: object) -> str:
@@ -185,6 +186,26 @@ class Uses(TypeDecorator[ColumnUses]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> ColumnUses | None:
         return None if value is None else tuple(ColumnUse(*each)._replace(column=Column(each[1])) for each in value)
+
+
+class Rows(TypeDecorator[RowCounts]):
+    """What went through a run, kept as a JSON array; null while it has read nothing."""
+
+    impl = sa.JSON
+    cache_ok = True
+
+    def __init__(self) -> None:
+        super().__init__(none_as_null=True)
+
+    def process_bind_param(self, value: RowCounts | None, dialect: Dialect) -> Any:
+        return None if value is None else json.loads(json.dumps(value))
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> RowCounts | None:
+        if value is None:
+            return None
+        batches, read, written, dropped, first, recent = value
+        newest = tuple(BatchRows(*each) for each in recent)
+        return RowCounts(batches, read, written, dropped, None if first is None else BatchRows(*first), newest)
 
 
 class Placements(TypeDecorator[tuple[Placement, ...]]):

@@ -19,6 +19,7 @@ from state.store.sql.columns import (
     Objects,
     Packed,
     Placements,
+    Rows,
     Uses,
     Word,
     Words,
@@ -220,6 +221,7 @@ query_facts = sa.Table(
     sa.Column("retained_from", Instant),
     sa.Column("silent_since", Instant),
     sa.Column("mapping", sa.Text),
+    sa.Column("rows", Rows()),
     sa.Column("columns", Uses()),
     _one_of("state", RunState, "query_facts"),
 )

@@ -12,6 +12,7 @@ from state.errors import StoreError
 from state.messages import CheckpointReport, Offsets
 from state.model.column_uses import ColumnUses
 from state.model.entities import Assignment, QueryFact, RunState
+from state.model.rows import NO_ROWS, BatchRows, RowCounts
 from streaming.spark.checkpoint.log_text import Fence, without_mark
 from streaming.spark.errors import AssignmentMoved
 from streaming.spark.runner.hosting import Hosting, known_offsets
@@ -31,6 +32,7 @@ class Totals:
     """The newest batch that is counted in."""
     input_rows: int | None = None
     dropped_late_rows: int | None = None
+    rows: RowCounts = NO_ROWS
     seconds: float | None = None
     """Duration of the newest batch."""
 
@@ -45,6 +47,7 @@ class Totals:
                     batch=batch,
                     input_rows=(totals.input_rows or 0) + int(report["numInputRows"]),
                     dropped_late_rows=(totals.dropped_late_rows or 0) + _dropped(report),
+                    rows=totals.rows.after(_rows(report)),
                     seconds=report["durationMs"].get("triggerExecution", 0) / 1000,
                 )
         return totals
@@ -61,6 +64,16 @@ def rows_by_source(report: Report, offsets: Offsets) -> dict[str, int]:
         if len(names) == 1:
             found[names[0]] = int(source["numInputRows"])
     return found
+
+
+def _rows(report: Report) -> BatchRows:
+    written = int((report.get("sink") or {}).get("numOutputRows", -1))
+    return BatchRows(
+        batch=report["batchId"],
+        read=int(report["numInputRows"]),
+        written=written if written >= 0 else None,
+        dropped=_dropped(report),
+    )
 
 
 def _dropped(report: Report) -> int:
@@ -127,7 +140,7 @@ class QueryReport:
         self._fact = replace(
             self._fact, state=RunState.STARTING, run_id=None, started_at=None, first_commit_at=None, progressed_at=None
         )
-        self._fact = replace(self._fact, input_rows=None, dropped_late_rows=None, silent_since=None)
+        self._fact = replace(self._fact, input_rows=None, dropped_late_rows=None, rows=None, silent_since=None)
         self._fact = replace(self._fact, reported_at=self._hosting.now())
         self._announced = True  # also where the store has it and we do not hear of that
         if not self._hosting.store.report_query(self._fact):
@@ -156,7 +169,12 @@ class QueryReport:
         self._fact = replace(self._fact, progressed_at=at, silent_since=None, error=None, held_by=None, held_epoch=None)
 
     def counted(self, totals: Totals) -> None:
-        self._fact = replace(self._fact, input_rows=totals.input_rows, dropped_late_rows=totals.dropped_late_rows)
+        self._fact = replace(
+            self._fact,
+            input_rows=totals.input_rows,
+            dropped_late_rows=totals.dropped_late_rows,
+            rows=totals.rows if totals.input_rows is not None else None,
+        )
 
     def understood(self, columns: ColumnUses | None) -> None:
         """Where the plan of the present run uses columns of its cluster; None leaves what was reported before."""

@@ -148,6 +148,7 @@ def create_facts() -> None:
         *(may("held_by", TEXT), may("held_epoch", BIG)),
         *(need("reported_at", TIME), may("retained_from", TIME), may("silent_since", TIME)),
         may("mapping", TEXT),
+        may("rows", JSON),
         may("columns", JSON),
         one_of("query_facts", "state", "starting", "running", "failed", "stopped"),
     )

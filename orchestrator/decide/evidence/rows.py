@@ -1,0 +1,126 @@
+"""What a query's sink got before and after a move, and whether that changed with it. Pure.
+
+A move that lost and repeated nothing in the logs may still have left the table wrong: rows that come late are dropped
+by the watermark, and a sink that knows a batch's id drops the batch. Both show in the rows that Spark counts, compared
+with the same query's rows before the move. What it does not report is unknown.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.decide.evidence.claims import LATE, OUTPUT, Claim, Verdict
+from orchestrator.decide.times import iso
+from state.model.entities import Operation, QueryFact
+from state.model.rows import BatchRows, RowCounts
+
+SINCE = "rows_since"
+"""Under which an operation keeps what went through the query since it was moved."""
+STEADY_BATCHES = 5
+"""Batches with input that must have gone before, and after, until the output says anything."""
+LEAST_EXPECTED = 10.0
+"""Rows that would have been written at the rate of before, below which none written means nothing."""
+STOPPED_BELOW = 0.1
+"""Share of the expected output under which it counts as stopped."""
+
+Rows = Mapping[str, Any]
+
+
+def before_json(fact: QueryFact | None, cluster: str) -> dict[str, object] | None:
+    """The rows of the run that a move takes from a cluster, kept in the plan; None where it reported none there."""
+    if fact is None or fact.rows is None or fact.cluster != cluster:
+        return None
+    return {**_totals(fact.rows), "usual_batch": fact.rows.usual}
+
+
+def after_json(known: Rows | None, fact: QueryFact) -> dict[str, object] | None:
+    """The rows since a move by what its run reported last; ``known``: what was kept before.
+
+    The first batch that read anything stands alone: what a move delays is late in that one. A run that was started
+    again counts from 0, so what the runs before it had counted is added.
+    """
+    if fact.rows is None:
+        return dict(known) if known is not None else None
+    run, earlier, first = iso(fact.started_at), {}, fact.rows.first
+    if known is not None:
+        earlier = known["earlier"] if known["run"] == run else known["total"]
+        first = BatchRows(**known["first"]) if known["first"] is not None else first
+    total = _added(earlier, _totals(fact.rows))
+    return {"run": run, "first": None if first is None else first._asdict(), "earlier": earlier, "total": total}
+
+
+def rows_json(before: Rows | None, after: Rows | None) -> dict[str, object] | None:
+    """Both side by side, as ``show-op`` and the evidence have them; None where nothing is known of either."""
+    if before is None and after is None:
+        return None
+    return {
+        "before": dict(before) if before is not None else None,
+        "first_batch": after["first"] if after is not None else None,
+        "after": dict(after["total"]) if after is not None else None,
+    }
+
+
+def operation_rows(operation: Operation) -> dict[str, object] | None:
+    """``rows_json`` of what an operation keeps: of its plan, and of what was measured since."""
+    plan: Rows = operation.plan or {}
+    since: Any = operation.measured.get(SINCE)
+    return rows_json(plan.get("rows_before"), since) if operation.outcome == "done" else None
+
+
+def _totals(rows: RowCounts) -> dict[str, Any]:
+    return {"batches": rows.batches, "read": rows.read, "written": rows.written, "dropped": rows.dropped}
+
+
+def _added(one: Rows, other: Rows) -> dict[str, Any]:
+    if not one:
+        return dict(other)
+    return {key: None if None in (one[key], other[key]) else one[key] + other[key] for key in other}
+
+
+def of_rows(rows: Rows | None) -> list[Claim]:
+    """The two claims about what the sink got. ``rows`` as ``rows_json`` made them."""
+    before, after = (None, None) if rows is None else (rows["before"], rows["after"])
+    return [_late(before, after), _output(before, after)]
+
+
+def _late(before: Rows | None, after: Rows | None) -> Claim:
+    """No more rows are dropped by the watermark, for each row read, than before the move."""
+
+    def claim(verdict: Verdict, text: str, expected: object = None) -> Claim:
+        return Claim(LATE, None, None, verdict, expected, None if after is None else after["dropped"], text)
+
+    if after is None or not after["read"]:
+        return claim(Verdict.CANNOT_BE_CHECKED, "the query has reported no rows since the move")
+    if not after["dropped"]:
+        return claim(Verdict.HOLDS, f"no row of {after['read']} read since the move was dropped by the watermark", 0)
+    told = f"{after['dropped']} of {after['read']} rows read since the move were dropped by the watermark"
+    if before is None or not before["read"]:
+        return claim(Verdict.CANNOT_BE_CHECKED, f"{told}; how many were dropped before it is unknown")
+    usual = before["dropped"] / before["read"]
+    expected = usual * after["read"]
+    text = f"{told}, and {before['dropped']} of {before['read']} before it"
+    more = after["dropped"] - expected
+    within = more <= 0 or (before["dropped"] > 0 and after["dropped"] <= 2 * expected)
+    return claim(Verdict.HOLDS if within else Verdict.DOES_NOT_HOLD, text, round(expected))
+
+
+def _output(before: Rows | None, after: Rows | None) -> Claim:
+    """The sink still gets rows, where it got them steadily before the move."""
+
+    def claim(verdict: Verdict, text: str, expected: object = None) -> Claim:
+        return Claim(OUTPUT, None, None, verdict, expected, None if after is None else after["written"], text)
+
+    if before is None or after is None:
+        side = "before" if before is None else "since"
+        return claim(Verdict.CANNOT_BE_CHECKED, f"the query has reported no rows {side} the move")
+    if before["written"] is None or after["written"] is None:
+        return claim(Verdict.CANNOT_BE_CHECKED, "the sink does not report how many rows it was given")
+    if before["batches"] < STEADY_BATCHES or not before["read"] or not before["written"]:
+        return claim(Verdict.CANNOT_BE_CHECKED, "too little was written before the move to compare with")
+    expected = after["read"] * before["written"] / before["read"]
+    told = f"{after['written']} rows written of {after['read']} read since the move"
+    told = f"{told}, {expected:.0f} at the rate of before"
+    if after["written"] >= STOPPED_BELOW * expected and after["written"]:
+        return claim(Verdict.HOLDS, told, round(expected))
+    if after["batches"] < STEADY_BATCHES or expected < LEAST_EXPECTED:
+        return claim(Verdict.CANNOT_BE_CHECKED, f"{told}: too little has been read since", round(expected))
+    return claim(Verdict.DOES_NOT_HOLD, f"{told}: the output has stopped", round(expected))
