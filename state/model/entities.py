@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from state.model.column_uses import ColumnUses
-from state.model.rows import RowCounts
+from state.model.row_counts import RowCounts
 
 
 class TopicPartition(NamedTuple):

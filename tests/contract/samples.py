@@ -34,7 +34,7 @@ from state.model.maintenance import (
     TopicDisorder,
 )
 from state.model.pins import Pin
-from state.model.rows import BatchRows, RowCounts
+from state.model.row_counts import BatchRows, RowCounts
 from state.store.controller_store import ControllerStore
 from state.store.write_checks import CONTROLLER
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.facts.measure import keep_counts
-from state.model.rows import NO_ROWS, BatchRows, RowCounts
+from state.model.row_counts import NO_ROWS, BatchRows, RowCounts
 from tests.simulation.test_cli import run_json
 from tests.simulation.test_later import read_to_end
 from tests.simulation.test_outcome import moved

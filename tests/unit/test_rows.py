@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from orchestrator.decide.evidence.claims import LATE, OUTPUT, Claim, Verdict, verdict_of
 from orchestrator.decide.evidence.rows import SINCE, after_json, before_json, of_rows, operation_rows, rows_json
 from state.model.entities import QueryFact
-from state.model.rows import NO_ROWS, RECENT, BatchRows, RowCounts
+from state.model.row_counts import NO_ROWS, RECENT, BatchRows, RowCounts
 from streaming.spark.runner.query_report import Totals
 from tests.contract import samples
 

@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.decide.evidence.claims import LATE, OUTPUT, Claim, Verdict
 from orchestrator.decide.times import iso
 from state.model.entities import Operation, QueryFact
-from state.model.rows import BatchRows, RowCounts
+from state.model.row_counts import BatchRows, RowCounts
 
 SINCE = "rows_since"
 """Under which an operation keeps what went through the query since it was moved."""

@@ -22,7 +22,7 @@ from state.model.entities import Fingerprint
 from state.model.fingerprints import Fingerprints
 from state.model.maintenance import PartitionCopy, ReplicationSample, TopicDisorder
 from state.model.pins import Placement
-from state.model.rows import BatchRows, RowCounts
+from state.model.row_counts import BatchRows, RowCounts
 
 
 def dumps(value: object) -> str:
