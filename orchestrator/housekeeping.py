@@ -43,6 +43,7 @@ from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock, SystemClock
 from streaming.cluster_log import Logs
+from streaming.probe.self_questions import SelfQuestions
 
 LOOK_EVERY = timedelta(seconds=5)
 """How often a job looks whether something is due: soon after its controller began to lead."""
@@ -85,6 +86,7 @@ class Housekeeping:
         self._term = term
         self._actor = actor
         self._clock = clock or SystemClock()
+        self._questions = SelfQuestions(logs, self._clock.monotonic)
         self._stop = threading.Event()
         self._spent: dict[str, float] = {}
         """By query, what its last sample took, in seconds of a core; what else this process did meanwhile is in it."""
@@ -131,7 +133,13 @@ class Housekeeping:
         )
         began = time.process_time()
         found = check_queries(
-            names, store=self._store, settings=self._settings, logs=self._logs, clock=self._clock, wrong=wrong
+            names,
+            store=self._store,
+            settings=self._settings,
+            logs=self._logs,
+            clock=self._clock,
+            wrong=wrong,
+            questions=self._questions,
         )
         for readiness in found:
             ended = time.process_time()

@@ -43,6 +43,8 @@ class PartitionFacts:
     leader_epoch: int | None
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
+    leader_address: str | None = None
+    """``host:port`` of the leader, for sentences; None where it is not known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,7 @@ import struct
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -75,6 +75,8 @@ class FakeCluster:
         self.cluster_id = "fake"
         self.strangers: set[int] = set()
         """Brokers that are of another cluster."""
+        self.lie: Callable[[int, int, tuple[int, int]], tuple[int, int]] | None = None
+        """Makes of broker, time that was asked for, and the true offset and time what is answered to a look-up."""
         self.asked: list[tuple[int, int, int]] = []
         """Broker, api key and version of every request."""
         self.created: list[str] = []
@@ -244,6 +246,8 @@ class FakeCluster:
                 if version and numbers.count(partition.partition_index) > 1:
                     error = INVALID_REQUEST
                 offset, timestamp = (-1, -1) if error or not version else self._look_up(partition.timestamp)
+                if self.lie is not None and not error and version:
+                    offset, timestamp = self.lie(node, partition.timestamp, (offset, timestamp))
                 old = [] if error or version else self._segments(partition.timestamp, partition.max_num_offsets)
                 partitions.append(
                     topic_class.ListOffsetsPartitionResponse(

@@ -25,6 +25,8 @@ from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock, Deadline
 from streaming.cluster_log import Logs, TopicFacts
 from streaming.errors import KafkaError
+from streaming.probe.answers import ClusterAnswers
+from streaming.probe.self_questions import SelfQuestions
 from streaming.resolve.comparison import ages_since, replication_ages, validate
 from streaming.resume.age import ReplicationAge
 from streaming.resume.truncation import Standing
@@ -83,12 +85,14 @@ def check_queries(
     logs: Logs,
     clock: Clock,
     wrong: list[Exception] | None = None,
+    questions: SelfQuestions | None = None,
 ) -> Iterator[Readiness]:
     """Whether each of these queries could be failed over now, one after the other; changes nothing.
 
     The clusters in use are asked once for all of them; one that does not answer, or is not declared any more, tells
     nothing about its topics, which is no reason against leaving it. Of several standbys the one is looked at to which
     the query would go. With ``wrong``, a query that cannot be checked is left out, and why is kept there.
+    ``questions`` remembers what clusters answered to questions whose answers are known.
     """
     active: dict[str, str] = {}
     topics: dict[str, frozenset[str]] = {}
@@ -99,6 +103,7 @@ def check_queries(
         topics[active[name]] = topics.get(active[name], frozenset()) | read
     described = _describe(logs, {cluster: names for cluster, names in topics.items() if cluster in settings.clusters})
     gatherer = FactGatherer(store=store, settings=settings, logs=logs, clock=clock)
+    questions = questions or SelfQuestions(logs, clock.monotonic)
     now = store.now()
     statuses = {each.cluster: each for each in store.cluster_statuses() if now - each.decided_at <= VERDICT_STANDS}
     for name in names:
@@ -113,10 +118,29 @@ def check_queries(
                 facts = replace(facts, times=replace(facts.times, stamps=stamps))
             replication = _replication(logs, store, facts, known)
             readiness = judge_readiness(
-                ReadinessFacts(facts=facts, now=store.now(), replication=replication, topics=known or {})
+                ReadinessFacts(
+                    facts=facts,
+                    now=store.now(),
+                    replication=replication,
+                    topics=known or {},
+                    answers=_answers(questions, store, facts, known),
+                )
             )
         if readiness is not None:
             yield readiness
+
+
+def _answers(
+    questions: SelfQuestions, store: ControllerStore, facts: MoveFacts, known: Mapping[str, TopicFacts] | None
+) -> tuple[ClusterAnswers, ...]:
+    """Of both clusters, as far as they answer at all."""
+    asked: list[ClusterAnswers] = []
+    if known is not None:
+        asked.append(questions.of(facts.source, facts.topics or (), store.now))
+    if facts.standby is not None and facts.standby.reachable and facts.source != facts.target:
+        there = [name for name in (facts.topics or {}).values() if name is not None]
+        asked.append(questions.of(facts.target, there, store.now))
+    return tuple(asked)
 
 
 def _standby_of(settings: Tideover, query: str, active: str, statuses: Mapping[str, ClusterStatus]) -> str:

@@ -174,7 +174,7 @@ class Metadata:
         self._keep(answered)
         existing = [topic.name for topic in answered if not topic.error_code]
         configs = self._configs(existing, deadline) if existing else {}
-        return {topic.name: facts_of(topic, configs.get(topic.name, {})) for topic in answered}
+        return {topic.name: facts_of(topic, configs.get(topic.name, {}), self._network.address) for topic in answered}
 
     def names(self, deadline: Deadline) -> frozenset[str]:
         """Return the names of all topics that exist, Kafka's internal ones left out."""
@@ -237,8 +237,10 @@ def config_request(topics: Collection[str], keys: Collection[str]) -> Any:
 _NO_CONFIG: Mapping[str, str] = {}
 
 
-def facts_of(topic: Any, config: Mapping[str, str] = _NO_CONFIG) -> TopicFacts:
-    """One topic of a metadata response."""
+def facts_of(
+    topic: Any, config: Mapping[str, str] = _NO_CONFIG, address: Callable[[Node], str] | None = None
+) -> TopicFacts:
+    """One topic of a metadata response; ``address`` says where a broker listens."""
     return TopicFacts(
         name=topic.name,
         topic_id=str(topic.topic_id) if topic.topic_id not in (None, _NO_ID) else None,
@@ -248,6 +250,9 @@ def facts_of(topic: Any, config: Mapping[str, str] = _NO_CONFIG) -> TopicFacts:
                 leader_epoch=known(partition.leader_epoch),
                 replicas=tuple(partition.replica_nodes),
                 in_sync=tuple(partition.isr_nodes),
+                leader_address=None
+                if address is None or known(partition.leader_id) is None
+                else address(partition.leader_id),
             )
             for partition in topic.partitions
         },

@@ -51,7 +51,13 @@ PURE = (
         )
     ),
     *("state/settings/", "state/messages.py"),
-    *("streaming/resume/", "streaming/meaning/", "streaming/probe/result.py", "orchestrator/decide/"),
+    *(
+        "streaming/resume/",
+        "streaming/meaning/",
+        "streaming/probe/result.py",
+        "streaming/probe/answers.py",
+        "orchestrator/decide/",
+    ),
     *("orchestrator/notify/incidents.py", "orchestrator/traces/spans.py"),
 )
 

@@ -928,4 +928,18 @@ CATALOGUE = (
         ("tests/unit/test_switching_options.py",),
         "consumers do not know the id of the only cluster that they may read",
     ),
+    Mistake(
+        "streaming/probe/answers.py",
+        "        elif found.offset > offset:",
+        "        elif found.offset > offset + 20:",
+        ("tests/unit/test_self_questions.py",),
+        "a broker whose look-ups by time are 20 records late passes the check",
+    ),
+    Mistake(
+        "streaming/probe/self_questions.py",
+        "            found = tuple(each for each in found if (each.partition, each.broker) in confirmed)\n",
+        "            found = ()\n",
+        ("tests/unit/test_self_questions.py",),
+        "a contradiction that was confirmed is dropped",
+    ),
 )

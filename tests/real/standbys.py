@@ -49,6 +49,8 @@ ROUTES: Mapping[str, dict[str, Any]] = {
     "synced": {"offset_syncs": SYNCS},
 }
 """One broker under the name of each standby, for there is one route to a name."""
+SPELLED = ("127.0.0.1", "127.1", "127.0.1", "0x7f000001", "2130706433")
+"""Its address, in a spelling of its own for each name: one server of two clusters is a mistake of the configuration."""
 
 
 @dataclass
@@ -195,7 +197,10 @@ class Stage:
             "store": f"sqlite:///{self.folder / 'tideover.db'}",
             "clusters": {
                 "east": {"bootstrap": [self.east.bootstrap]},
-                **{name: {"bootstrap": [self.west.bootstrap]} for name in ROUTES},
+                **{
+                    name: {"bootstrap": [self.west.bootstrap.replace("127.0.0.1", spelled)]}
+                    for name, spelled in zip(ROUTES, SPELLED, strict=True)
+                },
             },
             "routes": [{"from": "east", "to": name, **said} for name, said in ROUTES.items()],
             "runners": {"a": {}},

@@ -168,7 +168,7 @@ def test_acls_on_a_prefix_show_a_pattern_only_the_topics_of_that_prefix(scram: G
     settings = Tideover.model_validate(
         {
             "store": "sqlite:///never.db",
-            "clusters": {key: {"bootstrap": [scram.address]} for key in ("east", "west")},
+            "clusters": {"east": {"bootstrap": ["east:1"]}, "west": {"bootstrap": [scram.address]}},
             "routes": [{"from": "east", "to": "west"}],
             "runners": {"a": {}},
             "queries": {"q": query},

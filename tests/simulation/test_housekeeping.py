@@ -204,7 +204,7 @@ def test_of_several_standbys_the_one_is_sampled_to_which_the_query_would_go(
     automatic: bool, verdict: Verdict, age: int, target: str
 ) -> None:
     routes = [{"from": "east", "to": name} for name in ("north", "west")]
-    groups = {"clusters": {name: {"bootstrap": ["b:1"]} for name in ("east", "north", "west")}, "routes": routes}
+    groups = {"clusters": {name: {"bootstrap": [f"{name}:1"]} for name in ("east", "north", "west")}, "routes": routes}
     order = ["east", "north", "west"]
     world = World(settings(groups=groups, clusters=order, policy={"automatic": automatic}))
     world.clusters["north"] = Cluster("north", world.clock.wait)

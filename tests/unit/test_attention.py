@@ -26,7 +26,7 @@ def settings(names: tuple[str, ...] = QUERIES, **query: Any) -> Tideover:
         "pipeline": "examples.orders:revenue", "sources": {"orders": {"topics": ["orders"]}},
         "clusters": ["east", "west"], "runners": ["a"], **query,
     }  # fmt: skip
-    clusters = {name: {"bootstrap": ["localhost:1"]} for name in ("east", "west")}
+    clusters = {name: {"bootstrap": [f"{name}:1"]} for name in ("east", "west")}
     return Tideover.model_validate({
         "store": "sqlite:///x.db", "clusters": clusters, "runners": {"a": {}},
         "routes": [{"from": "east", "to": "west"}, {"from": "west", "to": "east"}],

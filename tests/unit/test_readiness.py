@@ -10,6 +10,7 @@ from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.readiness import READINESS_GATES, ReadinessFacts, judge_readiness
 from state.model.entities import TopicPartition
 from state.model.maintenance import PartitionCopy, ReplicationSample
+from streaming.probe.answers import ClusterAnswers, Contradiction
 from streaming.resume.truncation import Finding, Standing
 from tests.unit.test_gates import GOOD, NOW, STANDBY, place, query, reset, resolution, topic
 
@@ -59,6 +60,10 @@ def test_a_good_standby_is_ready() -> None:
     assert judged("replication-lag", READY).text.startswith(text)
 
 
+LIED = ClusterAnswers(
+    cluster="west", at=NOW, partitions=1,
+    contradictions=(Contradiction(KEY, "w:1 (broker 1)", "its end went back from 10 to 4"),),
+)  # fmt: skip
 REFUSALS: list[tuple[str, ReadinessFacts, str, str]] = [
     ("retention-reach", at(earliest_timestamps={KEY: 6_000}), "-1 s", "deleted records of t-0"),
     ("replication-lag", copies(copy(), copy(1, 60_500, 9)), "60.5 s", "60.5 s behind east at most (t-1, 9 records)"),
@@ -71,6 +76,7 @@ REFUSALS: list[tuple[str, ReadinessFacts, str, str]] = [
     ("log-truncation", standing(stands(Finding.TRUNCATED, 80), stands(Finding.INTACT)),
      "1 partitions", "log truncation on east: t-0 (read to 100, diverges at 80): records that were read are gone"),
     ("log-truncation", standing(stands(Finding.RECREATED)), "1 partitions", "at an unknown offset"),
+    ("answers-consistent", replace(READY, answers=(LIED,)), "1 contradictions", "west: w:1 (broker 1) of t-0: its end"),
 ]  # fmt: skip
 
 

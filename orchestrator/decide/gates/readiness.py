@@ -20,6 +20,7 @@ from orchestrator.decide.replication_age import replication_json, replication_te
 from state.model.entities import Event, Operation
 from state.model.maintenance import ReadinessFact, ReplicationSample, StandbySample
 from streaming.cluster_log import TopicFacts
+from streaming.probe.answers import ClusterAnswers
 from streaming.resume.truncation import Finding, truncation_of
 
 
@@ -34,6 +35,8 @@ class ReadinessFacts:
     """How old the standby's copies are; None where nothing is replicated."""
     topics: Mapping[str, TopicFacts]
     """The query's topics as the cluster in use describes them; empty when it does not answer."""
+    answers: tuple[ClusterAnswers, ...] = ()
+    """What both clusters answered to questions whose answers are known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -178,11 +181,38 @@ def log_truncation(given: ReadinessFacts) -> Gate | None:
     )
 
 
+def answers_consistent(given: ReadinessFacts) -> Gate | None:
+    """No answer of a cluster may contradict another one: a look-up that answers too late skips records in silence.
+
+    Of a cluster that does not answer at all another gate speaks.
+    """
+    asked = [each for each in given.answers if not each.error]
+    if not asked:
+        return None
+    found = [(each, contradiction) for each in asked for contradiction in each.contradictions]
+    partitions = sum(each.partitions for each in asked)
+    age = max(0.0, max((given.now - each.at).total_seconds() for each in asked))
+    good = f"{partitions} partitions answer as they must, asked {age:.0f} s ago"
+    if not partitions:
+        good = "no record to ask with yet"
+    bad = ""
+    if found:
+        cluster, first = found[0]
+        where = "" if first.partition is None else f" of {first.partition.topic}-{first.partition.partition}"
+        more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+        bad = (
+            f"{cluster.cluster}: {first.broker}{where}: {first.text}{more}; asked {age:.0f} s ago; "
+            "no place that rests on its answers can be believed: repair or replace this broker"
+        )
+    return answer("answers-consistent", not found, f"{len(found)} contradictions", "0 contradictions", good, bad)
+
+
 READINESS_GATES: tuple[Callable[[ReadinessFacts], Gate | None], ...] = (
     retention_reach,
     replication_lag,
     time_comparable,
     log_truncation,
+    answers_consistent,
 )
 
 
