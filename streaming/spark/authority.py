@@ -22,6 +22,7 @@ from streaming.spark.checkpoint.files import CheckpointFiles
 from streaming.spark.checkpoint.log_fence import (
     Knows,
     Still,
+    end_runs,
     plant,
     plant_epoch,
     planters,
@@ -91,9 +92,11 @@ class Authority:
             knows=knows,
         )
 
-    def plant_epoch(self) -> None:
-        """End every run of an older epoch; see ``log_fence.plant_epoch``."""
+    def plant_epoch(self, *, is_held: bool = False) -> None:
+        """End every run of an older epoch; see ``log_fence.plant_epoch``. One that is held here goes on."""
         plant_epoch(self.files, self.checkpoint, self.token)
+        if not is_held:
+            end_runs(self.files, self.checkpoint)
 
     def release(self, request: ReleaseRequest) -> tuple[int, ...]:
         """Take away what the operation planted in all its attempts; see ``log_fence.release``."""

@@ -635,6 +635,13 @@ CATALOGUE = (
         "switch: one cluster's offsets are taken for another's where the row names a wrong cluster",
     ),
     Mistake(
+        "streaming/spark/authority.py",
+        "        if not is_held:\n            end_runs(self.files, self.checkpoint)\n",
+        "",
+        ("tests/unit/test_plant.py",),
+        "fence: a frozen run is held by the planted epoch alone, which a lifecycle rule may delete",
+    ),
+    Mistake(
         "orchestrator/decide/lookup_wants.py",
         "return elected and sample.end < row.offset and sample.sampled_at > row.tracked_at",
         "return False",

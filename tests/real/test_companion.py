@@ -19,7 +19,7 @@ from state.messages import ReleaseRequest
 from streaming.companion.jar import line_of
 from streaming.spark.checkpoint.batch_news import MANAGER, BatchNews, PublishedEntry, follow
 from streaming.spark.checkpoint.files import LocalFiles
-from streaming.spark.checkpoint.log_fence import plant, plant_epoch, release
+from streaming.spark.checkpoint.log_fence import plant, plant_epoch, release, unplant
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.query.jvm import java_query, root_cause
 from tests.jars import local_spark
@@ -81,7 +81,7 @@ class Pipeline:
 
     def plant(self, epoch: int) -> None:
         folder = self.checkpoint / "_tideover_epochs"
-        assert LocalFiles().create_atomically(str(folder / f"{epoch}-op"), b"")
+        assert LocalFiles().create_atomically(str(folder / f"{epoch}-op.1"), b"")
 
     def entries(self, log: str) -> list[str]:
         return sorted(path.name for path in (self.checkpoint / log).iterdir())
@@ -217,6 +217,30 @@ def test_a_driver_that_thaws_and_one_started_again_write_nothing(
     assert not (tmp_path / "again").exists(), "its sink was given the batch in flight"
 
 
+def test_a_driver_writes_nothing_where_the_epochs_beside_its_checkpoint_were_deleted(
+    drivers: Callable[[int, str], Driver], tmp_path: Path
+) -> None:
+    """A lifecycle rule deletes what is old and small, behind the fence of a driver that is in the middle of a batch."""
+    checkpoint, files = str(tmp_path / "checkpoint"), LocalFiles()
+    stale = drivers(3, "stale")
+    until(lambda: len(stale.given()) >= 3)
+    stale.hold.touch()
+    until(stale.held.exists)
+    plant(files, checkpoint, operation="op", epoch=4, knows=lambda _: True)
+    plant_epoch(files, checkpoint, Fence(4, "op"))
+    unplant(files, checkpoint, "op")
+    assert files.delete(f"{checkpoint}/_tideover_epochs", recursive=True)
+    fenced = written(checkpoint)
+    stale.hold.unlink()
+    said = stale.end()
+    assert "revenue with epoch 3 is over: " in said, said
+    assert "is gone, because another process runs this checkpoint, or because the file was deleted" in said, said
+    assert written(checkpoint) == fenced
+    again = drivers(4, "again")
+    until(lambda: len(again.given()) >= 2)
+    assert again.given()[0] == stale.given()[-1], "it begins with the batch that was not committed"
+
+
 def test_after_a_release_the_next_epoch_runs_the_batch_in_flight(pipeline: Pipeline) -> None:
     checkpoint, files = str(pipeline.checkpoint), LocalFiles()
     query = pipeline.start(3)
@@ -226,7 +250,7 @@ def test_after_a_release_the_next_epoch_runs_the_batch_in_flight(pipeline: Pipel
     plant(files, checkpoint, operation="op", epoch=4, knows=lambda _: True)
     plant_epoch(files, checkpoint, Fence(4, "op"))
     release(files, ReleaseRequest(checkpoint=checkpoint, planted=(), prepared=None, operation="op"))
-    assert files.walk(checkpoint) == before
+    assert files.walk(checkpoint) == before, "the file of the run is there as before"
     given = len(pipeline.got)
     again = pipeline.start(5)
     until(lambda: len(pipeline.got) > given)

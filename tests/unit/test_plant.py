@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from state.messages import ReleaseRequest
+from streaming.spark.authority import Authority
 from streaming.spark.checkpoint import log_fence as planting
 from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles
 from streaming.spark.checkpoint.log_fence import Mark, claim, holder, plant_epoch, planted_by, planted_epochs, release
@@ -118,8 +119,18 @@ def test_an_epoch_goes_with_the_operation_that_planted_it(checkpoint: Checkpoint
     assert checkpoint.files() == before
 
 
+def test_a_fence_ends_the_run_of_every_process(checkpoint: CheckpointFolder) -> None:
+    """Each run needs its own file: so it is over even where somebody deletes the planted epoch afterwards."""
+    checkpoint.write("_tideover_epochs/run-of-a-driver", "")
+    authority = Authority(FILES, str(checkpoint.path), Fence(9, "move"), lambda: None)
+    authority.plant_epoch(is_held=True)
+    assert FILES.list_names(f"{checkpoint.path}/_tideover_epochs") == ["9-move.1", "run-of-a-driver"]
+    authority.plant_epoch()
+    assert FILES.list_names(f"{checkpoint.path}/_tideover_epochs") == ["9-move.1"]
+
+
 def test_names_that_no_fence_made_are_no_epochs(checkpoint: CheckpointFolder) -> None:
-    for name in ("x-move", "9", "9-", ".9-move.f00.tmp"):
+    for name in ("x-move", "9", "9-", "9-move", "run-9-move.1", ".9-move.1.f00.tmp"):
         checkpoint.write(f"_tideover_epochs/{name}", "")
     assert planted_epochs(FILES, str(checkpoint.path)) == ()
 

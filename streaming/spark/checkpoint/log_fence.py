@@ -89,6 +89,8 @@ def read_mark(files: CheckpointFiles, target: str) -> Mark | None:
 
 
 _ENTRIES = 2
+_RUN = "run-"
+"""What begins the name of the file by which the companion knows the run that counts."""
 
 Knows = Callable[[str], bool]
 """Whether the store knows an operation."""
@@ -126,6 +128,17 @@ def plant_epoch(files: CheckpointFiles, checkpoint: str, fence: Fence) -> None:
     Only when nothing is waited for any more: a run that is to finish its batch could not commit it.
     """
     files.create_atomically(_epoch_file(checkpoint, fence), fence_sentence(fence))
+
+
+def end_runs(files: CheckpointFiles, checkpoint: str) -> None:
+    """End every run, whatever its epoch: each needs its own file beside the checkpoint (``Fence.java``).
+
+    So a run is over even where the planted epoch is deleted afterwards.
+    """
+    folder = join(checkpoint, EPOCHS)
+    for name in files.list_names(folder):
+        if name.startswith(_RUN):
+            files.delete(join(folder, name))
 
 
 def planted_epochs(files: CheckpointFiles, checkpoint: str) -> tuple[Fence, ...]:

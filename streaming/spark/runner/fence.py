@@ -175,7 +175,7 @@ def _fence(
     # A batch that was in flight may have been committed until it was quiet: the entries move on with it.
     planted = authority.plant(guard.knows)
     # Only now: until here a batch that its sink has was welcome to be committed.
-    authority.plant_epoch()
+    authority.plant_epoch(is_held=any(one.is_held for one in hosted))
     return planted, proof
 
 

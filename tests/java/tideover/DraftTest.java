@@ -27,13 +27,22 @@ final class DraftTest {
   private Configuration conf;
 
   @BeforeEach
-  void aRunOfEpochThree() {
+  void aRunOfEpochThree() throws IOException {
     offsets = checkpoint.resolve("offsets");
     conf = new Configuration(false);
     conf.set("spark.tideover.query", "revenue");
     conf.set("spark.tideover.epoch", "3");
     conf.set("spark.tideover.follower", checkpoint.toString());
     conf.set("fs.file.impl", "org.apache.hadoop.fs.RawLocalFileSystem");
+    start();
+  }
+
+  private void start() throws IOException {
+    new Companion(conf).requireStart(new org.apache.hadoop.fs.Path(checkpoint.toUri()));
+  }
+
+  private Path runFile() {
+    return checkpoint.resolve(PlantedEpoch.FOLDER).resolve(RunName.file());
   }
 
   private Draft draft(Path path) throws IOException {
@@ -91,10 +100,64 @@ final class DraftTest {
   @Test
   void aRunThatIsOverPublishesNothing() throws IOException {
     Draft draft = draft(offsets.resolve("7"));
-    plant("4-op");
+    plant("4-op.1");
     StaleEpoch refused = assertThrows(StaleEpoch.class, draft::close);
     assertTrue(refused.getMessage().contains("offsets/7 is not written"), refused.getMessage());
     assertEquals(List.of(), names());
+  }
+
+  @Test
+  void aRunWhoseFileIsGoneIsOverAndGoesOnBehindAStart() throws IOException {
+    Draft draft = draft(offsets.resolve("7"));
+    Files.delete(runFile());
+    StaleEpoch refused = assertThrows(StaleEpoch.class, draft::close);
+    assertTrue(refused.getMessage().contains("is gone, because another process"));
+    assertTrue(refused.getMessage().endsWith("so offsets/7 is not written"), refused.getMessage());
+    Files.delete(runFile().getParent());
+    assertThrows(StaleEpoch.class, draft(offsets.resolve("7"))::close);
+    start();
+    draft(offsets.resolve("7")).close();
+    assertEquals(List.of("7"), names());
+  }
+
+  @Test
+  void aStartEndsTheRunOfEveryOtherProcess() throws IOException {
+    plant("run-of-another-process");
+    plant("2-op.1");
+    start();
+    try (Stream<Path> left = Files.list(runFile().getParent())) {
+      assertEquals(
+          List.of("2-op.1", RunName.file()),
+          left.map(each -> each.getFileName().toString()).sorted().toList());
+    }
+  }
+
+  @Test
+  void aStartThatIsRefusedEndsNobody() throws IOException {
+    plant("run-of-another-process");
+    plant("4-op.1");
+    assertThrows(StaleEpoch.class, this::start);
+    assertTrue(Files.exists(runFile().resolveSibling("run-of-another-process")));
+  }
+
+  @Test
+  void aRunWithoutAnEpochHasNoFileAndNeedsNone() throws IOException {
+    Files.delete(runFile());
+    conf.unset("spark.tideover.epoch");
+    start();
+    draft(offsets.resolve("7")).close();
+    assertFalse(Files.exists(runFile()));
+  }
+
+  @Test
+  void aNameThatIsTakenByOurOwnDraftIsOurs() throws IOException {
+    Draft draft = draft(offsets.resolve("7"));
+    draft.flush();
+    try (Stream<Path> drafts = Files.list(offsets)) {
+      Files.createLink(offsets.resolve("7"), drafts.findFirst().orElseThrow());
+    }
+    draft.close();
+    assertEquals(List.of("7"), names());
   }
 
   @Test
@@ -122,9 +185,9 @@ final class DraftTest {
   void aStartIsRefusedUnderAnEpochThatIsOver() throws IOException {
     org.apache.hadoop.fs.Path folder = new org.apache.hadoop.fs.Path(checkpoint.toUri());
     new Companion(conf).requireStart(folder);
-    plant("3-op");
+    plant("3-op.1");
     new Companion(conf).requireStart(folder);
-    plant("4-op");
+    plant("4-op.1");
     StaleEpoch refused =
         assertThrows(StaleEpoch.class, () -> new Companion(conf).requireStart(folder));
     assertTrue(refused.getMessage().endsWith("so it is not started"), refused.getMessage());

@@ -210,7 +210,7 @@ final class HoldTest {
   @Test
   void aRunThatWentOnMayCommitItsLastBatchWhenNobodyFollowsItAnyMore(@TempDir Path folder)
       throws Exception {
-    Files.createDirectories(folder.resolve(PlantedEpoch.FOLDER).resolve("4-op"));
+    Files.createDirectories(folder.resolve(PlantedEpoch.FOLDER).resolve("4-op.1"));
     Configuration conf = new Configuration(false);
     conf.set(BatchNews.FOLLOWER, "f");
     conf.set(RunName.EPOCH, "3");

@@ -20,7 +20,7 @@ final class PlantedEpochTest {
   void theNewestIsTheOneWithTheHighestNumberNotTheLastByName() {
     assertEquals(
         Optional.of(new PlantedEpoch(10, "b-1")),
-        PlantedEpoch.newest(Stream.of("9-a-1", "10-b-1", "2-c-1")));
+        PlantedEpoch.newest(Stream.of("9-a-1.1", "10-b-1.2", "2-c-1.1")));
   }
 
   @Test
@@ -28,7 +28,15 @@ final class PlantedEpochTest {
     assertEquals(
         Optional.empty(),
         PlantedEpoch.newest(
-            Stream.of(".9-a.f00.tmp", ".9-a.crc", "9", "-1-a", "x9-a", "_SUCCESS")));
+            Stream.of(
+                ".9-a.f00.tmp",
+                ".9-a.1.crc",
+                "9",
+                "-1-a.1",
+                "x9-a.1",
+                "9-a",
+                "run-9-a.1",
+                "_SUCCESS")));
   }
 
   @Test

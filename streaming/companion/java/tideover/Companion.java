@@ -59,9 +59,7 @@ public final class Companion {
               + " twice");
     }
     fence.requireStart(checkpoint);
-    if (isStore(checkpoint)) {
-      fence.prepare(checkpoint);
-    }
+    fence.begin(checkpoint);
   }
 
   /** Begins a file that must not exist yet; {@code sparksOwn} begins it as Spark would. */

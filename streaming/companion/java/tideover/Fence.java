@@ -2,7 +2,10 @@ package tideover;
 
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Optional;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
@@ -10,8 +13,10 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
 /**
- * Asks, before anything counts, whether this run may still write: one listing of a folder that is
- * not there unless somebody fenced the checkpoint.
+ * Asks, before anything counts, whether this run may still write: one listing of a folder beside
+ * the checkpoint. It holds the epochs that operations planted, of which none may be newer than the
+ * run's, and the file of the run that began last, which must be this one's. So a run is over as
+ * well where somebody removed files from that folder: what is missing was never "nothing happened".
  *
  * <p>Between the look and the write an operation may plant its epoch. Such an entry is one that was
  * written before the fence; planting the log itself is what makes it meet the taken name.
@@ -29,38 +34,63 @@ final class Fence {
 
   /** Before a query starts: a start runs a planned batch again before it writes any entry. */
   void requireStart(Path checkpoint) throws IOException {
-    require(checkpoint, "it is not started");
+    require(checkpoint, names(checkpoint), "it is not started");
   }
 
   /**
-   * Makes the folder: of a store it is listed by one request then, and by three if it is not there.
+   * Says which process runs the checkpoint from now on, and ends every other one that may do so. A
+   * run without an epoch is nobody's and has no such file.
    */
-  void prepare(Path checkpoint) throws IOException {
-    checkpoint.getFileSystem(conf).mkdirs(new Path(checkpoint, PlantedEpoch.FOLDER));
+  void begin(Path checkpoint) throws IOException {
+    Path folder = new Path(checkpoint, PlantedEpoch.FOLDER);
+    FileSystem system = checkpoint.getFileSystem(conf);
+    system.mkdirs(folder);
+    if (began.epoch().isEmpty()) {
+      return;
+    }
+    try (OutputStream file = system.create(new Path(folder, RunName.file()), true)) {
+      file.write(began.text().getBytes(StandardCharsets.UTF_8));
+    }
+    for (String other : names(checkpoint)) {
+      if (other.startsWith(RunName.FILE) && !other.equals(RunName.file())) {
+        system.delete(new Path(folder, other), false);
+      }
+    }
+    requireStart(checkpoint);
   }
 
   /** Before an entry is published; none is while the run is held in its batch. */
   void requireEntry(LogEntry entry) throws IOException {
     hold.passInBatch();
-    require(entry.checkpoint(), entry.name() + " is not written");
+    List<String> names = names(entry.checkpoint());
+    String consequence = entry.name() + " is not written";
+    require(entry.checkpoint(), names, consequence);
+    if (began.epoch().isPresent() && !names.contains(RunName.file())) {
+      throw new StaleEpoch(
+          began.after(hold).text()
+              + " is over: "
+              + new Path(new Path(entry.checkpoint(), PlantedEpoch.FOLDER), RunName.file())
+              + " is gone, because another process runs this checkpoint, or because the file was"
+              + " deleted, so "
+              + consequence);
+    }
   }
 
-  private void require(Path checkpoint, String consequence) throws IOException {
+  private void require(Path checkpoint, List<String> names, String consequence) throws StaleEpoch {
     RunName run = began.after(hold);
-    Optional<PlantedEpoch> newest = newest(checkpoint);
+    Optional<PlantedEpoch> newest = PlantedEpoch.newest(names.stream());
     if (newest.isPresent() && newest.get().ends(run)) {
       throw new StaleEpoch(newest.get().sentence(run, checkpoint.toString(), consequence));
     }
   }
 
-  private Optional<PlantedEpoch> newest(Path checkpoint) throws IOException {
-    FileSystem system = checkpoint.getFileSystem(conf);
+  private List<String> names(Path checkpoint) throws IOException {
     FileStatus[] held;
     try {
-      held = system.listStatus(new Path(checkpoint, PlantedEpoch.FOLDER));
-    } catch (FileNotFoundException nobodyFencedIt) {
-      return Optional.empty();
+      held = checkpoint.getFileSystem(conf).listStatus(new Path(checkpoint, PlantedEpoch.FOLDER));
+    } catch (FileNotFoundException nobodyRanOrFencedIt) {
+      return List.of();
     }
-    return PlantedEpoch.newest(Arrays.stream(held).map(each -> each.getPath().getName()));
+    return Arrays.stream(held).map(each -> each.getPath().getName()).toList();
   }
 }

@@ -37,7 +37,10 @@ final class LinkedFile implements Draft.Way {
       stream.close();
       Files.createLink(target, draft);
     } catch (java.nio.file.FileAlreadyExistsException taken) {
-      throw new FileAlreadyExistsException(target + " exists already");
+      // A share may have linked it and lost the answer, and refuse the second request for it.
+      if (!Files.isSameFile(target, draft)) {
+        throw new FileAlreadyExistsException(target + " exists already");
+      }
     } finally {
       Files.deleteIfExists(draft);
     }

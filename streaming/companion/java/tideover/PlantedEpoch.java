@@ -8,14 +8,15 @@ import java.util.stream.Stream;
 
 /**
  * An epoch that an operation planted beside a checkpoint when it fenced it: every run with an older
- * one is over. It is a file named {@code <epoch>-<operation>}, so that planting creates and never
- * replaces, and of two operations the newer one counts whoever comes last.
+ * one is over. It is a file named {@code <epoch>-<operation>.<attempt>}, so that planting creates
+ * and never replaces, and of two operations the newer one counts whoever comes last.
  */
 record PlantedEpoch(long epoch, String operation) {
   /** The folder inside a checkpoint; Spark passes over it. */
   static final String FOLDER = "_tideover_epochs";
 
-  private static final Pattern NAME = Pattern.compile("(?<epoch>\\d{1,18})-(?<operation>.+)");
+  private static final Pattern NAME =
+      Pattern.compile("(?<epoch>\\d{1,18})-(?<operation>.+)\\.\\d+");
 
   /** The newest epoch among the names in the folder; drafts and other names do not count. */
   static Optional<PlantedEpoch> newest(Stream<String> names) {

@@ -1,10 +1,17 @@
 package tideover;
 
 import java.util.OptionalLong;
+import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 
 /** Which run this is: a query under one epoch, as the runner has set it. */
 record RunName(String query, OptionalLong epoch) {
+  /** What begins the name of the file by which a run is known to be the one that counts. */
+  static final String FILE = "run-";
+
+  /** The same for all of a process, whichever loader of classes asks. */
+  private static final String PROCESS = "tideover.run";
+
   /** The setting with the epoch under which a run began. */
   static final String EPOCH = "spark.tideover.epoch";
 
@@ -19,6 +26,16 @@ record RunName(String query, OptionalLong epoch) {
   RunName after(Hold hold) {
     OptionalLong later = hold.place().epoch();
     return later.isPresent() ? new RunName(query, later) : this;
+  }
+
+  /**
+   * The file beside the checkpoint that says which process runs it. A query of one process waits
+   * for its own former run; that of another one is told apart by this.
+   */
+  static String file() {
+    Object process =
+        System.getProperties().computeIfAbsent(PROCESS, unset -> UUID.randomUUID().toString());
+    return FILE + process;
   }
 
   /** As it is told to people. */

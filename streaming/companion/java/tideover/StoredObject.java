@@ -1,7 +1,10 @@
 package tideover;
 
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.util.Arrays;
+import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
 import org.apache.hadoop.fs.FileAlreadyExistsException;
@@ -21,6 +24,7 @@ final class StoredObject implements Draft.Way {
   private final Path target;
   private final boolean exclusive;
   private final FSDataOutputStream stream;
+  private final ByteArrayOutputStream written = new ByteArrayOutputStream();
 
   StoredObject(FileSystem store, Path target, boolean exclusive) throws IOException {
     this.store = store;
@@ -40,23 +44,37 @@ final class StoredObject implements Draft.Way {
     return store.hasPathCapability(path, EXCLUSIVE);
   }
 
+  /** What must not exist yet is small, and remembered: it may have to be known again. */
   @Override
   public OutputStream stream() {
-    return stream;
+    return exclusive ? written : stream;
   }
 
+  /**
+   * The store may have taken the object and its answer be lost; the client asks once more then, and
+   * meets its own object. So what is there is read before it counts as another writer's.
+   */
   @Override
   public void publish() throws IOException {
     try {
+      stream.write(written.toByteArray());
       stream.close();
     } catch (IOException refused) {
-      if (exclusive && store.exists(target)) {
+      if (!exclusive || !store.exists(target)) {
+        throw refused;
+      }
+      if (!Arrays.equals(content(), written.toByteArray())) {
         FileAlreadyExistsException taken =
             new FileAlreadyExistsException(target + " exists already");
         taken.initCause(refused);
         throw taken;
       }
-      throw refused;
+    }
+  }
+
+  private byte[] content() throws IOException {
+    try (FSDataInputStream there = store.open(target)) {
+      return there.readAllBytes();
     }
   }
 
