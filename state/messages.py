@@ -55,7 +55,26 @@ class SinkState(StrEnum):
 
     HAS = "has"
     HAS_NOT = "has-not"
+    FORGOT = "forgot"
+    """It may have the batch, and would write it again: it keeps no memory that reaches back to it."""
     UNKNOWN = "unknown"
+
+
+class SinkMemory(StrEnum):
+    """By what a sink recognises a batch that it has."""
+
+    NOTHING = "nothing"
+    """It writes whatever it gets: Kafka."""
+    BATCH = "batch"
+    """The batch id alone: Spark's file sink, Hudi. A new checkpoint whose batch ids begin at 0 loses whole batches."""
+    QUERY_AND_BATCH = "query-and-batch"
+    """Query id and batch id: Delta, Iceberg. A carried checkpoint has a new query id."""
+    CHECKPOINT_AND_BATCH = "checkpoint-and-batch"
+    """The path of the checkpoint and the batch id: Paimon."""
+    OWN_CODE = "own-code"
+    """Code of the pipeline (``foreachBatch``): what the configuration says of it counts."""
+    UNKNOWN = "unknown"
+    """A connector that Tideover does not know, or a pipeline that could not be built."""
 
 
 class Planned(Message):
@@ -66,6 +85,8 @@ class Planned(Message):
     sink: SinkState
     others_read: bool = False
     """It reads from a source other than Kafka too: how many rows is unknown."""
+    planned_at_ms: int | None = None
+    """When Spark planned it."""
     held: bool = False
     """Its run is held in the middle of it, and can go on there if every record lies as far from its begin elsewhere."""
     run_id: str | None = None
@@ -115,10 +136,9 @@ class CheckpointReport(Message):
     state_provider: str | None = None
     """``hdfs`` or ``rocksdb``."""
     log_version: int = 1
-    sink_keeps_batch_ids: bool = False
-    """The query writes through Spark's file sink."""
-    sink_by_query_id: bool = False
-    """If its sink knows batches that it has, then by query id and batch id: a carried checkpoint has a new query id."""
+    sink_format: str | None = None
+    """The sink's short name; None where it is not known."""
+    sink_memory: SinkMemory = SinkMemory.UNKNOWN
     other_sources: int = 0
     """Sources that are not Kafka's, which stay where they are when the query is moved."""
     retained: Retained | None = None

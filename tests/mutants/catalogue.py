@@ -17,6 +17,34 @@ class Mistake(NamedTuple):
 
 CATALOGUE = (
     Mistake(
+        "streaming.spark.query.sink_memory.py",
+        "return SinkState.FORGOT if forgotten else SinkState.HAS",
+        "return SinkState.HAS",
+        ("tests/unit/test_sink_memory.py",),
+        "a table that has forgotten a batch counts as one that recognises it",
+    ),
+    Mistake(
+        "streaming.spark.query.sink_memory.py",
+        "commits.reach_back_to <= planned_at",
+        "commits.reach_back_to >= planned_at",
+        ("tests/unit/test_sink_memory.py",),
+        "a cut log proves that a batch was never written",
+    ),
+    Mistake(
+        "orchestrator/decide/operation/uncommitted_batch.py",
+        "return not keeps_query_id or planned.sink not in _READ",
+        "return not keeps_query_id",
+        ("tests/unit/test_treatment.py",),
+        "a table that was not read counts as one that recognises its batch",
+    ),
+    Mistake(
+        "orchestrator/decide/gates/sinks.py",
+        "contradicts = facts.settings.sink is Sink.BATCH_ID",
+        "contradicts = False",
+        ("tests/unit/test_gates.py",),
+        "a Kafka sink is believed to drop repeats",
+    ),
+    Mistake(
         "streaming/resume/methods/content_search.py",
         "self._survivors.setdefault(index, record.offset + 1)",
         "self._survivors[index] = record.offset + 1",

@@ -25,7 +25,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from lab import topics
 from lab.delivery import Delivery
-from state.messages import PrepareRequest, UncommittedBatch
+from state.messages import PrepareRequest, SinkMemory, UncommittedBatch
 from state.settings.keys import Query, Spark
 from streaming.companion.jar import companion_jar
 from streaming.jars import jar_paths
@@ -35,8 +35,8 @@ from streaming.spark.checkpoint.log_fence import plant, unplant
 from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.query.kafka_options import SHORT_WAIT, SWITCHING, read_source, switching_options
-from streaming.spark.query.launch import file_sink
 from streaming.spark.query.session import connector_jars, open_session
+from streaming.spark.query.sink_memory import written_to
 from tests.streams import uncommit
 
 PARTITIONS = 2
@@ -230,7 +230,9 @@ def _start(
 def _by_query_id(session: SparkSession, sink: Sink) -> bool:
     """What Tideover reads off the writer."""
     records = session.readStream.format("rate").load().withColumn("value", f.col("value").cast("string"))
-    return file_sink(cast(Query, SimpleNamespace(output=None)), sink.writer(records)).by_query_id
+    return (
+        written_to(cast(Query, SimpleNamespace(output=None)), sink.writer(records)).memory is SinkMemory.QUERY_AND_BATCH
+    )
 
 
 def _await_failure(query: StreamingQuery) -> None:

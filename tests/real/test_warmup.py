@@ -17,7 +17,7 @@ from state.settings.keys import Tideover
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.query import launch
 from streaming.spark.query.kafka_options import overridden
-from streaming.spark.query.launch import FileSinks, dry_writer
+from streaming.spark.query.launch import Sinks, dry_writer
 from streaming.spark.query.warmup import _FEW, rehearse, run_once, warm_up
 from streaming.spark.runner.hosting import Hosting
 from tests.memory_store import MemoryStore
@@ -146,7 +146,7 @@ def hosting(spark: SparkSession, clusters: tuple[Cluster, Cluster], tmp_path: Pa
 def test_a_standby_runner_plans_and_rehearses_unseen_from_outside(
     hosting: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sinks = FileSinks(hosting)
+    sinks = Sinks(hosting)
     rehearsed: dict[str, int] = {}
     told = Heard()
     for _ in range(2):
@@ -188,7 +188,7 @@ def test_a_pipeline_that_cannot_go_on_from_its_checkpoint_is_told_in_advance(
     run_once(
         dry_writer(one, "deduplicated", "west", lambda own: overridden(own, _FEW), {})[0], in_use, threading.Event()
     )
-    rehearse(only(hosting, "deduplicated", **change), Standby(), FileSinks(one), told, threading.Event(), {})
+    rehearse(only(hosting, "deduplicated", **change), Standby(), Sinks(one), told, threading.Event(), {})
     assert trouble in told.plans["deduplicated"]
     assert bool(told.plans["deduplicated"]) is bool(change)
 
@@ -223,7 +223,7 @@ def test_of_a_wide_topic_a_few_partitions_are_read(hosting: Hosting, clusters: t
     wide = replace(hosting, settings=Tideover.model_validate(plain))
     assert warm_up(wide, threading.Event()) == (32, 32)
     rehearsed: dict[str, int] = {}
-    assert rehearse(wide, Standby(), FileSinks(wide), Heard(), threading.Event(), rehearsed) == 0
+    assert rehearse(wide, Standby(), Sinks(wide), Heard(), threading.Event(), rehearsed) == 0
     assert rehearsed == {"noted": 32}
 
 

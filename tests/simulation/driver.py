@@ -449,7 +449,7 @@ class Driver:
             planned=checkpoint.planned,
             operators=checkpoint.operators,
             retained=checkpoint.retained(to_time_ms),
-            sink_keeps_batch_ids=checkpoint.sink_keeps_batch_ids,
+            sink_memory=checkpoint.sink_memory,
         )
 
     def _prepare(self, request: PrepareRequest, old: Checkpoint) -> PrepareReport | Failure:

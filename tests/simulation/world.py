@@ -31,6 +31,7 @@ from state.messages import (
     ReleaseRequest,
     Retained,
     RetainedBatch,
+    SinkMemory,
     StateOperator,
     UncommittedBatch,
 )
@@ -162,7 +163,7 @@ class Checkpoint:
     """Committed batches that it holds, oldest first."""
     planned_ms: int = 0
     """When the planned batch was planned."""
-    sink_keeps_batch_ids: bool = False
+    sink_memory: SinkMemory = SinkMemory.OWN_CODE
     mapped: dict[int, tuple[str, "Checkpoint"]] = field(default_factory=dict)
     """By the epoch of a move that keeps this checkpoint: its operation, and where the query goes on by it."""
     taken: int = 0
@@ -232,7 +233,7 @@ class Checkpoint:
             batch=batch, offsets=request.target_offsets, operators=self.operators, cluster=request.cluster or None,
             begun=self.begun if request.back_to is None else request.target,  # as its sink is told
             history=[each.model_copy(update={"offsets": request.target_offsets}) for each in kept],
-            sink_keeps_batch_ids=self.sink_keeps_batch_ids,
+            sink_memory=self.sink_memory,
         )  # fmt: skip
 
     def plant(self, store: ControllerStore, path: str, intent: Intent, batches: set[int]) -> Failure | None:
@@ -459,7 +460,7 @@ class FakeRunner:
         report = CheckpointReport(
             checkpoint=path, batch=old.batch if old.batch >= 0 else None, offsets=old.offsets, planned=old.planned,
             operators=old.operators, retained=old.retained(time_of(intent)),
-            sink_keeps_batch_ids=old.sink_keeps_batch_ids,
+            sink_memory=old.sink_memory,
         )  # fmt: skip
         if intent.kind is IntentKind.FENCE:
             held = old.plant(self.store, path, intent, {old.batch + 1, old.batch + 2})

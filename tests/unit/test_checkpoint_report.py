@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from state.messages import SinkState
+from state.messages import SinkMemory, SinkState
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import plant
 from streaming.spark.checkpoint.log_text import Fence, fence_sentence
@@ -33,7 +33,7 @@ def test_a_committed_checkpoint_tells_its_batch_offsets_and_state(checkpoint: Ch
         (1, "dedupeWithinWatermark", 2),
     ]
     assert (report.stateful, report.deduplicates_ahead, report.state_provider) == (True, True, "hdfs")
-    assert (report.log_version, report.sink_keeps_batch_ids) == (1, False)
+    assert (report.log_version, report.sink_memory) == (1, SinkMemory.UNKNOWN)
 
 
 def test_a_planned_batch_is_told_with_its_end(checkpoint: CheckpointFolder) -> None:
@@ -56,7 +56,7 @@ def test_the_file_sink_tells_whether_it_has_the_planned_batch(checkpoint: Checkp
         for name in names:
             (log / name).touch()
         report = read_checkpoint(FILES, str(checkpoint.path), SOURCES, file_sink=str(tmp_path / "out"))
-        assert report.sink_keeps_batch_ids
+        assert report.sink_memory is SinkMemory.BATCH
         assert report.planned is not None
         assert report.planned.sink is known
     (log / "9.compact").touch()

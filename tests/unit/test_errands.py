@@ -22,7 +22,7 @@ from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.mapping import MAPPINGS
 from streaming.spark.errors import FileVanished
-from streaming.spark.query.launch import FileSink
+from streaming.spark.query.sink_memory import UNKNOWN_SINK
 from streaming.spark.runner import fence as fencing
 from streaming.spark.runner import intents as module
 from streaming.spark.runner.hosting import Hosting, Subject
@@ -73,7 +73,7 @@ class Ended:
     def __init__(self, folder: Path) -> None:
         self.subject = Subject("q", 1, "east", str(folder))
         self.epoch = 1
-        self.sink = FileSink(None, by_query_id=False)
+        self.sink = UNKNOWN_SINK
 
     def close(self) -> None:
         """It is."""

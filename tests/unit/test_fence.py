@@ -11,7 +11,16 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
-from state.messages import Evidence, FenceReport, FenceRequest, Process, ReleaseRequest, SinkState
+from state.messages import (
+    CheckpointReport,
+    Evidence,
+    FenceReport,
+    FenceRequest,
+    Process,
+    ReleaseRequest,
+    SinkMemory,
+    SinkState,
+)
 from state.settings.keys import Spark
 from streaming.clocks import SystemClock
 from streaming.process import Identity, is_gone, own_identity, started_at
@@ -20,13 +29,18 @@ from streaming.spark.checkpoint.log_fence import planted_epochs, release
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Left, Move, Placed, write_move
 from streaming.spark.errors import AlreadyRun, HeldByStranger
-from streaming.spark.query.launch import UNKNOWN_SINK, FileSink
+from streaming.spark.query.sink_memory import UNKNOWN_SINK, WrittenTo
 from streaming.spark.runner.fence import FenceContext, FinishWait, fence, hold
 from tests.checkpoints import CheckpointFolder
 
 HERE = replace(own_identity(), host=f"{socket.gethostname()}/4026531836/5a3e92c1")
 DECLARED = {"orders": ("orders",)}
 GONE_PID_STARTED = 1
+
+
+def unread(report: CheckpointReport, sink: WrittenTo) -> CheckpointReport:
+    """A sink whose table nobody reads."""
+    return report.model_copy(update={"sink_memory": sink.memory})
 
 
 def process(**changes: Any) -> Process:
@@ -81,7 +95,13 @@ def test_a_query_that_went_on_elsewhere_is_not_fenced(tmp_path: Path) -> None:
     before = checkpoint.files()
     request = FenceRequest(checkpoint=str(tmp_path), epoch=2, operation="op", hosting=None, wait_seconds=0.0)
     context = FenceContext(
-        instance="me", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: False, still=lambda: None
+        instance="me",
+        here=HERE,
+        spark=Spark(),
+        files=LocalFiles(),
+        knows=lambda _: False,
+        still=lambda: None,
+        with_sink=unread,
     )
     with pytest.raises(HeldByStranger, match="operation then of epoch 4"):
         fence(context, request, wait_for(request), [], DECLARED, lambda: UNKNOWN_SINK, Placed("east", 1))
@@ -176,9 +196,10 @@ def fenced(
         files=LocalFiles(),
         knows=lambda _: True,
         still=lambda: None,
+        with_sink=unread,
     )
     request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=wait_seconds)
-    sink = UNKNOWN_SINK if file_sink is None else FileSink(str(file_sink), by_query_id=False)
+    sink = UNKNOWN_SINK if file_sink is None else WrittenTo("parquet", str(file_sink), SinkMemory.BATCH)
     return fence(guard, request, wait_for(request), cast(Any, here), DECLARED, lambda: sink)
 
 
@@ -194,7 +215,13 @@ def finished(
     folder: Path, run: BusyRun, seconds: float, is_silent: Callable[[], bool] = answers, clock: LooksOnly | None = None
 ) -> FenceReport:
     guard = FenceContext(
-        instance="mine", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: True, still=lambda: None
+        instance="mine",
+        here=HERE,
+        spark=Spark(),
+        files=LocalFiles(),
+        knows=lambda _: True,
+        still=lambda: None,
+        with_sink=unread,
     )
     request = FenceRequest(
         checkpoint=str(folder), epoch=4, operation="op", hosting=process(instance="mine"), finish_seconds=seconds
@@ -264,7 +291,13 @@ def held(
 ) -> FenceReport:
     """A fence of a run that may be held."""
     guard = FenceContext(
-        instance="mine", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: True, still=lambda: None
+        instance="mine",
+        here=HERE,
+        spark=Spark(),
+        files=LocalFiles(),
+        knows=lambda _: True,
+        still=lambda: None,
+        with_sink=unread,
     )
     request = FenceRequest(
         checkpoint=str(folder), epoch=4, operation="op", hosting=process(instance="mine"), wait_seconds=0.05,
@@ -421,7 +454,13 @@ def test_a_run_that_asked_a_silent_cluster_has_time_to_come_to_the_hold(folder: 
 def test_a_boot_id_under_a_possibly_shared_name_proves_nothing(folder: Path) -> None:
     container = replace(HERE, host="runner-a-0/4026532201")
     guard = FenceContext(
-        instance="mine", here=container, spark=Spark(), files=LocalFiles(), knows=lambda _: True, still=lambda: None
+        instance="mine",
+        here=container,
+        spark=Spark(),
+        files=LocalFiles(),
+        knows=lambda _: True,
+        still=lambda: None,
+        with_sink=unread,
     )
     hosting = process(host=container.host, boot_id="of another node")
     request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=0.05)

@@ -13,7 +13,7 @@ from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.preconditions import choose_runner, named_cluster
 from orchestrator.decide.move_facts import EventTimes, MoveFacts, NamedCluster, Replicating, Reset, StandbyAnswer
 from orchestrator.decide.operation.uncommitted_batch import BatchChoice
-from state.messages import CheckpointReport, StateOperator, UncommittedBatch
+from state.messages import CheckpointReport, SinkMemory, StateOperator, UncommittedBatch
 from state.model.column_uses import Column, ColumnUse
 from state.model.entities import Assignment, Desired, OperationKind, RunnerFact, TopicPartition
 from state.model.pins import Placement
@@ -111,6 +111,7 @@ def reset(goto: Goto | None) -> Reset:
     return Reset(source="s", partition=TopicPartition("t", 0), offset=10, divergence=8, goto=goto, policy="fail")
 
 
+TO_KAFKA = REPORT.model_copy(update={"sink_format": "kafka", "sink_memory": SinkMemory.NOTHING})
 STAMPED = replace(STANDBY, topics={"t": replace(topic(), timestamp_type="LogAppendTime")})
 
 
@@ -134,6 +135,7 @@ def test_good_facts_pass_every_gate_that_speaks() -> None:
         "log-truncation",
         "repeats-into-state",
         "fresh-allowed",
+        "sink-declared",
         "output-copied",
         "upstream-output",
         "headers-in-logic",
@@ -273,7 +275,7 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
      "its sink drops batches whose id it knows", "stateless", "would lose whole batches without an error"),
     ("fresh-allowed", replace(FRESH, report=REPORT.model_copy(update={"other_sources": 1})),
      "it reads other sources than Kafka", "stateless", "would read those again from their beginning"),
-    ("fresh-allowed", replace(FRESH, report=REPORT.model_copy(update={"sink_keeps_batch_ids": True})),
+    ("fresh-allowed", replace(FRESH, report=REPORT.model_copy(update={"sink_memory": SinkMemory.BATCH})),
      "its sink drops batches whose id it knows", "stateless", "would lose whole batches without an error"),
     ("offset-in-logic", using(("offset", "dropDuplicates"), ("partition", "dropDuplicates"),
                               resolution=resolution(place(offset=80, target_offset=20))),
@@ -286,6 +288,11 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
     ("event-time", using(("timestamp", "withWatermark"), delay_ms=10_000, standby=STAMPED,
                          times=EventTimes(stamps={"t": "CreateTime"}, latencies={"t": (-70_000, -500)})),
      "withWatermark: timestamp", "not used", "60 s of records would be late (stamped 70 s earlier than here)"),
+    ("fresh-allowed", replace(FRESH, report=REPORT.model_copy(update={"sink_format": "com.example.sink"})),
+     "it is unknown whether its sink com.example.sink drops batches whose id it knows", "stateless",
+     "may lose whole batches without an error"),
+    ("sink-declared", replace(GOOD, settings=query(sink="batch-id"), report=TO_KAFKA), "kafka, sink: batch-id",
+     "a sink that does what", "keeps every batch"),
 ]  # fmt: skip
 
 
@@ -358,6 +365,7 @@ def test_every_gate_can_refuse() -> None:
     ("name", "consent"),
     [
         ("retention", "gap"),
+        ("sink-declared", "repeats"),
         ("upstream-output", "gap"),
         ("timestamp-type", "repeats"),
         ("exposure", "loss"),
@@ -380,7 +388,8 @@ def test_one_consent_opens_its_own_gate_and_no_other(name: str, consent: str) ->
         if gate_name == name:
             assert gate.ok
         elif (gate_name, consent) not in {(n, c) for n in ("replay", "repeats-into-state", "timestamp-type",
-                                                         "partitions-match", "one-direction")
+                                                         "partitions-match", "one-direction",
+                                                         "sink-declared")
                                           for c in ("repeats",)} | {("retention", "gap"), ("upstream-output", "gap")
                                                                     } | {(n, "columns") for n in MEANING}:  # fmt: skip
             assert not gate.ok

@@ -204,7 +204,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setattr(module, "_STORE_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(module, "_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(module, "prepare_writer", lambda *_: (None, None))
-    monkeypatch.setattr(module, "file_sink", lambda *_: None)
+    monkeypatch.setattr(module, "written_to", lambda *_: None)
     monkeypatch.setattr(module, "uses_in_writer", lambda *_, **__: ())
     monkeypatch.setattr(module, "detach", lambda _: None)
     monkeypatch.setattr(module, "Run", SimpleNamespace(start=known.start))
@@ -644,7 +644,7 @@ def test_a_query_that_is_closed_just_before_its_start_never_starts(
         hosted.close()
         asked.set()
 
-    monkeypatch.setattr(module, "file_sink", close)
+    monkeypatch.setattr(module, "written_to", close)
     hosted.begin()
     assert asked.wait(60.0)
     until(lambda: hosted.unrest() is None)

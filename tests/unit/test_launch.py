@@ -4,33 +4,10 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from state.settings.keys import Query
-from streaming.spark.query import launch
-from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, changes_in_its_run, file_sink
+from streaming.spark.query.launch import changes_in_its_run
 from streaming.spark.runner.hosting import Hosting
-
-
-@pytest.mark.parametrize(
-    ("sink", "is_kafka_output", "found"),
-    [
-        ("parquet", False, FileSink("/out", by_query_id=False)),
-        ("foreachBatch", False, FileSink(None, by_query_id=False)),
-        ("foreach", False, FileSink(None, by_query_id=False)),
-        ("delta", False, FileSink(None, by_query_id=True)),
-        ("iceberg", False, FileSink(None, by_query_id=True)),
-        ("nobody.knows.this", False, FileSink(None, by_query_id=True)),
-        ("parquet", True, FileSink(None, by_query_id=True)),
-        (None, False, UNKNOWN_SINK),
-    ],
-)
-def test_only_own_code_and_the_file_sink_go_by_the_batch_id(
-    monkeypatch: pytest.MonkeyPatch, sink: str | None, is_kafka_output: bool, found: FileSink
-) -> None:
-    monkeypatch.setattr(launch, "sink_of", lambda _: (sink, "/out"))
-    query = cast(Query, SimpleNamespace(output="kafka" if is_kafka_output else None))
-    assert file_sink(query, cast(DataStreamWriter, None)) == found
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.move_facts import MoveFacts, Rewind, to_time_ms_of
 from orchestrator.decide.operation.plan import headline, prepare_request
 from orchestrator.decide.operation.uncommitted_batch import choose_rewound
-from state.messages import Planned, RetainedBatch, SinkState, UncommittedBatch
+from state.messages import Planned, RetainedBatch, SinkMemory, SinkState, UncommittedBatch
 from state.model.entities import OperationKind, TopicPartition
 from state.settings.keys import Resume
 from tests.unit.test_gates import GOOD, REPORT, SILENT, STANDBY, place, query, resolution
@@ -87,7 +87,7 @@ def test_no_gate_speaks_of_what_is_not_known_yet() -> None:
             "sink-takes-batches", "ids 5 to 7 again", "up to 7, and would drop the batches after batch 4 in silence",
         ),
         (
-            replace(STATEFUL, report=REPORT.model_copy(update={"sink_keeps_batch_ids": True})),
+            replace(STATEFUL, report=REPORT.model_copy(update={"sink_memory": SinkMemory.BATCH})),
             "sink-takes-batches", "ids 5 to 7 again", "--consent dropped",
         ),
         (
@@ -134,7 +134,7 @@ def test_the_plan_says_what_the_sink_does_with_repeats(settings: Mapping[str, An
 
 
 def test_a_sink_that_knows_the_querys_id_takes_batches_again() -> None:
-    report = REPORT.model_copy(update={"sink_by_query_id": True})
+    report = REPORT.model_copy(update={"sink_memory": SinkMemory.QUERY_AND_BATCH})
     assert refusal(judge_move(replace(STATEFUL, settings=query(sink="batch-id"), report=report))) is None
 
 

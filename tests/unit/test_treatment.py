@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.decide.operation.uncommitted_batch import choose_fresh, choose_treatment
-from state.messages import CheckpointReport, Planned, SinkState, StateOperator, UncommittedBatch
+from state.messages import CheckpointReport, Planned, SinkMemory, SinkState, StateOperator, UncommittedBatch
 from state.settings.keys import Sink
 from streaming.resume.model import Resolution, Target
 
@@ -25,12 +25,17 @@ def at(offset: int, target_offset: int | None, **changes: Any) -> Resolution:
     return Resolution(targets=(target,), asked_at=datetime(2026, 1, 1, tzinfo=UTC), seconds=0.1)
 
 
+FORMATS = {
+    SinkMemory.QUERY_AND_BATCH: "delta", SinkMemory.CHECKPOINT_AND_BATCH: "paimon", SinkMemory.BATCH: "hudi",
+    SinkMemory.NOTHING: "kafka", SinkMemory.UNKNOWN: "com.example.sink",
+}  # fmt: skip
+
+
 def report(
     sink: SinkState | None = SinkState.UNKNOWN,
     *,
     stateful: bool = False,
-    keeps_ids: bool = False,
-    by_query_id: bool = False,
+    memory: SinkMemory = SinkMemory.OWN_CODE,
     others_read: bool = False,
     held: bool = False,
 ) -> CheckpointReport:
@@ -40,20 +45,61 @@ def report(
     operators = (StateOperator(id=0, name="stateStoreSave", partitions=2),) if stateful else ()
     return CheckpointReport(
         checkpoint="/c", batch=7, offsets={"s": {"t": {"0": START}}}, planned=planned, operators=operators,
-        sink_keeps_batch_ids=keeps_ids, sink_by_query_id=by_query_id,
+        sink_memory=memory, sink_format=FORMATS.get(memory),
     )  # fmt: skip
 
 
-def test_under_the_same_query_id_a_sink_knows_its_batch_again() -> None:
+def test_under_the_same_query_id_a_sink_recognises_its_batch() -> None:
     """Spark's Delta and Iceberg sinks: a checkpoint that is kept keeps the query id, a carried one has another."""
-    known = report(SinkState.UNKNOWN, by_query_id=True)
+    known = report(SinkState.HAS, memory=SinkMemory.QUERY_AND_BATCH, stateful=True)
     carried = choose_treatment(known, EXACT, at(END, 47), Sink.BATCH_ID)
     kept = choose_treatment(known, EXACT, at(END, 47), Sink.BATCH_ID, keeps_query_id=True)
     assert (carried.treatment, carried.repeats) == (UncommittedBatch.REPLAN, 4)
     assert (kept.treatment, kept.repeats) == (UncommittedBatch.REPLAN, 0)
     assert "query id" in carried.text
     assert "query id" not in kept.text
-    assert choose_treatment(known, EXACT, at(END, 47), Sink.APPEND, keeps_query_id=True).repeats == 4
+
+
+@pytest.mark.parametrize("sink", [Sink.BATCH_ID, Sink.APPEND])
+@pytest.mark.parametrize(
+    ("state", "repeats", "says"),
+    [
+        (SinkState.HAS, 0, ""),
+        (SinkState.HAS_NOT, 0, ""),
+        (SinkState.FORGOT, 4, "no longer remembers"),
+        (SinkState.UNKNOWN, 4, "the delta table could not be read"),
+    ],
+)
+def test_a_table_is_read_before_it_counts_as_one_that_recognises_a_batch(
+    sink: Sink, state: SinkState, repeats: int, says: str
+) -> None:
+    """Transaction ids expire in Delta, snapshots in Iceberg (delta#1167): then the batch is written a second time."""
+    table = report(state, memory=SinkMemory.QUERY_AND_BATCH, stateful=True)
+    choice = choose_treatment(table, EXACT, at(END, 47), sink, keeps_query_id=True)
+    assert (choice.treatment, choice.repeats) == (UncommittedBatch.REPLAN, repeats)
+    assert says in choice.text
+
+
+@pytest.mark.parametrize(
+    ("memory", "sink", "kept", "repeats"),
+    [
+        (SinkMemory.NOTHING, Sink.BATCH_ID, True, 4),
+        (SinkMemory.NOTHING, Sink.KEYED, True, 0),
+        (SinkMemory.BATCH, Sink.APPEND, False, 0),
+        (SinkMemory.CHECKPOINT_AND_BATCH, Sink.BATCH_ID, False, 4),
+        (SinkMemory.CHECKPOINT_AND_BATCH, Sink.BATCH_ID, True, 0),
+        (SinkMemory.CHECKPOINT_AND_BATCH, Sink.APPEND, True, 4),
+        (SinkMemory.UNKNOWN, Sink.BATCH_ID, False, 4),
+        (SinkMemory.UNKNOWN, Sink.BATCH_ID, True, 0),
+        (SinkMemory.UNKNOWN, Sink.APPEND, True, 4),
+        (SinkMemory.OWN_CODE, Sink.BATCH_ID, False, 0),
+    ],
+)
+def test_what_a_format_can_recognise_decides_over_what_is_declared(
+    memory: SinkMemory, sink: Sink, kept: bool, repeats: int
+) -> None:
+    choice = choose_treatment(report(memory=memory), EXACT, at(END, 47), sink, keeps_query_id=kept)
+    assert choice.repeats == repeats
 
 
 EXACT = at(START, 43)
@@ -99,7 +145,7 @@ APPENDING = [
     ("it has it", report(SinkState.HAS), UncommittedBatch.PROMOTE, 0),
     ("it has it, and state of it is missing", report(SinkState.HAS, stateful=True), UncommittedBatch.REPLAN, 4),
     ("it has it not", report(SinkState.HAS_NOT), UncommittedBatch.REPLAN, 0),
-    ("it is Spark's file sink, and drops what it has", report(keeps_ids=True), UncommittedBatch.REPLAN, 0),
+    ("it is Spark's file sink, and drops what it has", report(memory=SinkMemory.BATCH), UncommittedBatch.REPLAN, 0),
     ("it gets the batch once, from the run that is held in it", report(held=True), UncommittedBatch.REPLAN, 0),
 ]
 
@@ -207,13 +253,14 @@ def test_a_fresh_start_may_repeat_a_batch_that_the_sink_may_have(sink: SinkState
 
 def test_a_sink_that_goes_by_the_query_id_may_take_the_batch_twice() -> None:
     """Spark's Delta and Iceberg sinks: a carried checkpoint has a new query id."""
-    delta = report(by_query_id=True)
+    delta = report(memory=SinkMemory.QUERY_AND_BATCH)
     choice = choose_treatment(delta, EXACT, at(END, 47), Sink.BATCH_ID)
     assert (choice.treatment, choice.repeats) == (UncommittedBatch.REPLAN, 4)
     assert "may write that batch twice" in choice.text
     assert choose_treatment(report(), EXACT, at(END, 47), Sink.BATCH_ID).repeats == 0
     assert choose_treatment(delta, EXACT, at(END, 47), Sink.KEYED).repeats == 0
-    assert choose_treatment(report(None, by_query_id=True), EXACT, None, Sink.BATCH_ID).repeats == 0
+    nothing = report(None, memory=SinkMemory.QUERY_AND_BATCH)
+    assert choose_treatment(nothing, EXACT, None, Sink.BATCH_ID).repeats == 0
 
 
 def test_rows_of_other_sources_in_the_planned_batch_cannot_be_counted() -> None:

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.spark.query import warmup
-from streaming.spark.query.launch import FileSinks
+from streaming.spark.query.launch import Sinks
 from streaming.spark.query.warmup import QueryHosts, WarmupListener, await_batch, begin_warmup, few
 from streaming.spark.runner.hosting import Hosting
 from tests.memory_log import MemoryCluster
@@ -75,9 +75,7 @@ def warmed(monkeypatch: pytest.MonkeyPatch, tries: Tries, over: threading.Event)
     hosting = cast(Hosting, SimpleNamespace(runner="a"))
     monkeypatch.setattr(warmup, "rehearse", tries.rehearse)
     host = cast(QueryHosts, SimpleNamespace(has_settled=lambda: True))
-    begin_warmup(
-        hosting, host, cast(FileSinks, None), cast(WarmupListener, SimpleNamespace(set_warm=tries.told.set)), over
-    )
+    begin_warmup(hosting, host, cast(Sinks, None), cast(WarmupListener, SimpleNamespace(set_warm=tries.told.set)), over)
     for thread in threading.enumerate():
         if thread.name == "warm-up":
             thread.join(60.0)

@@ -8,7 +8,7 @@ look before anything is stopped, the plan, the operation, and a standing readine
 from collections.abc import Callable, Iterable
 
 from orchestrator.decide import truncation
-from orchestrator.decide.gates import copies, loss, meaning, preconditions, rewind
+from orchestrator.decide.gates import copies, loss, meaning, preconditions, rewind, sinks
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.move_facts import MoveFacts
 from state.model.entities import OperationKind
@@ -42,7 +42,8 @@ GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     loss.exposure,
     loss.replay,
     loss.repeats_into_state,
-    loss.fresh_allowed,
+    sinks.sink_declared,
+    sinks.fresh_allowed,
     meaning.offset_in_logic,
     meaning.topic_in_logic,
     meaning.headers_in_logic,
@@ -68,8 +69,8 @@ REWIND_GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     rewind.retention,
     rewind.goes_back,
     loss.replay,
-    rewind.sink_takes_batches,
-    loss.fresh_allowed,
+    sinks.sink_takes_batches,
+    sinks.fresh_allowed,
 )
 """No route, no other cluster, no exposure; state goes back as well, so that no repeat is counted in it. Records keep
 their offsets, topics and times."""

@@ -4,7 +4,7 @@ from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.gates.meaning import recognises_repeats
 from orchestrator.decide.gates.places import lets_unknown_pass, named, place_of, sum_of, targets_of
 from orchestrator.decide.move_facts import MoveFacts
-from state.settings.keys import MethodName, Sink
+from state.settings.keys import MethodName
 from streaming.resume.model import Target
 
 BY_TIME = frozenset({"timestamp", "segment"})
@@ -295,23 +295,3 @@ def _tolerated(facts: MoveFacts) -> str | None:
 def _deduplicates(facts: MoveFacts) -> bool:
     """Whether a record that comes again is dropped ahead of the state: by a key that its copy has, too."""
     return bool(facts.report and facts.report.deduplicates_ahead) and recognises_repeats(facts)
-
-
-def fresh_allowed(facts: MoveFacts) -> Gate | None:
-    """A fresh start loses state, and batch ids from 0 make a sink that drops by batch id lose whole batches."""
-    if not facts.fresh or facts.stateful is None:
-        return None
-    why = "the query keeps state" if facts.stateful else ""
-    harm = "would lose it"
-    if facts.settings.sink is Sink.BATCH_ID or (facts.report and facts.report.sink_keeps_batch_ids):
-        why, harm = "its sink drops batches whose id it knows", "would lose whole batches without an error"
-    if not why and facts.report and facts.report.other_sources:
-        why, harm = "it reads other sources than Kafka", "would read those again from their beginning"
-    return answer(
-        "fresh-allowed",
-        not why or "fresh" in facts.consents,
-        why or "stateless, sink without batch ids",
-        "stateless, sink without batch ids",
-        "a fresh start loses nothing here" if not why else "consent fresh is given",
-        f"{why}: a fresh start {harm}; use resume: carry, or --consent fresh accepts it",
-    )

@@ -1,4 +1,4 @@
-"""Gates of a rewind: on the time that is asked for, on what is still kept of it, and on what its sink does then.
+"""Gates of a rewind: on the time that is asked for, and on what is still kept of it.
 
 A rewind repeats by wish, so what is read again is named and asked for, and refused only above ``policy.max_replay``.
 State goes back with the offsets, so nothing is counted in it twice.
@@ -6,12 +6,8 @@ State goes back with the offsets, so nothing is counted in it twice.
 
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.gates.loss import replayed
-from orchestrator.decide.move_facts import MoveFacts, Rewind
+from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.times import instant
-from state.settings.keys import Sink
-
-DROPPED = "dropped"
-"""The consent to batches that the sink drops, because it has others under their ids."""
 
 
 def time_past(facts: MoveFacts) -> Gate | None:
@@ -119,37 +115,3 @@ def goes_back(facts: MoveFacts) -> Gate | None:
         f"{facts.query} reads again what it has read since {instant(rewind.to_time_ms)}",
         f"{facts.query} has read nothing since {instant(rewind.to_time_ms)}: there is nothing to go back over",
     )
-
-
-def sink_takes_batches(facts: MoveFacts) -> Gate | None:
-    """What the sink does with records that come again; refused where it would drop whole batches without a word."""
-    rewind, report = facts.rewind, facts.report
-    if rewind is None or report is None or report.batch is None:
-        return None
-    by_id = report.sink_keeps_batch_ids or (facts.settings.sink is Sink.BATCH_ID and not report.sink_by_query_id)
-    ids_come_again = bool(facts.stateful) and not facts.fresh
-    back = rewind.batch.batch if rewind.batch is not None else None
-    since = f"batch {back}" if back is not None else "the batch that it goes back to"
-    known = report.planned.batch if report.planned is not None else report.batch
-    return answer(
-        "sink-takes-batches",
-        not (by_id and ids_come_again) or DROPPED in facts.consents,
-        "ids from 0 on" if facts.fresh else _ids(back, known, ids_come_again),
-        "ids that the sink does not have" if by_id else "any ids",
-        f"consent {DROPPED} is given" if by_id and ids_come_again else _what_becomes(facts, rewind),
-        f"its sink keeps the ids of its batches, up to {known}, and would drop the batches after {since} in silence: "
-        f"delete from the sink what came after {since}, ids included, then --consent {DROPPED}",
-    )
-
-
-def _ids(back: int | None, known: int, come_again: bool) -> str:
-    if not come_again:
-        return f"ids from {known + 1} on"
-    return f"ids up to {known} again" if back is None else f"ids {back + 1} to {known} again"
-
-
-def _what_becomes(facts: MoveFacts, rewind: Rewind) -> str:
-    if facts.settings.sink is Sink.KEYED:
-        return "its sink overwrites by key: what comes again replaces what is there"
-    since = instant(rewind.to_time_ms)
-    return f"its sink keeps records that come again: delete from it what came after {since}, else it is there twice"

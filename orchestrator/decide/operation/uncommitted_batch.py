@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from state.messages import CheckpointReport, Offsets, Planned, SinkState, UncommittedBatch
+from state.messages import CheckpointReport, Offsets, Planned, SinkMemory, SinkState, UncommittedBatch
 from state.settings.keys import Sink
 from streaming.resume.model import Resolution, Target
 from streaming.resume.shift import Ends, TopicOffsets, shift_between
@@ -48,7 +48,7 @@ def choose_treatment(
     planned = report.planned
     if planned is None:
         return _NOTHING_IN_FLIGHT
-    appends = _appends(report, sink, keeps_query_id=keeps_query_id)
+    appends = _takes_again(report, planned, sink, keeps_query_id=keeps_query_id)
     repeats = 0 if planned.sink is SinkState.HAS_NOT else _records_between(report.offsets, planned)
     promoted = planned.sink is SinkState.HAS and not report.stateful
     promoted = promoted and planned_resolution is not None and planned_resolution.is_complete
@@ -65,7 +65,7 @@ def choose_treatment(
             treatment=UncommittedBatch.REPLAN,
             repeats=repeats if appends else 0,
             text=f"batch {planned.batch} runs again over the same records on the standby"
-            + _of_sink(report, sink, keeps_query_id=keeps_query_id),
+            + _of_sink(report, planned, sink, keeps_query_id=keeps_query_id),
         )
     if promoted:
         return BatchChoice(
@@ -74,28 +74,57 @@ def choose_treatment(
             text=f"the sink already has batch {planned.batch}: it counts as read",
         )
     text = f"batch {planned.batch} is replaced by an empty batch, so that its id is never used for other records"
-    text += _of_sink(report, sink, keeps_query_id=keeps_query_id)
+    text += _of_sink(report, planned, sink, keeps_query_id=keeps_query_id)
     return BatchChoice(treatment=UncommittedBatch.BRIDGE, repeats=repeats, text=text)
 
 
-def _appends(report: CheckpointReport, sink: Sink, *, keeps_query_id: bool) -> bool:
-    """Whether a batch that runs a second time stays in the sink twice.
+def _takes_again(report: CheckpointReport, planned: Planned, sink: Sink, *, keeps_query_id: bool) -> bool:
+    """Whether a batch that runs a second time under its id may be in the sink twice.
 
-    Delta's and Iceberg's own sinks know a batch by query id and batch id. A carried checkpoint has a new query id, so
-    for them no batch is one that they have (Spark's migration guide for 4.2; SPARK-55058).
+    A sink that knows batches recognises one only while it remembers it, and only by the names that stay: a carried
+    checkpoint has a new query id and a new path (Spark's migration guide for 4.2; SPARK-55058). Of a sink whose table
+    was not read nothing is assumed.
     """
-    if sink is Sink.BATCH_ID:
-        return report.sink_by_query_id and not keeps_query_id
-    return sink is Sink.APPEND and not report.sink_keeps_batch_ids
+    if sink is Sink.KEYED:
+        return False
+    match report.sink_memory:
+        case SinkMemory.BATCH:
+            return planned.sink is SinkState.FORGOT
+        case SinkMemory.QUERY_AND_BATCH:
+            return not keeps_query_id or planned.sink not in _READ
+        case SinkMemory.CHECKPOINT_AND_BATCH:
+            return not keeps_query_id or sink is Sink.APPEND
+        case SinkMemory.NOTHING:
+            return True
+        case SinkMemory.OWN_CODE:
+            return sink is Sink.APPEND
+        case SinkMemory.UNKNOWN:
+            return sink is Sink.APPEND or not keeps_query_id
 
 
-def _of_sink(report: CheckpointReport, sink: Sink, *, keeps_query_id: bool) -> str:
-    if sink is Sink.BATCH_ID and report.sink_by_query_id and not keeps_query_id:
-        return (
-            "; its sink knows batches by query id and batch id, and the query id changes, so it may "
-            "write that batch twice"
-        )
+_READ = (SinkState.HAS, SinkState.HAS_NOT)
+
+
+def _of_sink(report: CheckpointReport, planned: Planned, sink: Sink, *, keeps_query_id: bool) -> str:
+    """Why the batch may be in the sink twice, where that is the sink's doing."""
+    if not _takes_again(report, planned, sink, keeps_query_id=keeps_query_id) or planned.sink is SinkState.HAS_NOT:
+        return ""
+    name = report.sink_format or "its sink"
+    if planned.sink is SinkState.FORGOT:
+        return f"; {name} no longer remembers the batches of that time, so it may write this one twice"
+    if report.sink_memory in _BY_NAMES and not keeps_query_id:
+        names = _BY_NAMES[report.sink_memory]
+        return f"; {name} knows batches by {names}, which changes, so it may write that batch twice"
+    if report.sink_memory is SinkMemory.QUERY_AND_BATCH:
+        return f"; the {name} table could not be read, so it is unknown whether it has that batch"
     return ""
+
+
+_BY_NAMES = {
+    SinkMemory.QUERY_AND_BATCH: "the query id",
+    SinkMemory.CHECKPOINT_AND_BATCH: "the path of the checkpoint",
+    SinkMemory.UNKNOWN: "names that Tideover does not know",
+}
 
 
 def choose_fresh(report: CheckpointReport) -> BatchChoice:

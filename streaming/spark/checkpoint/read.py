@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from state.messages import CheckpointReport, Planned, SinkState, StateOperator
+from state.messages import CheckpointReport, Planned, SinkMemory, SinkState, StateOperator
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import (
     CommitEntry,
@@ -102,25 +102,28 @@ def read_checkpoint(
     sources: Declared,
     *,
     file_sink: str | None = None,
-    sink_by_query_id: bool = False,
     placed: Placed | None = None,
 ) -> CheckpointReport:
     """Report what a checkpoint holds.
 
     ``sources`` maps each declared source to its topics on the active cluster; ``file_sink`` is the output folder of a
-    query that writes through Spark's file sink, which keeps batch ids of its own; ``sink_by_query_id`` says that its
-    sink, if it knows batches at all, knows them by query id and batch id; ``placed`` is where the row of the query
-    says that it is. Raises what ``read_log_end`` and ``bind_sources`` raise.
+    query that writes through Spark's file sink, which keeps batch ids of its own; ``placed`` is where the row of the
+    query says that it is. Raises what ``read_log_end`` and ``bind_sources`` raise.
     """
-    report = persistently(lambda: _report(files, checkpoint, sources, file_sink, placed))
-    return report.model_copy(update={"sink_by_query_id": sink_by_query_id})
+    return persistently(lambda: _report(files, checkpoint, sources, file_sink, placed))
 
 
 def sink_state(files: CheckpointFiles, output: str, batch: int) -> SinkState:
     """Whether Spark's file sink has a batch, or a later one: then it would drop that batch in silence."""
+    newest = newest_in_files(files, output)
+    return SinkState.HAS if newest is not None and newest >= batch else SinkState.HAS_NOT
+
+
+def newest_in_files(files: CheckpointFiles, output: str) -> int | None:
+    """The newest batch id that Spark's file sink has; None where it has none."""
     names = files.list_names(join(output, "_spark_metadata"))
     ids = [int(name.removesuffix(".compact")) for name in names if name.removesuffix(".compact").isdigit()]
-    return SinkState.HAS if max(ids, default=-1) >= batch else SinkState.HAS_NOT
+    return max(ids, default=None)
 
 
 def persistently(read: Callable[[], _T]) -> _T:
@@ -147,6 +150,7 @@ def _report(
             batch=batch,
             offsets=source_offsets(end.planned, bound),
             sink=SinkState.UNKNOWN if file_sink is None else sink_state(files, file_sink, batch),
+            planned_at_ms=end.planned.planned_at_ms,
             others_read=_others(end.planned, bound) != ({} if end.last is None else _others(end.last, bound)),
         )
     newest = end.last or end.planned
@@ -159,7 +163,7 @@ def _report(
         deduplicates_ahead=deduplicates_ahead(operators, max([len(sources), *(len(each.sources) for each in entries)])),
         state_provider=newest.state_provider if newest is not None and operators else None,
         log_version=1 if newest is None else newest.version,
-        sink_keeps_batch_ids=file_sink is not None,
+        sink_memory=SinkMemory.UNKNOWN if file_sink is None else SinkMemory.BATCH,
         other_sources=0 if newest is None else len(_others(newest, bound)),
     )
 

@@ -3,7 +3,6 @@
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -33,13 +32,10 @@ from streaming.spark.query.pipeline import (
     check_sources,
     direct_output,
     load_pipeline,
-    sink_of,
 )
 from streaming.spark.query.session import query_session
+from streaming.spark.query.sink_memory import WrittenTo, written_to
 from streaming.spark.runner.hosting import Hosting
-
-_FILE_FORMATS = frozenset({"parquet", "json", "csv", "orc", "text", "avro"})
-_OWN_CODE = frozenset({"foreachBatch", "foreach"})
 
 
 def prepare_writer(
@@ -117,42 +113,20 @@ def is_switched(hosting: Hosting, assignment: Assignment) -> bool:
     return bool(read_moves(hosting.files, assignment.checkpoint, Placed.of(assignment)).chain)
 
 
-@dataclass(frozen=True, slots=True)
-class FileSink:
-    """The answer to whether a query writes through Spark's file sink, and else how a sink could know a batch."""
-
-    folder: str | None
-    """Its output folder; None for any other sink."""
-    by_query_id: bool = True
-    """A connector's own sink, such as Delta's or Iceberg's: if it knows a batch that it has, then by query id and batch
-    id. False for the file sink, which goes by the batch id alone, and for ``foreachBatch``, which is the user's."""
-
-
-UNKNOWN_SINK = FileSink(None)
-
-
-def file_sink(query: Query, writer: DataStreamWriter) -> FileSink:
-    """Ask a writer."""
-    sink, path = sink_of(writer)
-    if query.output is None and sink in _FILE_FORMATS:
-        return FileSink(path, by_query_id=False)
-    return FileSink(None, by_query_id=query.output is not None or sink not in _OWN_CODE)
-
-
-class FileSinks:
-    """Which queries that do not run here write through Spark's file sink: asked of the pipeline itself, once each."""
+class Sinks:
+    """What queries that do not run here write through: read from the pipeline, once each."""
 
     def __init__(self, hosting: Hosting) -> None:
         self._hosting = hosting
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         """By query: a pipeline that hangs while it is imported keeps no other query's fence waiting."""
-        self._known: dict[str, FileSink] = {}
+        self._known: dict[str, WrittenTo] = {}
 
-    def remember(self, query: str, sink: FileSink) -> None:
+    def remember(self, query: str, sink: WrittenTo) -> None:
         """Take the answer of a pipeline that was asked for another reason."""
         self._known[query] = sink
 
-    def sink(self, assignment: Assignment) -> FileSink:
+    def sink(self, assignment: Assignment) -> WrittenTo:
         """What a query writes through. Raises ``PipelineError``."""
         known = self._known.get(assignment.query)
         if known is not None:
@@ -162,13 +136,13 @@ class FileSinks:
                 query = self._hosting.query(assignment.query)
                 session = query_session(self._hosting.session, assignment.query, query, assignment.epoch)
                 writer = _pipeline_writer(self._hosting, assignment, session, CallbackGate())
-                self._known[assignment.query] = file_sink(query, writer)
+                self._known[assignment.query] = written_to(query, writer)
             return self._known[assignment.query]
 
 
 def dry_writer(
     hosting: Hosting, name: str, cluster: str, changed: Callable[[Options], Options], pinned: Mapping[str, str]
-) -> tuple[DataStreamWriter, FileSink]:
+) -> tuple[DataStreamWriter, WrittenTo]:
     """A writer of the query's own plan on a cluster, through which no record goes, and which writes nowhere.
 
     Each source reads by the query's own options as they are ``changed``, and hands nothing on: the pipeline's function
@@ -189,7 +163,7 @@ def dry_writer(
 
     writer = _built(query, cluster, read, CallbackGate())
     check_mode(query.pipeline, writer)
-    sink = file_sink(query, writer)
+    sink = written_to(query, writer)
     return writer.format("noop"), sink
 
 

@@ -38,7 +38,7 @@ from streaming.spark.errors import EmptyCheckpoint, NotACheckpoint, PipelineErro
 from streaming.spark.query.callbacks import CallbackGate, gated
 from streaming.spark.query.jvm import cause_of
 from streaming.spark.query.kafka_options import Options, overridden, read_source, source_options
-from streaming.spark.query.launch import FileSinks, dry_writer
+from streaming.spark.query.launch import Sinks, dry_writer
 from streaming.spark.runner.hosting import Hosting, absolute
 from streaming.spark.runner.query_report import logger_about
 
@@ -183,9 +183,7 @@ class WarmupListener(Protocol):
         """The plan of a query was built and run: why it could not take over; empty where it could."""
 
 
-def begin_warmup(
-    hosting: Hosting, host: QueryHosts, sinks: FileSinks, told: WarmupListener, over: threading.Event
-) -> None:
+def begin_warmup(hosting: Hosting, host: QueryHosts, sinks: Sinks, told: WarmupListener, over: threading.Event) -> None:
     """Warm up in the background once ``host`` has settled, and tell what was found.
 
     What failed is tried again; ``over`` gives it up.
@@ -249,7 +247,7 @@ def warm_up(hosting: Hosting, over: threading.Event) -> tuple[int, ...] | None:
 def rehearse(
     hosting: Hosting,
     host: QueryHosts,
-    sinks: FileSinks,
+    sinks: Sinks,
     told: WarmupListener,
     over: threading.Event,
     rehearsed: dict[str, int],

@@ -23,7 +23,7 @@ from streaming.spark.checkpoint.log_text import Declared, Fence
 from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
-from streaming.spark.query.launch import FileSink
+from streaming.spark.query.sink_memory import WrittenTo
 from streaming.spark.runner.supervisor import QuerySupervisor
 
 _LOOK_SECONDS = 0.02
@@ -63,6 +63,8 @@ class FenceContext:
     knows: Knows
     still: Still
     """Whether the request counts; see ``Authority``."""
+    with_sink: Callable[[CheckpointReport, WrittenTo], CheckpointReport]
+    """Adds what is known of the query's sink, which may mean reading its table."""
 
 
 class FinishWait:
@@ -118,7 +120,7 @@ def fence(
     wait: FinishWait,
     hosted: Sequence[QuerySupervisor],
     declared: Declared,
-    sink_of: Callable[[], FileSink],
+    sink_of: Callable[[], WrittenTo],
     placed: Placed | None = None,
 ) -> FenceReport:
     """Stop what is not held, plant, wait for proof, and read the checkpoint; doing it again gives the same report.
@@ -134,17 +136,11 @@ def fence(
     with authority.writing():
         planted, proof = _fence(guard, authority, request, wait, hosted)
     sink = sink_of()
-    report = read_checkpoint(
-        guard.files,
-        request.checkpoint,
-        declared,
-        file_sink=sink.folder,
-        sink_by_query_id=sink.by_query_id,
-        placed=placed,
-    )
-    report = with_retained(guard.files, report, declared, request.to_time_ms, placed)
+    report = read_checkpoint(guard.files, request.checkpoint, declared, file_sink=sink.folder, placed=placed)
+    report = _with_callbacks(report, hosted)
+    report = with_retained(guard.files, guard.with_sink(report, sink), declared, request.to_time_ms, placed)
     return FenceReport(
-        checkpoint=_with_callbacks(report, hosted),
+        checkpoint=report,
         planted=planted,
         evidence=proof.evidence,
         detail=proof.detail,

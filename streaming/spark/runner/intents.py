@@ -34,7 +34,8 @@ from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
 from streaming.spark.errors import CompanionMissing, DrillFailed, MovedOn, Overtaken
 from streaming.spark.query.jvm import cause_of
-from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, FileSinks, changes_in_its_run
+from streaming.spark.query.launch import Sinks, changes_in_its_run
+from streaming.spark.query.sink_memory import UNKNOWN_SINK, Tables, WrittenTo
 from streaming.spark.query.writers_ahead import WritersAhead
 from streaming.spark.runner.drill import rehearse
 from streaming.spark.runner.fence import FenceContext, FinishWait, fence, hold
@@ -99,13 +100,12 @@ class UnknownQuery(TideoverError):
 class IntentWorker:
     """Takes intents and reports their results."""
 
-    def __init__(
-        self, hosting: Hosting, hosted_of: HostedOf, sinks: FileSinks, ahead: WritersAhead | None = None
-    ) -> None:
+    def __init__(self, hosting: Hosting, hosted_of: HostedOf, sinks: Sinks, ahead: WritersAhead | None = None) -> None:
         self._hosting = hosting
         self._ahead = ahead
         self._hosted_of = hosted_of
         self._sinks = sinks
+        self._tables = Tables(hosting.session, hosting.files, hosting.now)
         self._copies = CopyTurns(_COPIES, _LONG_COPY_SECONDS)
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -217,15 +217,9 @@ class IntentWorker:
         match intent.kind:
             case IntentKind.INSPECT:
                 asked = InspectRequest.of(intent.request)
-                sink = self._file_sink(row)
-                report = read_checkpoint(
-                    files,
-                    asked.checkpoint,
-                    declared,
-                    file_sink=sink.folder,
-                    sink_by_query_id=sink.by_query_id,
-                    placed=placed,
-                )
+                sink = self._written_to(row)
+                report = read_checkpoint(files, asked.checkpoint, declared, file_sink=sink.folder, placed=placed)
+                report = self._tables.with_sink(report, sink)
                 return with_retained(files, report, declared, asked.to_time_ms, placed).as_json(), _at_once
             case IntentKind.FENCE:
                 request = FenceRequest.of(intent.request).model_copy(update={"attempt": intent.attempt})
@@ -261,6 +255,7 @@ class IntentWorker:
             files=hosting.files,
             knows=lambda operation: hosting.store.operation(operation) is not None,
             still=counts(hosting.store, intent),
+            with_sink=self._tables.with_sink,
         )
 
     def _may_be_held(self, request: FenceRequest, name: str, here: str) -> bool:
@@ -306,12 +301,12 @@ class IntentWorker:
         if drill.id not in self._pending:
             raise DrillFailed("stopped, because it is not asked for any more")
 
-    def _sink_of(self, hosted: Sequence[QuerySupervisor], row: Assignment | None) -> FileSink:
+    def _sink_of(self, hosted: Sequence[QuerySupervisor], row: Assignment | None) -> WrittenTo:
         """A query that ran here has told already; no failover waits for an import then."""
         told = next((each.sink for each in hosted if each.sink is not None), None)
-        return self._file_sink(row) if told is None else told
+        return self._written_to(row) if told is None else told
 
-    def _file_sink(self, row: Assignment | None) -> FileSink:
+    def _written_to(self, row: Assignment | None) -> WrittenTo:
         """A pipeline that cannot be asked does not stop a fence: its sink counts as unknown then."""
         if row is None:
             return UNKNOWN_SINK

@@ -19,7 +19,7 @@ from streaming.probe.identities import Identities
 from streaming.pulse import own_pulse
 from streaming.spark.errors import SparkMissing
 from streaming.spark.query.jvm import end_jvm, jvm_has_ended
-from streaming.spark.query.launch import FileSinks, changes_in_its_run
+from streaming.spark.query.launch import Sinks, changes_in_its_run
 from streaming.spark.query.session import Liveness
 from streaming.spark.query.writers_ahead import WritersAhead
 from streaming.spark.runner.assignments import (
@@ -58,7 +58,7 @@ class Runner:
         self,
         hosting: Hosting,
         registration: Registration,
-        sinks: FileSinks,
+        sinks: Sinks,
         liveness: Liveness,
         identities: Identities,
         wakeups: Wakeups | None = None,

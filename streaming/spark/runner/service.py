@@ -36,7 +36,7 @@ from streaming.spark.checkpoint.hadoop_files import (
 from streaming.spark.errors import RunError, UnsafeCheckpoint, UnsafeFileSystem
 from streaming.spark.query.jvm import has_stopped, java_context
 from streaming.spark.query.kafka_options import count_partitions
-from streaming.spark.query.launch import FileSinks
+from streaming.spark.query.launch import Sinks
 from streaming.spark.query.session import Liveness, open_session, search_path
 from streaming.spark.query.warmup import begin_warmup
 from streaming.spark.runner.drill import begin_sweep
@@ -170,7 +170,7 @@ def run_runner(
     )
     registration = Registration(hosting)
     registration.renew()
-    sinks = FileSinks(hosting)
+    sinks = Sinks(hosting)
     liveness = Liveness(lambda: has_stopped(session))
     wakeups = store.wakeups()
     runner = Runner(hosting, registration, sinks, liveness, identities, wakeups)

@@ -30,11 +30,12 @@ from streaming.spark.errors import (
 )
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.jvm import cause_of, detach, one_line
-from streaming.spark.query.launch import FileSink, file_sink, prepare_writer, switched_sources
+from streaming.spark.query.launch import prepare_writer, switched_sources
 from streaming.spark.query.permission import Permission
 from streaming.spark.query.plan_columns import UNREAD, uses_in_writer
 from streaming.spark.query.query_run import Run
 from streaming.spark.query.run_monitor import RunMonitor
+from streaming.spark.query.sink_memory import WrittenTo, written_to
 from streaming.spark.query.writers_ahead import WritersAhead
 from streaming.spark.runner.hosting import Hosting, Subject
 from streaming.spark.runner.query_report import QueryReport, about, logger_about
@@ -65,7 +66,7 @@ class HeldRun:
     run: Run
     session: SparkSession
     gate: CallbackGate
-    sink: FileSink | None
+    sink: WrittenTo | None
     cluster: str
     """That it reads."""
 
@@ -101,8 +102,8 @@ class QuerySupervisor:
         self._ledger = QueryReport(hosting, assignment)
         self._log = logger_about({**about(assignment), "cluster": assignment.cluster})
         self._permission = Permission(hosting, assignment)
-        self.sink: FileSink | None = None
-        """Whether and where the query writes through Spark's file sink; None before its writer was first built."""
+        self.sink: WrittenTo | None = None
+        """What the query writes through; None before its writer was first built."""
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._quiet = threading.Event()
@@ -396,7 +397,7 @@ class QuerySupervisor:
             prepare_writer(self._hosting, assignment, gate) if ready is None else (ready.session, ready.writer)
         )
         self._session = session
-        self.sink = file_sink(self._hosting.query(assignment.query), writer)
+        self.sink = written_to(self._hosting.query(assignment.query), writer)
         follower = self._permission.open_checkpoint()
         with self._beginning():
             run = Run.start(session, writer, gate)
