@@ -98,6 +98,7 @@ def fact_detail(fact: QueryFact | None) -> dict[str, object] | None:
         "first_commit_at": iso(fact.first_commit_at),
         "progressed_at": iso(fact.progressed_at),
         "silent_since": iso(fact.silent_since),
+        "sink_took": fact.sink_took,
         "input_rows": fact.input_rows,
         "dropped_late_rows": fact.dropped_late_rows,
         "stateful": fact.stateful,

@@ -165,6 +165,8 @@ class QueryFact:
     """When the oldest batch was planned to which its checkpoint can still go back; None while that is not known."""
     silent_since: datetime | None = None
     """Since when this run has waited for its cluster, which does not answer; None while it does. No progress."""
+    sink_took: bool | None = None
+    """Whether the sink holds the first batch that this run committed; None where that cannot be read."""
     mapping: str | None = None
     """The mapping by which it came to its cluster, as its row said when it was started."""
     rows: RowCounts | None = None

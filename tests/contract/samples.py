@@ -199,6 +199,7 @@ def fact(**change: Any) -> QueryFact:
         "reported_at": AT,
         "retained_from": AT - 60 * SECOND,
         "silent_since": None,
+        "sink_took": False,
         "mapping": "1-op-0.1",
         "rows": RowCounts(2, 7, None, 1, BatchRows(2, 3, None, 0), (BatchRows(2, 3, None, 0), BatchRows(3, 4, 4, 1))),
         "columns": (),

@@ -17,6 +17,13 @@ class Mistake(NamedTuple):
 
 CATALOGUE = (
     Mistake(
+        "streaming/spark/query/sink_memory.py",
+        "return held and (self.before is None or self.before <= batch)",
+        "return held",
+        ("tests/unit/test_sink_memory.py",),
+        "a sink that drops every batch counts as one that took it",
+    ),
+    Mistake(
         "streaming.spark.query.sink_memory.py",
         "return SinkState.FORGOT if forgotten else SinkState.HAS",
         "return SinkState.HAS",

@@ -189,15 +189,29 @@ def test_a_table_that_cannot_be_read_leaves_its_sink_unknown(tmp_path: Path) -> 
     tables = Tables(cast(SparkSession, Properties()), LocalFiles(), lambda: NOW)
     found = tables.with_sink(report(tmp_path / "c"), sink)
     assert planned_sink(found) is SinkState.UNKNOWN
-    assert tables.newest_batch(str(tmp_path / "c"), UNKNOWN_SINK) is None
+    assert tables.watch(str(tmp_path / "c"), UNKNOWN_SINK).took(8) is None
 
 
-def test_the_newest_batch_of_a_sink_is_the_one_that_it_holds(tmp_path: Path) -> None:
-    (tmp_path / "out" / "_spark_metadata").mkdir(parents=True)
-    (tmp_path / "out" / "_spark_metadata" / "11").touch()
-    commit(tmp_path / "table", 3, batch=12)
-    report(tmp_path / "c")
+def test_a_sink_that_has_later_batches_takes_nothing_of_a_run(tmp_path: Path) -> None:
+    """Batch ids that begin at 0 again: the sink drops each batch as one that it has, and no error says so."""
+    log = tmp_path / "out" / "_spark_metadata"
+    log.mkdir(parents=True)
+    (log / "11").touch()
     tables = Tables(cast(SparkSession, Properties()), LocalFiles(), lambda: NOW)
-    files = WrittenTo("parquet", str(tmp_path / "out"), SinkMemory.BATCH)
-    table = WrittenTo("delta", str(tmp_path / "table"), SinkMemory.QUERY_AND_BATCH)
-    assert [tables.newest_batch(str(tmp_path / "c"), sink) for sink in (files, table)] == [11, 12]
+    sink = WrittenTo("parquet", str(tmp_path / "out"), SinkMemory.BATCH)
+    watch = tables.watch(str(tmp_path / "c"), sink)
+    assert watch.took(0) is False
+    assert watch.took(12) is False, "nothing is there yet"
+    assert watch.took(11) is True, "the batch in flight was there already"
+    (log / "12").touch()
+    assert watch.took(12) is True
+
+
+def test_a_table_that_lacks_a_committed_batch_took_nothing(tmp_path: Path) -> None:
+    report(tmp_path / "c")
+    commit(tmp_path / "table", 0, batch=8, query="another")
+    tables = Tables(cast(SparkSession, Properties()), LocalFiles(), lambda: NOW)
+    watch = tables.watch(str(tmp_path / "c"), WrittenTo("delta", str(tmp_path / "table"), SinkMemory.QUERY_AND_BATCH))
+    assert watch.took(8) is False
+    commit(tmp_path / "table", 1, batch=8)
+    assert watch.took(8) is True

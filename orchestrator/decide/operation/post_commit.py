@@ -117,6 +117,7 @@ def verifying(snapshot: Snapshot, now: datetime) -> Decision:
     reached = not isinstance(wanted, int) or (fact.batch is not None and fact.batch >= wanted)
     if fact.first_commit_at is not None and reached:
         text = f"batch {fact.batch} is committed on {operation.target}"
+        text += "; its sink took nothing of it" if fact.sink_took is False else ""
         return _proven(snapshot, fact, fact.first_commit_at, text, committed=True)
     if not snapshot.is_alive(fact.runner):
         return _unproven(snapshot, _waiting_for_start(snapshot))
@@ -235,6 +236,7 @@ def _measured(
         "exposure_records": None,
         "dropped_late_rows": fact.dropped_late_rows if fact is not None else None,
         **_batch_repeated(snapshot.operation, fact),
+        "sink_took": fact.sink_took if fact is not None and committed else None,
     }
 
 

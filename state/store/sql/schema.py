@@ -220,6 +220,7 @@ query_facts = sa.Table(
     sa.Column("reported_at", Instant, nullable=False),
     sa.Column("retained_from", Instant),
     sa.Column("silent_since", Instant),
+    sa.Column("sink_took", sa.Boolean),
     sa.Column("mapping", sa.Text),
     sa.Column("rows", Rows()),
     sa.Column("columns", Uses()),

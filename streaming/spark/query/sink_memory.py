@@ -115,6 +115,23 @@ FORGET_MARGIN = timedelta(hours=1)
 """A batch that a table forgets within this time may come again after it has: a move waits for people at times."""
 
 
+@dataclass(frozen=True, slots=True)
+class SinkWatch:
+    """Whether a sink takes what a run writes, or drops it as batches that it has."""
+
+    commits: Callable[[], TableCommits | None]
+    before: int | None = None
+    """The newest batch of a sink that goes by the batch id alone, before the run began; None: none, or not known."""
+
+    def took(self, batch: int) -> bool | None:
+        """Whether the sink holds a batch that the run has committed, from that run; None where that is unknown."""
+        commits = self.commits()
+        if commits is None:
+            return None
+        held = commits.newest is not None and commits.newest >= batch
+        return held and (self.before is None or self.before <= batch)
+
+
 class Tables:
     """Reads the tables that queries write to. A table that cannot be read leaves its sink unknown, and a line in the
     log."""
@@ -130,23 +147,28 @@ class Tables:
         planned = report.planned
         if planned is None or planned.held or planned.planned_at_ms is None or planned.sink is not SinkState.UNKNOWN:
             return report
-        commits = self._commits(report.checkpoint, sink)
+        commits = self.commits(report.checkpoint, sink)
         if commits is None:
             return report
         state = state_of(commits, planned.batch, planned_at=_instant(planned.planned_at_ms), now=self._now())
         return report.model_copy(update={"planned": planned.model_copy(update={"sink": state})})
 
-    def newest_batch(self, checkpoint: str, sink: WrittenTo) -> int | None:
-        """The newest batch of the checkpoint's query that its sink holds; None where that is unknown, or none."""
-        if sink.folder is not None:
-            return newest_in_files(self._files, sink.folder)
-        commits = self._commits(checkpoint, sink)
-        return None if commits is None else commits.newest
+    def watch(self, checkpoint: str, sink: WrittenTo) -> SinkWatch:
+        """Look at a sink before a run of the checkpoint's query writes to it."""
+        before = None if sink.folder is None else self.commits(checkpoint, sink)
+        return SinkWatch(lambda: self.commits(checkpoint, sink), None if before is None else before.newest)
 
-    def _commits(self, checkpoint: str, sink: WrittenTo) -> TableCommits | None:
-        if sink.path is None or sink.memory is not SinkMemory.QUERY_AND_BATCH:
-            return None
+    def watch_under_way(self, checkpoint: str, sink: WrittenTo) -> SinkWatch:
+        """Look at the sink of a run that writes to it already, so that what it holds may be that run's."""
+        return SinkWatch(lambda: self.commits(checkpoint, sink))
+
+    def commits(self, checkpoint: str, sink: WrittenTo) -> TableCommits | None:
+        """What a sink holds of the checkpoint's query; None where that is unknown."""
         try:
+            if sink.folder is not None:
+                return TableCommits(newest=newest_in_files(self._files, sink.folder), reach_back_to=None)
+            if sink.path is None or sink.memory is not SinkMemory.QUERY_AND_BATCH:
+                return None
             path = join(checkpoint, "metadata")
             query_id = parse_query_id(self._files.read_bytes(path), path)
             return read_commits(self._session, self._files, sink, query_id)

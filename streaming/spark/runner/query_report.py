@@ -15,6 +15,7 @@ from state.model.entities import Assignment, QueryFact, RunState
 from state.model.row_counts import NO_ROWS, BatchRows, RowCounts
 from streaming.spark.checkpoint.log_text import Fence, without_mark
 from streaming.spark.errors import AssignmentMoved
+from streaming.spark.query.sink_memory import SinkWatch
 from streaming.spark.runner.hosting import Hosting, known_offsets
 
 Report = Mapping[str, Any]
@@ -121,6 +122,8 @@ class QueryReport:
             reported_at=hosting.now(),
             mapping=assignment.mapping,
         )
+        self.sink: SinkWatch | None = None
+        """Set before a run begins, where its sink can be read."""
 
     @property
     def first_commit_seen(self) -> bool:
@@ -141,6 +144,7 @@ class QueryReport:
             self._fact, state=RunState.STARTING, run_id=None, started_at=None, first_commit_at=None, progressed_at=None
         )
         self._fact = replace(self._fact, input_rows=None, dropped_late_rows=None, rows=None, silent_since=None)
+        self._fact = replace(self._fact, sink_took=None)
         self._fact = replace(self._fact, reported_at=self._hosting.now())
         self._announced = True  # also where the store has it and we do not hear of that
         if not self._hosting.store.report_query(self._fact):
@@ -156,8 +160,10 @@ class QueryReport:
     def committed(self, batch: int, offsets: Offsets, *, fresh: bool) -> None:
         """A batch was committed; ``fresh``: this run committed it, and new data was possible in it."""
         now = self._hosting.now()
-        first = self._fact.first_commit_at or (now if fresh else None)
-        self._fact = replace(self._fact, batch=batch, offsets=known_offsets(offsets), first_commit_at=first)
+        if fresh and self._fact.first_commit_at is None:
+            took = None if self.sink is None else self.sink.took(batch)
+            self._fact = replace(self._fact, first_commit_at=now, sink_took=took)
+        self._fact = replace(self._fact, batch=batch, offsets=known_offsets(offsets))
         if fresh:
             self._progressed(now)
 

@@ -35,7 +35,7 @@ from streaming.spark.query.permission import Permission
 from streaming.spark.query.plan_columns import UNREAD, uses_in_writer
 from streaming.spark.query.query_run import Run
 from streaming.spark.query.run_monitor import RunMonitor
-from streaming.spark.query.sink_memory import WrittenTo, written_to
+from streaming.spark.query.sink_memory import Tables, WrittenTo, written_to
 from streaming.spark.query.writers_ahead import WritersAhead
 from streaming.spark.runner.hosting import Hosting, Subject
 from streaming.spark.runner.query_report import QueryReport, about, logger_about
@@ -100,6 +100,7 @@ class QuerySupervisor:
             Placed.of(assignment),
         )
         self._ledger = QueryReport(hosting, assignment)
+        self._tables = Tables(hosting.session, hosting.files, hosting.now)
         self._log = logger_about({**about(assignment), "cluster": assignment.cluster})
         self._permission = Permission(hosting, assignment)
         self.sink: WrittenTo | None = None
@@ -359,6 +360,8 @@ class QuerySupervisor:
             with self._lock:
                 self._runs, self._gate, self._session = [held.run], held.gate, held.session
             self.sink = held.sink
+            if held.sink is not None:
+                self._ledger.sink = self._tables.watch_under_way(self._assignment.checkpoint, held.sink)
         return held
 
     @contextlib.contextmanager
@@ -399,6 +402,7 @@ class QuerySupervisor:
         self._session = session
         self.sink = written_to(self._hosting.query(assignment.query), writer)
         follower = self._permission.open_checkpoint()
+        self._ledger.sink = self._tables.watch(assignment.checkpoint, self.sink)
         with self._beginning():
             run = Run.start(session, writer, gate)
             with self._lock:

@@ -147,6 +147,7 @@ def create_facts() -> None:
         *(may("dropped_late_rows", BIG), may("stateful", FLAG), may("deduplicates_ahead", FLAG), may("error", TEXT)),
         *(may("held_by", TEXT), may("held_epoch", BIG)),
         *(need("reported_at", TIME), may("retained_from", TIME), may("silent_since", TIME)),
+        may("sink_took", FLAG),
         may("mapping", TEXT),
         may("rows", JSON),
         may("columns", JSON),
