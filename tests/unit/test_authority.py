@@ -21,7 +21,7 @@ from streaming.spark.checkpoint.log_fence import holder, plant, planted_epochs, 
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Placed, all_moves
 from streaming.spark.errors import MovedOn, Overtaken
-from streaming.spark.query.launch import UNKNOWN_SINK
+from streaming.spark.query.sink_memory import UNKNOWN_SINK
 from streaming.spark.runner import intents as module
 from streaming.spark.runner.fence import FenceContext, FinishWait, fence
 from streaming.spark.runner.hosting import Hosting
@@ -92,7 +92,7 @@ class World:
     def context(self) -> FenceContext:
         return FenceContext(
             instance="a", here=own_identity(), spark=SETTINGS.spark, files=FILES, knows=lambda _: True,
-            still=counts(self.store, self.asked(IntentKind.FENCE)),
+            still=counts(self.store, self.asked(IntentKind.FENCE)), with_sink=lambda report, _: report,
         )  # fmt: skip
 
     def fence(self, hosted: "Frozen") -> None:

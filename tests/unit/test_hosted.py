@@ -29,6 +29,7 @@ from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.permission import Permission
 from streaming.spark.query.plan_columns import UNREAD
 from streaming.spark.query.session import Liveness
+from streaming.spark.query.sink_memory import UNKNOWN_SINK, WrittenTo
 from streaming.spark.query.writers_ahead import ReadyWriter
 from streaming.spark.runner import supervisor as module
 from streaming.spark.runner.hosting import Hosting, NoListener
@@ -204,7 +205,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setattr(module, "_STORE_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(module, "_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(module, "prepare_writer", lambda *_: (None, None))
-    monkeypatch.setattr(module, "written_to", lambda *_: None)
+    monkeypatch.setattr(module, "written_to", lambda *_: UNKNOWN_SINK)
     monkeypatch.setattr(module, "uses_in_writer", lambda *_, **__: ())
     monkeypatch.setattr(module, "detach", lambda _: None)
     monkeypatch.setattr(module, "Run", SimpleNamespace(start=known.start))
@@ -640,9 +641,10 @@ def test_a_query_that_is_closed_just_before_its_start_never_starts(
 ) -> None:
     hosted, asked = stage.hosted(), threading.Event()
 
-    def close(*_: object) -> None:
+    def close(*_: object) -> WrittenTo:
         hosted.close()
         asked.set()
+        return UNKNOWN_SINK
 
     monkeypatch.setattr(module, "written_to", close)
     hosted.begin()
