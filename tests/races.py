@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from streaming.companion.jar import line_of
 from streaming.spark.checkpoint.files import CheckpointFiles, join
-from streaming.spark.query.jvm import JavaObject, java_context, java_view
+from streaming.spark.jvm import JavaObject, java_context, java_view
 from tests.java import compile_race
 
 

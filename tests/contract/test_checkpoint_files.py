@@ -12,7 +12,7 @@ import pytest
 from state.settings.keys import Tideover
 from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles, join
 from streaming.spark.errors import AccessDenied, FileSystemError, FileVanished, UnsafeCheckpoint, UnsafeFileSystem
-from streaming.spark.query.jvm import java_context
+from streaming.spark.jvm import java_context
 from streaming.spark.runner.service import require_exclusive_create
 from tests.jars import connector_jars
 

@@ -26,7 +26,7 @@ from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.checkpoint.log_fence import plant, plant_epoch
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.read import newest_commit
-from streaming.spark.query.jvm import java_context, java_view
+from streaming.spark.jvm import java_context, java_view
 from tests.jars import connector_jars
 from tests.object_store import ObjectStore, running_store
 from tests.races import Race, entries_against_plants, load_race

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from streaming.spark.query.jvm import java_view
+from streaming.spark.jvm import java_view
 from tests.real.memory import grouped, new_instance, row_encoder
 
 Rows = Sequence[object]

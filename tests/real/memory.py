@@ -12,7 +12,7 @@ from typing import Any, cast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from streaming.spark.query.jvm import JavaObject, java_context, java_view
+from streaming.spark.jvm import JavaObject, java_context, java_view
 
 JAR = "spark.tideover.test.jar"
 """Setting of a session: the jar that ``new_instance`` looks in."""

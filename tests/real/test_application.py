@@ -9,7 +9,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from streaming.spark.errors import SparkMissing
-from streaming.spark.query.jvm import has_stopped, java_context, jvm_has_ended
+from streaming.spark.jvm import has_stopped, java_context, jvm_has_ended
 from streaming.spark.query.query_run import unfinished
 from streaming.spark.query.session import Liveness
 from tests.jars import connector_jars

@@ -21,7 +21,7 @@ from streaming.spark.checkpoint.batch_news import MANAGER, BatchNews, PublishedE
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import plant, plant_epoch, release, unplant
 from streaming.spark.checkpoint.log_text import Fence
-from streaming.spark.query.jvm import java_query, root_cause
+from streaming.spark.jvm import java_query, root_cause
 from tests.jars import local_spark
 from tests.races import Race, load_race
 from tests.real.stale_driver import Driver

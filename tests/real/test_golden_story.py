@@ -20,7 +20,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from streaming.jars import jar_paths
 from streaming.spark.checkpoint.hadoop_files import local_disk_conf
-from streaming.spark.query.jvm import detach, launch_jvm
+from streaming.spark.jvm import detach, launch_jvm
 from tests.jars import connector_jars
 from tests.real import test_golden
 from tests.real.golden import carry, class_file

@@ -17,7 +17,7 @@ from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.files import join
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.errors import FileVanished, UnsafeCheckpoint, UnsafeFileSystem
-from streaming.spark.query.jvm import java_context
+from streaming.spark.jvm import java_context
 from streaming.spark.runner.service import require_exclusive_create
 from tests.jars import connector_jars
 from tests.object_store import ObjectStore, running_store

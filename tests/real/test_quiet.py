@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession, functions
 
+from streaming.spark.jvm import detach, java_context
 from streaming.spark.query.callbacks import CallbackGate, gated
-from streaming.spark.query.jvm import detach, java_context
 from streaming.spark.query.query_run import Run
 from tests.jars import connector_jars
 from tests.waiting import until

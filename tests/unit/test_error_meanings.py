@@ -31,7 +31,7 @@ from streaming.kafka.errors import broken, summed, trouble_of
 from streaming.kafka.metadata import pauses
 from streaming.kafka.probe import Probe, _Met
 from streaming.kafka.security import refusal
-from streaming.spark.query.jvm import with_meaning
+from streaming.spark.jvm import with_meaning
 
 MSK = "[446c81dc-9ab3-4d4b-b174-4ecd9baa406c]: "
 SASL = {

@@ -16,7 +16,7 @@ from streaming.kafka.link import Link
 from streaming.kafka.probe import Probe
 from streaming.kafka.security import Credentials, refusal
 from streaming.secrets import Broken, reveal
-from streaming.spark.query.jvm import with_meaning
+from streaming.spark.jvm import with_meaning
 from streaming.spark.query.kafka_options import cluster_options
 from tests.fakecluster import FakeCluster
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from streaming.spark.query.jvm import one_line, worker_error, worker_trace
+from streaming.spark.jvm import one_line, worker_error, worker_trace
 
 TRACE = """Traceback (most recent call last):
   File "/srv/pipelines/shop.py", line 9, in price

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from streaming.spark.query.jvm import JavaObject, java_view
+from streaming.spark.jvm import JavaObject, java_view
 
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _FOLLOWER = "spark.tideover.follower"

@@ -35,7 +35,7 @@ from streaming.spark.errors import (
     NoSpace,
     UnsafeFileSystem,
 )
-from streaming.spark.query.jvm import JavaObject, java_context, java_view
+from streaming.spark.jvm import JavaObject, java_context, java_view
 
 _COPIES, _STORE_COPIES = 8, 32
 """At once; a store answers late, but many at a time."""

@@ -18,7 +18,7 @@ from pyspark.sql import utils as pyspark_utils
 
 from state.messages import SinkState
 from streaming.spark.errors import RunFenced
-from streaming.spark.query.jvm import cause_of
+from streaming.spark.jvm import cause_of
 
 BatchFunction = Callable[[DataFrame, int], None]
 

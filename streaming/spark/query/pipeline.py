@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from streaming.spark.errors import PipelineMisfit, PipelineMissing, PipelineRaised
-from streaming.spark.query.jvm import java_writer, one_line, private_field, relation_options
+from streaming.spark.jvm import java_writer, one_line, private_field, relation_options
 
 Pipeline = Callable[..., object]
 Sources = Mapping[str, DataFrame]

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from state.model.column_uses import Column, ColumnUse, ColumnUses
 from streaming.meaning.plan_tree import read_plan
 from streaming.meaning.uses import Sink, column_uses
-from streaming.spark.query.jvm import (
+from streaming.spark.jvm import (
     JavaObject,
     analysed_plan,
     cause_of,

@@ -20,8 +20,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from streaming.spark.checkpoint.batch_news import BatchNews, follow
 from streaming.spark.errors import SparkMissing
+from streaming.spark.jvm import JavaObject, java_context, java_query, java_view, root_cause, trace_of
 from streaming.spark.query.callbacks import CallbackGate
-from streaming.spark.query.jvm import JavaObject, java_context, java_query, java_view, root_cause, trace_of
 
 _GROUP = "spark.jobGroup.id"
 _EVENTS = "org$apache$spark$util$EventLoop$$eventQueue"

@@ -25,7 +25,7 @@ from streaming.process import INSTANCE_KEY
 from streaming.secrets import SECRET_NAME, looks_secret
 from streaming.spark.checkpoint.hadoop_files import fenced_conf, local_disk_conf
 from streaming.spark.errors import SparkMissing
-from streaming.spark.query.jvm import JavaObject, java_view, launch_jvm
+from streaming.spark.jvm import JavaObject, java_view, launch_jvm
 
 _PAUSE_SECONDS = 1.0
 _TICK_SECONDS = 1.0

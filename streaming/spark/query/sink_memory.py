@@ -5,10 +5,10 @@ a format *can* recognise says little of one table, which forgets: Delta's transa
 (``delta.setTransactionRetentionDuration``), Iceberg's snapshots do (``expire_snapshots``). So the table itself is read
 before its sink counts as one that has a batch, or lacks it.
 
-Read in the sources of each: Spark's ``FileStreamSink`` goes by the batch id alone; Delta's ``DeltaSink`` and Iceberg's
-``SparkWrite`` by query id and batch id; Hudi's ``HoodieStreamingSink`` by batch id and a checkpoint identifier that is
-the same for every query that sets none (hudi#6098, #9510); Paimon's sink by the path of the checkpoint and the batch id
-(paimon#9667). Hudi's and Paimon's tables are not read.
+Spark's ``FileStreamSink`` goes by the batch id alone; Delta's ``DeltaSink`` and Iceberg's ``SparkWrite`` by query id
+and batch id, which ``tests/real/test_tables.py`` shows. Hudi and Paimon are known from reports of their users: Hudi's
+sink goes by batch id and a checkpoint identifier that is the same for every query that sets none (hudi#6098, #9510),
+Paimon's by the path of the checkpoint and the batch id (paimon#9667). Their tables are not read.
 """
 
 import json
@@ -28,7 +28,7 @@ from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import parse_query_id
 from streaming.spark.checkpoint.read import newest_in_files
 from streaming.spark.errors import FileVanished
-from streaming.spark.query.jvm import cause_of
+from streaming.spark.jvm import cause_of
 from streaming.spark.query.pipeline import sink_of
 
 log = structlog.get_logger()

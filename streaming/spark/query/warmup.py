@@ -35,8 +35,8 @@ from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.operators import UNNAMED, Operator, read_operators
 from streaming.spark.checkpoint.read import newest_commit, read_log_end
 from streaming.spark.errors import EmptyCheckpoint, NotACheckpoint, PipelineError, PlanMisfit
+from streaming.spark.jvm import cause_of
 from streaming.spark.query.callbacks import CallbackGate, gated
-from streaming.spark.query.jvm import cause_of
 from streaming.spark.query.kafka_options import Options, overridden, read_source, source_options
 from streaming.spark.query.launch import Sinks, dry_writer
 from streaming.spark.runner.hosting import Hosting, absolute

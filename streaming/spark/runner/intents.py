@@ -33,7 +33,7 @@ from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
 from streaming.spark.errors import CompanionMissing, DrillFailed, MovedOn, Overtaken
-from streaming.spark.query.jvm import cause_of
+from streaming.spark.jvm import cause_of
 from streaming.spark.query.launch import Sinks, changes_in_its_run
 from streaming.spark.query.sink_memory import UNKNOWN_SINK, Tables, WrittenTo
 from streaming.spark.query.writers_ahead import WritersAhead

@@ -18,7 +18,7 @@ from state.store.wakeups import Wakeups
 from streaming.probe.identities import Identities
 from streaming.pulse import own_pulse
 from streaming.spark.errors import SparkMissing
-from streaming.spark.query.jvm import end_jvm, jvm_has_ended
+from streaming.spark.jvm import end_jvm, jvm_has_ended
 from streaming.spark.query.launch import Sinks, changes_in_its_run
 from streaming.spark.query.session import Liveness
 from streaming.spark.query.writers_ahead import WritersAhead

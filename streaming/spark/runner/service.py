@@ -34,7 +34,7 @@ from streaming.spark.checkpoint.hadoop_files import (
     names_own_files,
 )
 from streaming.spark.errors import RunError, UnsafeCheckpoint, UnsafeFileSystem
-from streaming.spark.query.jvm import has_stopped, java_context
+from streaming.spark.jvm import has_stopped, java_context
 from streaming.spark.query.kafka_options import count_partitions
 from streaming.spark.query.launch import Sinks
 from streaming.spark.query.session import Liveness, open_session, search_path

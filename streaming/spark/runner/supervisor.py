@@ -28,8 +28,8 @@ from streaming.spark.errors import (
     RunFenced,
     SparkMissing,
 )
+from streaming.spark.jvm import cause_of, detach, one_line
 from streaming.spark.query.callbacks import CallbackGate
-from streaming.spark.query.jvm import cause_of, detach, one_line
 from streaming.spark.query.launch import prepare_writer, switched_sources
 from streaming.spark.query.permission import Permission
 from streaming.spark.query.plan_columns import UNREAD, uses_in_writer
