@@ -422,7 +422,11 @@ class LeftBehind(NamedTuple):
     def note(self) -> str:
         """For the partition's row."""
         what = "records" if self.records is None else f"up to {self.records} records"
-        known = "; how many was not measured" if self.records is None else ""
+        known = ""
+        if self.records is None:
+            known = (
+                f"; how many was not measured: tideover show-op {self.operation} counts them while both clusters answer"
+            )
         return (
             f"{what} that {self.lacking} lacked at {self.operation} are before this offset and were never read{known}"
         )

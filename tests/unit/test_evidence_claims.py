@@ -15,7 +15,7 @@ from orchestrator.decide.evidence.claims import (
     range_of,
     verdict_of,
 )
-from orchestrator.decide.outcome import StandbyPartition
+from orchestrator.decide.outcome import Exposed, StandbyPartition
 from orchestrator.facts.evidence import _parts
 from streaming.cluster_log import LogRecord
 from streaming.resume.notes import UNPROVEN_BOUND
@@ -95,6 +95,19 @@ def test_fewer_exposed_records_than_forecast_hold_and_more_do_not() -> None:
     assert told == [HOLDS, HOLDS, WRONG, UNKNOWN]
     assert of_exposure(one(), None, "east is gone").text == "east is gone"
     assert of_exposure(one(exposure_records=None), 3, "").verdict is UNKNOWN
+
+
+def test_what_was_written_behind_the_last_sample_is_named_and_breaks_no_claim() -> None:
+    """Under load records come between the last sample of a cluster and its death: no forecast knows them."""
+    claim = of_exposure(one(), 40, "", Exposed(40, 0, 40, sampled=5))
+    assert (claim.verdict, claim.expected, claim.found) == (HOLDS, 5, 5)
+    assert claim.text.endswith("; 35 more were written after it and are missing, too")
+    assert of_exposure(one(), 40, "", Exposed(40, 0, 40, sampled=6)).verdict is WRONG
+    unknown = of_exposure(one(), None, "", Exposed(None, 0, 40, at_least=5, at_most=9, sampled=5))
+    assert unknown.verdict is HOLDS
+    assert unknown.text.endswith("how many were written after it is unknown (0 to 4)")
+    nothing = of_exposure(one(), None, "in doubt", Exposed(None, 0, 40, at_least=5, at_most=9))
+    assert (nothing.verdict, nothing.text) == (UNKNOWN, "between 5 and 9 records; in doubt")
 
 
 def test_one_claim_that_does_not_hold_decides() -> None:

@@ -13,7 +13,7 @@ from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.preconditions import choose_runner, named_cluster
 from orchestrator.decide.move_facts import EventTimes, MoveFacts, NamedCluster, Replicating, Reset, StandbyAnswer
 from orchestrator.decide.operation.uncommitted_batch import BatchChoice
-from state.messages import CheckpointReport, SinkMemory, StateOperator, UncommittedBatch
+from state.messages import CheckpointReport, Planned, SinkMemory, SinkState, StateOperator, UncommittedBatch
 from state.model.column_uses import Column, ColumnUse
 from state.model.entities import Assignment, Desired, OperationKind, RunnerFact, TopicPartition
 from state.model.pins import Placement
@@ -66,7 +66,7 @@ ASSIGNMENT = Assignment(
     starting_offsets=None, operation=None, changed_at=NOW,
 )  # fmt: skip
 REPORT = CheckpointReport(checkpoint="/c", batch=7, offsets={"s": {"t": {"0": 10}}})
-FACT = samples.fact(query="q", epoch=1, checkpoint="/c")
+FACT = samples.fact(query="q", epoch=1, checkpoint="/c", mapping=None)
 STANDBY = StandbyAnswer(reachable=True, seconds=0.012, limit_seconds=1.0, topics={"t": topic()})
 GOOD = MoveFacts(
     kind=OperationKind.FAILOVER, query="q", settings=query(), policy=Policy(), source="east", target="west",
@@ -185,6 +185,31 @@ def test_a_runner_that_could_start_the_query_is_asked_first() -> None:
     assert fits.ok
 
 
+def test_a_runner_that_must_start_a_held_run_again_is_asked_whether_it_can() -> None:
+    planned = Planned(batch=8, offsets={"s": {"t": {"0": 30}}}, sink=SinkState.UNKNOWN, held=True, run_id="r")
+    hosting = replace(GOOD, runners=(replace(RUNNER, plans={"q": "it raises"}),))
+    held = replace(hosting, report=REPORT.model_copy(update={"planned": planned}))
+    gate = judged("pipeline-fits", replace(held, choice=BRIDGE))
+    assert gate is not None
+    assert (gate.ok, gate.measured) == (False, "does not fit")
+    assert judged("pipeline-fits", replace(held, choice=replace(BRIDGE, in_run="r"))) is None
+    assert judged("pipeline-fits", hosting) is None
+
+
+def test_a_position_that_is_not_known_is_not_called_a_checkpoint_without_batches() -> None:
+    empty = REPORT.model_copy(update={"batch": None, "offsets": {}})
+    unnamed = REPORT.model_copy(update={"offsets": {}})
+    for facts, text in (
+        (replace(GOOD, operation=None, report=empty), "no runner has reported a committed batch of q since it started"),
+        (replace(GOOD, report=empty), "the checkpoint /c holds no committed batch"),
+        (replace(GOOD, report=unnamed), "batch 7 of /c is committed, but its offsets name no partition"),
+    ):
+        gate = judged("position-known", facts)
+        assert gate is not None
+        assert not gate.ok
+        assert gate.text.startswith(text)
+
+
 def test_facts_that_are_not_known_keep_their_gates_silent() -> None:
     bare = MoveFacts(
         kind=OperationKind.FAILOVER, query="q", settings=query(), policy=Policy(), source="east", target="west"
@@ -198,7 +223,7 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
     ("store-current", replace(GOOD, assignment=replace(ASSIGNMENT, desired=Desired.HELD)), "epoch 1 runs",
      "epoch 1 held", "under epoch 1, but in the store it is held: the store was restored"),
     ("store-current", replace(GOOD, fact=replace(FACT, checkpoint="/c/epoch-1")), "epoch 1 runs", "epoch 1 running",
-     "but in the store it is elsewhere"),
+     "but in the store it is on east with /c"),
     ("store-current", replace(GOOD, assignment=None), "epoch 1 runs", "no assignment",
      "the store has no assignment of it"),
     ("assigned", replace(GOOD, assignment=None), "none", "an assignment", "q has never run"),

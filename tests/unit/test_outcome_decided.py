@@ -158,5 +158,6 @@ def test_the_old_cluster_is_asked_until_it_tells_something() -> None:
     known = with_compared(known, {KEY: Exposed(None, 0, None)})
     assert to_compare(known)[1]
     known = with_compared(known, {KEY: Exposed(5, 120, 125)})
+    known = with_compared(known, {KEY: Exposed(9, 120, 129)})
     assert to_compare(known)[1] == []
     assert outcome_rows(samples.operation(plan=known, outcome="done"))[0]["exposure_records"] == 5

@@ -137,7 +137,8 @@ def test_the_first_treatment_that_holds_is_chosen(
 ) -> None:
     for sink in (Sink.KEYED, Sink.BATCH_ID):
         choice = choose_treatment(checkpoint, first, second, sink)
-        assert (choice.treatment, choice.repeats) == (treatment, repeats), why
+        overwritten = sink is Sink.KEYED and repeats is not None
+        assert (choice.treatment, choice.repeats) == (treatment, 0 if overwritten else repeats), why
 
 
 APPENDING = [
@@ -242,6 +243,12 @@ def test_repeats_of_a_batch_with_a_new_partition_cannot_be_told() -> None:
     planned = Planned(batch=8, offsets={"s": {"t": {"0": END, "1": 5}}}, sink=SinkState.UNKNOWN)
     choice = choose_treatment(report().model_copy(update={"planned": planned}), LOOSE, None, Sink.KEYED)
     assert choice.repeats is None
+
+
+def test_a_batch_that_is_skipped_repeats_nothing_in_a_sink_that_overwrites() -> None:
+    for sink, repeats in ((Sink.KEYED, 0), (Sink.APPEND, 4), (Sink.BATCH_ID, 4)):
+        choice = choose_treatment(report(), LOOSE, None, sink)
+        assert (choice.treatment, choice.repeats) == (UncommittedBatch.BRIDGE, repeats)
 
 
 @pytest.mark.parametrize(

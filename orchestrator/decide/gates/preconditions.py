@@ -12,6 +12,7 @@ from orchestrator.decide.gates.gate import Gate, answer
 from orchestrator.decide.move_facts import PENDING, UNPROVEN, MoveFacts, NamedCluster
 from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text, stranger
 from orchestrator.decide.verdict import stale_after
+from state.messages import CheckpointReport
 from state.model.cluster_status import ProbeReport
 from state.model.entities import Assignment, RunnerFact
 from state.model.pins import Pin, strange
@@ -144,12 +145,18 @@ def runner_alive(facts: MoveFacts) -> Gate | None:
 
 
 def pipeline_fits(facts: MoveFacts) -> Gate | None:
-    """Of a runner that hosts the query there is nothing to ask: it runs with the code that it has."""
+    """Of a runner that hosts the query there is nothing to ask: it runs with the code that it has.
+
+    But for a run that is held in mid-batch and cannot continue in it: it is started again, so what its runner knows of
+    such a start counts.
+    """
     if facts.runners is None or facts.assignment is None:
         return None
     chosen = choose_runner(facts.runners, facts.settings, facts.assignment)
     trouble = chosen.plans.get(facts.query) if chosen is not None else None
-    if chosen is None or trouble is None or chosen.runner == facts.assignment.runner:
+    if chosen is None or trouble is None:
+        return None
+    if chosen.runner == facts.assignment.runner and not _starts_again(facts):
         return None
     return answer(
         "pipeline-fits",
@@ -159,6 +166,12 @@ def pipeline_fits(facts: MoveFacts) -> Gate | None:
         f"runner {chosen.runner} has built and run the plan of {facts.query}",
         f"runner {chosen.runner} cannot take over {facts.query}: {trouble}; fix its code or settings and restart it",
     )
+
+
+def _starts_again(facts: MoveFacts) -> bool:
+    """Whether the run of a checkpoint that stays must be started again, because its batch cannot continue in it."""
+    held = facts.report is not None and facts.report.planned is not None and facts.report.planned.held
+    return held and facts.choice is not None and facts.choice.in_run is None
 
 
 def standby_reachable(facts: MoveFacts) -> Gate | None:
@@ -273,8 +286,23 @@ def position_known(facts: MoveFacts) -> Gate | None:
         f"batch {batch}" if batch is not None else "no committed batch",
         "a committed batch",
         f"batch {batch} is the last one committed" if batch is not None else "nothing read yet since a fresh start",
-        f"the checkpoint {facts.report.checkpoint} holds no committed batch: there is no position to carry",
+        _no_position(facts, facts.report),
     )
+
+
+def _no_position(facts: MoveFacts, report: CheckpointReport) -> str:
+    """Why there is none, of a plan by what a runner reported, of an operation by the checkpoint itself."""
+    if report.batch is not None:
+        return (
+            f"batch {report.batch} of {report.checkpoint} is committed, but its offsets name no partition of the "
+            "declared sources: compare the sources of the configuration with those of the checkpoint"
+        )
+    if facts.operation is None:
+        return (
+            f"no runner has reported a committed batch of {facts.query} since it started: wait for its next batch, "
+            "or start the runner"
+        )
+    return f"the checkpoint {report.checkpoint} holds no committed batch: there is no position to carry"
 
 
 def fence(facts: MoveFacts) -> Gate | None:

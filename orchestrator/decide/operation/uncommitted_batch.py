@@ -75,6 +75,8 @@ def choose_treatment(
         )
     text = f"batch {planned.batch} is replaced by an empty batch, so that its id is never used for other records"
     text += _of_sink(report, planned, sink, keeps_query_id=keeps_query_id)
+    if sink is Sink.KEYED and repeats:
+        repeats, text = 0, f"{text}; its sink overwrites by key what it has of that batch"
     return BatchChoice(treatment=UncommittedBatch.BRIDGE, repeats=repeats, text=text)
 
 
