@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from state.model.entities import EndSample, Fingerprint, TopicPartition
+from state.model.fingerprints import timestamps_of
 from state.settings.keys import MethodName
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, OffsetAnswer, Spec
@@ -182,6 +183,8 @@ def _take_scan(run: Lookup, case: Case) -> None:
     case.alignment = found
 
 
+READ_LAST = 16
+"""The oldest time of so many of the records read last stands for what was read."""
 FIRST = 4
 """So many of the records that retention has left show by their times whether unread ones were deleted before them."""
 
@@ -189,16 +192,18 @@ FIRST = 4
 def _begins_older(run: Lookup, case: Case, first: OffsetAnswer | None) -> bool:
     """Whether what retention has left begins before T minus the buffer: then no unread record lay before that.
 
-    The first record by its time may be a marker, so the records count if they were read. The standby's own times say
-    nothing.
+    T is the oldest time of the records read last here, as one of them may be ahead of all others. The first record by
+    its time may be a marker, so the records count if they were read. The standby's own times say nothing.
     """
-    since = asked_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
+    read_last = timestamps_of(case.want.ring[-READ_LAST:])
+    times = [time for time in (case.want.timestamp_ms, *read_last) if time is not None]
+    since = asked_time(min(times, default=None), run.rules.buffer_of(case.want))
     stamped = run.asks_append_time(case.key.topic) or (case.scan is not None and case.scan.append_time)
     if since is None or stamped:
         return False
     if case.scan is not None and case.scan.start <= run.bound(case.key, Spec.EARLIEST):
-        times = [record.timestamp_ms for record in case.scan.search.records[:FIRST]]
-        return bool(times) and max(times) < since
+        first_times = [record.timestamp_ms for record in case.scan.search.records[:FIRST]]
+        return bool(first_times) and max(first_times) < since
     return first is not None and first.timestamp_ms is not None and first.timestamp_ms < since
 
 
@@ -343,7 +348,8 @@ def _regroup(run: Lookup, cases: list[Case]) -> list[Case]:
     for group, members in groups.items():
         against = _against(run, group, members)
         if against:
-            kept += _common_cases(run, [case.want for case in members if not case.added], against)
+            common = _common_cases(run, [case.want for case in members if not case.added], against)
+            kept += [case for case in common if run.error(case.key) is None]  # the others have failed already
             continue
         for case in members:
             case.alignment = topic_checks.behind(case.alignment, run.bound(case.key, Spec.LATEST))

@@ -53,6 +53,8 @@ class ResumeOffset:
     repeats: int | None = None
     """At most this many records from ``offset`` on were already read, as the method knows it; None: it does not."""
     note: str = ""
+    expired: bool = False
+    """Whether the standby has deleted records from there on, and unread ones may be among them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

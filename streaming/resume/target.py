@@ -190,7 +190,7 @@ def target(question: MethodInput, old: EndSample | None, *, note: str) -> Target
         exposure_seconds=cost.exposure_seconds,
         note=notes.joined(note, place.note, cost.note),
         error=None if isinstance(place, ResumeOffset) else _error(facts),
-        expired=facts.alignment.expired or is_retention(facts.alignment) or _emptied(question),
+        expired=facts.alignment.expired or is_retention(facts.alignment) or _emptied(question, place),
         later=remembered(want, cost.replay_later_records),
         last=(*_last(want, facts), *facts.resent.seen) if facts.resent.seen else _last(want, facts),
         after_last=0 if want.ring_offset is None else want.offset - want.ring_offset,
@@ -249,8 +249,10 @@ def _read_to(want: Want) -> int:
     return want.offset if want.read_to is None else want.read_to
 
 
-def _emptied(question: MethodInput) -> bool:
-    """Whether the standby has deleted all it had, and unread records may have followed the position."""
+def _emptied(question: MethodInput, place: ResumeOffset | NotApplicable) -> bool:
+    """Whether the standby has deleted all it had, or what followed the place, and unread records may be among it."""
+    if isinstance(place, ResumeOffset) and place.expired:
+        return True
     return question.facts.begin == question.facts.end > 0 and question.idle is not True
 
 

@@ -29,6 +29,7 @@ def _in_logs(part: Partition, world: World) -> str:
         "a copy has another time": world.append_time
         or all(row.time == source[row.of].time for row in copies if row.of in source),
         "the standby's clock went back": not world.append_time or _ascend([row.time for row in part.kept], equal=True),
+        "one topic id, but other offsets": not world.same_id or all(row.of == row.offset for row in copies),
         "a marker is a copy": all(row.of is None for row in part.kept if row.state == MARKER),
         "the last stable offset is not that of the first open record": part.stable == first_open,
         "the standby's begin is outside of it": 0

@@ -89,7 +89,9 @@ def _losses(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, str
         yield "lost", f"{_some(skipped)} unread, held by the standby only before {place}"
     if others and not admits:
         yield "lost", f"{_some(others)} of other writers, behind all that was read and before {place}"
-    expired = truth.expired()
+    known = time_known(truth.partition, truth.world)
+    since = -1 if known is None or target.exact else known - truth.world.buffer_ms
+    expired = [of for of in truth.expired() if truth.ahead[of].time >= since]
     if expired and not target.expired:
         yield "expired", f"{_some(expired)} unread, deleted by the standby's retention, and the target does not say so"
 

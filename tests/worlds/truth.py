@@ -118,8 +118,10 @@ class Truth:
         return record.payload, None if self.world.append_time else record.time
 
     def expired(self) -> list[int]:
-        """Unread records that were copied and that retention on the standby has deleted since."""
-        return [of for of in self.ahead if of in self.deleted and of not in self.shown and of not in self.compacted]
+        """Unread records, seen on the old cluster, that were copied and that retention here has deleted since."""
+        end = self.partition.written_end if self.partition.sample is None else self.partition.sample.end
+        gone = self.deleted - self.shown.keys() - self.compacted
+        return [of for of in self.ahead if of in gone and of < end]
 
     def repeated(self, target: int, end: int) -> int:
         """Rows from the target to the end that the query is given there, and had read before."""

@@ -60,6 +60,8 @@ def prove(want: Want, here: Lineage, records: Sequence[LogRecord] | None) -> Fou
     odd = next((each for each in expected if not _is_same(each, there.get(each.offset), here)), None)
     if odd is not None:
         return f"the standby does not hold the same record at offset {odd.offset}"
+    if _is_same_topic(here) and not expected and not _ends_agree(want, here):
+        return "no remembered record is within the standby's log, and a topic id proves no record"
     if not _is_same_topic(here):
         if _is_repetitive(expected, there, here) and not _ends_agree(want, here):
             return "the remembered records are too similar to tell one offset from another"

@@ -53,15 +53,17 @@ def place(want: Want, facts: StandbyLookup) -> ResumeOffset | NotApplicable:
         )
     if found > facts.log_end:
         return NotApplicable(note=notes.SYNC_AHEAD)
-    note, offset = "", found
+    note, offset, expired = "", found, False
     if isinstance(facts.alignment, Found) and facts.alignment.offset < offset:
         offset, note = facts.alignment.offset, notes.SYNC_PAST_CONTENT
     elif is_retention(facts.alignment):
         # All that is left is younger than what was read, so a place behind the begin would skip unread records.
         offset, note = facts.begin, notes.ONLY_YOUNGER
     elif offset < facts.begin:
-        note = notes.SYNC_EXPIRED
+        note, expired = notes.SYNC_EXPIRED, True
     if offset > facts.end:
         offset, note = facts.end, notes.joined(note, notes.OPEN_TRANSACTION)
     repeats = syncs.repeats(want.offset) if offset == found else None
-    return ResumeOffset(method=MethodName.SYNCED, offset=max(facts.begin, offset), repeats=repeats, note=note)
+    return ResumeOffset(
+        method=MethodName.SYNCED, offset=max(facts.begin, offset), repeats=repeats, note=note, expired=expired
+    )
