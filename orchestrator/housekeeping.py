@@ -44,6 +44,7 @@ from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock, SystemClock
 from streaming.cluster_log import Logs
 from streaming.probe.self_questions import SelfQuestions
+from streaming.registry.questions import SchemaQuestions
 
 LOOK_EVERY = timedelta(seconds=5)
 """How often a job looks whether something is due: soon after its controller began to lead."""
@@ -87,6 +88,7 @@ class Housekeeping:
         self._actor = actor
         self._clock = clock or SystemClock()
         self._questions = SelfQuestions(logs, self._clock.monotonic)
+        self._schemas = SchemaQuestions(settings, logs, self._clock.monotonic)
         self._stop = threading.Event()
         self._spent: dict[str, float] = {}
         """By query, what its last sample took, in seconds of a core; what else this process did meanwhile is in it."""
@@ -140,6 +142,7 @@ class Housekeeping:
             clock=self._clock,
             wrong=wrong,
             questions=self._questions,
+            schemas=self._schemas,
         )
         for readiness in found:
             ended = time.process_time()

@@ -4,6 +4,7 @@ TideoverError
 ├── JarError                a jar set cannot be had as locked
 ├── CompanionError          the companion's jar cannot be built, or is not there
 ├── JavaMissing             no Java new enough to run Spark, Kafka or Ivy
+├── RegistryUnreachable     a schema registry does not answer, or not as one
 └── KafkaError              a cluster cannot be looked at
     ├── ClusterUndeclared   the configuration has no such cluster: it may have been there when a move began
     ├── ClusterUnreachable  no bootstrap server answered in time; retrying can help
@@ -32,6 +33,12 @@ class JavaMissing(TideoverError):
     """No Java 17 or newer was found."""
 
     kind = "java"
+
+
+class RegistryUnreachable(TideoverError):
+    """A schema registry does not answer, or not as one."""
+
+    kind = "registry"
 
 
 class KafkaError(TideoverError):

@@ -38,6 +38,7 @@ def is_secret(path: tuple[str, ...]) -> bool:
             ("http", "tokens", _, "token")
             | ("notify", "targets", _, "url")
             | ("clusters", _, "security", "key_password")
+            | ("clusters", _, "schema_registry", "password")
         ):
             return True
         case ("clusters", _, "security", "sasl", "password"):
@@ -203,7 +204,9 @@ class _Resolver:
         match path:
             case ("store",):
                 return self._store(value, path)
-            case ("clusters", _, "security", "ca" | "cert") | ("http", "tls", "cert" | "key" | "clients"):
+            case ("clusters", _, "security" | "schema_registry", "ca") | ("clusters", _, "security", "cert"):
+                return self._file(value, path)
+            case ("http", "tls", "cert" | "key" | "clients"):
                 return self._file(value, path)
             case ("clusters", _, "security", "key"):
                 return self._key(value, path)

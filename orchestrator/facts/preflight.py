@@ -27,6 +27,8 @@ from streaming.cluster_log import Logs, TopicFacts
 from streaming.errors import KafkaError
 from streaming.probe.answers import ClusterAnswers
 from streaming.probe.self_questions import SelfQuestions
+from streaming.registry.questions import SchemaQuestions
+from streaming.registry.wire import SchemaAnswers
 from streaming.resolve.comparison import ages_since, replication_ages, validate
 from streaming.resume.age import ReplicationAge
 from streaming.resume.truncation import Standing
@@ -86,13 +88,14 @@ def check_queries(
     clock: Clock,
     wrong: list[Exception] | None = None,
     questions: SelfQuestions | None = None,
+    schemas: SchemaQuestions | None = None,
 ) -> Iterator[Readiness]:
     """Whether each of these queries could be failed over now, one after the other; changes nothing.
 
     The clusters in use are asked once for all of them; one that does not answer, or is not declared any more, tells
     nothing about its topics, which is no reason against leaving it. Of several standbys the one is looked at to which
     the query would go. With ``wrong``, a query that cannot be checked is left out, and why is kept there.
-    ``questions`` remembers what clusters answered to questions whose answers are known.
+    ``questions`` remembers what clusters answered to questions whose answers are known, ``schemas`` what ids mean.
     """
     active: dict[str, str] = {}
     topics: dict[str, frozenset[str]] = {}
@@ -104,6 +107,7 @@ def check_queries(
     described = _describe(logs, {cluster: names for cluster, names in topics.items() if cluster in settings.clusters})
     gatherer = FactGatherer(store=store, settings=settings, logs=logs, clock=clock)
     questions = questions or SelfQuestions(logs, clock.monotonic)
+    schemas = schemas or SchemaQuestions(settings, logs, clock.monotonic)
     now = store.now()
     statuses = {each.cluster: each for each in store.cluster_statuses() if now - each.decided_at <= VERDICT_STANDS}
     for name in names:
@@ -124,10 +128,22 @@ def check_queries(
                     replication=replication,
                     topics=known or {},
                     answers=_answers(questions, store, facts, known),
+                    schemas=_schemas(schemas, store, facts, known),
                 )
             )
         if readiness is not None:
             yield readiness
+
+
+def _schemas(
+    schemas: SchemaQuestions, store: ControllerStore, facts: MoveFacts, known: Mapping[str, TopicFacts] | None
+) -> SchemaAnswers | None:
+    """Asked while both clusters answer: afterwards one of them cannot be read."""
+    topics = {name: there for name, there in (facts.topics or {}).items() if there is not None}
+    away = facts.standby is None or not facts.standby.reachable
+    if known is None or away or facts.route is None or not topics:
+        return None
+    return schemas.of(facts.source, facts.target, topics, store.now)
 
 
 def _answers(

@@ -107,6 +107,26 @@ class Security(Settings):
         return self
 
 
+class SchemaRegistry(Settings):
+    """The registry that knows what schema ids in a cluster's records mean; the API is Confluent's.
+
+    The password is by reference (``env:NAME`` or ``file:PATH``), and read by each request.
+    """
+
+    url: Annotated[str, Field(pattern=r"^https?://[^/@\s]+(/[^@\s]*)?$")]
+    """Without user and password; two clusters with one URL have one registry."""
+    username: str | None = None
+    password: SecretStr | None = None
+    ca: Path | None = None
+    """Authority that signed the registry's certificate (PEM); None: those of this system."""
+
+    @model_validator(mode="after")
+    def _username_and_password(self) -> Self:
+        if (self.username is None) != (self.password is None):
+            raise ValueError("username and password must be set together")
+        return self
+
+
 class Cluster(Settings):
     """A Kafka cluster by its name."""
 
@@ -115,6 +135,8 @@ class Cluster(Settings):
     """What ``kafka-cluster.sh cluster-id`` prints. Without it the first id seen under this name is remembered; either
     way nothing goes on where the servers lead to another cluster."""
     security: Security = Security()
+    schema_registry: SchemaRegistry | None = None
+    """Asked by ``check`` alone, whether ids in copied records mean the same here; None: that stays unknown."""
 
 
 class Route(Settings):
@@ -133,6 +155,8 @@ class Route(Settings):
     offset_syncs: str | None = None
     """MirrorMaker 2's topic of offset syncs, as it is called on ``to`` (method ``synced``): with
     ``offset-syncs.topic.location=target`` that is ``mm2-offset-syncs.<from's alias>.internal``."""
+    rewrites_schema_ids: bool = False
+    """The replicator gives copies the schema ids of the other registry, so their bytes differ; else ids travel."""
     keeps_offsets: bool = False
     """The replicator is said to copy bytes and offsets (method ``identity``, which still wants proof)."""
 

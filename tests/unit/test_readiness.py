@@ -11,6 +11,7 @@ from orchestrator.decide.gates.readiness import READINESS_GATES, ReadinessFacts,
 from state.model.entities import TopicPartition
 from state.model.maintenance import PartitionCopy, ReplicationSample
 from streaming.probe.answers import ClusterAnswers, Contradiction
+from streaming.registry.wire import Agreement, SchemaAnswers, SchemaFinding
 from streaming.resume.truncation import Finding, Standing
 from tests.unit.test_gates import GOOD, NOW, STANDBY, place, query, reset, resolution, topic
 
@@ -64,6 +65,7 @@ LIED = ClusterAnswers(
     cluster="west", at=NOW, partitions=1,
     contradictions=(Contradiction(KEY, "w:1 (broker 1)", "its end went back from 10 to 4"),),
 )  # fmt: skip
+DIFFER = SchemaFinding(topic="t", part="value", agreement=Agreement.DIFFER, text="value of t: id 7 means two")
 REFUSALS: list[tuple[str, ReadinessFacts, str, str]] = [
     ("retention-reach", at(earliest_timestamps={KEY: 6_000}), "-1 s", "deleted records of t-0"),
     ("replication-lag", copies(copy(), copy(1, 60_500, 9)), "60.5 s", "60.5 s behind east at most (t-1, 9 records)"),
@@ -76,6 +78,7 @@ REFUSALS: list[tuple[str, ReadinessFacts, str, str]] = [
     ("log-truncation", standing(stands(Finding.TRUNCATED, 80), stands(Finding.INTACT)),
      "1 partitions", "log truncation on east: t-0 (read to 100, diverges at 80): records that were read are gone"),
     ("log-truncation", standing(stands(Finding.RECREATED)), "1 partitions", "at an unknown offset"),
+    ("schemas-agree", replace(READY, schemas=SchemaAnswers(at=NOW, findings=(DIFFER,))), "differ", "value of t: id 7"),
     ("answers-consistent", replace(READY, answers=(LIED,)), "1 contradictions", "west: w:1 (broker 1) of t-0: its end"),
 ]  # fmt: skip
 

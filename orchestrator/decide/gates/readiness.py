@@ -21,6 +21,7 @@ from state.model.entities import Event, Operation
 from state.model.maintenance import ReadinessFact, ReplicationSample, StandbySample
 from streaming.cluster_log import TopicFacts
 from streaming.probe.answers import ClusterAnswers
+from streaming.registry.wire import Agreement, SchemaAnswers
 from streaming.resume.truncation import Finding, truncation_of
 
 
@@ -37,6 +38,8 @@ class ReadinessFacts:
     """The query's topics as the cluster in use describes them; empty when it does not answer."""
     answers: tuple[ClusterAnswers, ...] = ()
     """What both clusters answered to questions whose answers are known."""
+    schemas: SchemaAnswers | None = None
+    """What the schema ids in the newest records mean on both sides; None where nobody asked."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -207,12 +210,36 @@ def answers_consistent(given: ReadinessFacts) -> Gate | None:
     return answer("answers-consistent", not found, f"{len(found)} contradictions", "0 contradictions", good, bad)
 
 
+def schemas_agree(given: ReadinessFacts) -> Gate | None:
+    """A schema id in a copied record must mean the same schema on the standby.
+
+    What cannot be told is said and passes: a registry that is away with its cluster must not hold a query there.
+    """
+    findings = given.schemas.findings if given.schemas is not None and not given.schemas.error else ()
+    if not findings:
+        return None
+    worst = min(findings, key=lambda each: (Agreement.DIFFER, Agreement.UNKNOWN, Agreement.AGREE).index(each.agreement))
+    measured = UNKNOWN if worst.agreement is Agreement.UNKNOWN else worst.agreement.value
+    others = sum(each.agreement is worst.agreement for each in findings) - 1
+    text = worst.text + (f", and {others} more" if others else "")
+    return answer(
+        "schemas-agree",
+        worst.agreement is not Agreement.DIFFER,
+        measured,
+        "agree",
+        text,
+        f"{text}: the query would decode records with another schema on {given.facts.target}; copy the schemas with "
+        "their ids, or let the replicator rewrite ids and set routes[].rewrites_schema_ids",
+    )
+
+
 READINESS_GATES: tuple[Callable[[ReadinessFacts], Gate | None], ...] = (
     retention_reach,
     replication_lag,
     time_comparable,
     log_truncation,
     answers_consistent,
+    schemas_agree,
 )
 
 

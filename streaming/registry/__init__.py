@@ -1,0 +1,1 @@
+"""Schemas behind the ids in records: what an id means on each cluster."""
