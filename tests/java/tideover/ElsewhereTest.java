@@ -10,8 +10,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
+import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
@@ -134,5 +136,50 @@ final class ElsewhereTest {
     assertFalse(Elsewhere.holdsEach(MARKER_SECOND, range, later));
     There markerLast = new There(Records.row(17, "a"), Records.row(18, "b"));
     assertFalse(Elsewhere.holdsEach(markerLast, range, later));
+  }
+
+  /** Its first try passes without an answer. */
+  private static final class Late implements PartitionReader<InternalRow> {
+    private final PartitionReader<InternalRow> rows;
+    private boolean isSilent = true;
+
+    Late(PartitionReader<InternalRow> rows) {
+      this.rows = rows;
+    }
+
+    @Override
+    public boolean next() throws IOException {
+      if (isSilent) {
+        isSilent = false;
+        throw new TimeoutException("nobody answered");
+      }
+      return rows.next();
+    }
+
+    @Override
+    public InternalRow get() {
+      return rows.get();
+    }
+
+    @Override
+    public void close() {}
+  }
+
+  @Test
+  void whatAnswersLateIsAskedAgain() {
+    KafkaRange range = new KafkaRange("orders", 0, 17, 18);
+    There dense = new There(Records.row(17, "a"));
+    MicroBatchStream late =
+        (MicroBatchStream)
+            java.lang.reflect.Proxy.newProxyInstance(
+                ElsewhereTest.class.getClassLoader(),
+                new Class<?>[] {MicroBatchStream.class},
+                (proxy, method, given) -> {
+                  Object answer = method.invoke(dense, given);
+                  return answer instanceof PartitionReaderFactory factory
+                      ? (PartitionReaderFactory) each -> new Late(factory.createReader(each))
+                      : answer;
+                });
+    assertTrue(Elsewhere.holdsEach(late, range, System.nanoTime() + 60_000_000_000L));
   }
 }

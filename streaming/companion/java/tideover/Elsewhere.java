@@ -1,6 +1,5 @@
 package tideover;
 
-import java.io.IOException;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
@@ -91,7 +90,7 @@ record Elsewhere(Hold.Place place, Reading reading, Shift shift, AtomicBoolean r
       for (InputPartition piece : pieces(kafka, range)) {
         PartitionReader<InternalRow> reader = kafka.createReaderFactory().createReader(piece);
         try {
-          while (reader.next()) {
+          while (hasNext(reader, deadline)) {
             if (reader.get().getLong(Leg.OFFSET) != next || System.nanoTime() - deadline > 0) {
               return false;
             }
@@ -101,9 +100,23 @@ record Elsewhere(Hold.Place place, Reading reading, Shift shift, AtomicBoolean r
           reader.close();
         }
       }
-    } catch (IOException | RuntimeException unread) {
+    } catch (Exception unread) { // Scala declares none of what it throws
       return false;
     }
     return next == range.until();
+  }
+
+  /** Each try is short, and on a busy machine one may pass without an answer. */
+  private static boolean hasNext(PartitionReader<InternalRow> reader, long deadline)
+      throws Exception {
+    while (true) {
+      try {
+        return reader.next();
+      } catch (Exception failure) {
+        if (!Patience.isSilence(failure) || System.nanoTime() - deadline > 0) {
+          throw failure;
+        }
+      }
+    }
   }
 }
