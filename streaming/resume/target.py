@@ -104,7 +104,7 @@ def _lacking(want: Want, found: Found | None, facts: StandbyLookup, old: EndSamp
         return None
     ahead = max(0, old.end - want.offset)
     copies = _copies(want, found, facts, old)
-    return None if copies is None and ahead else max(0, ahead - len(copies or ())) + found.missing
+    return None if copies is None and ahead else max(0, ahead - len(copies or ())) + found.missing + found.gone
 
 
 def _copies(want: Want, found: Found, facts: StandbyLookup, old: EndSample) -> Sequence[LogRecord] | None:

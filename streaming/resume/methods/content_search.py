@@ -74,6 +74,8 @@ class Found:
     """Retention on the standby has deleted records, and unread ones may be among them."""
     is_partial: bool = False
     """Records were read that the place does not go by: they are not remembered, or not on the standby."""
+    gone: int = 0
+    """Offsets before the position that were read, and that the standby will never have."""
     note: str = ""
 
 

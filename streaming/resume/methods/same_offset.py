@@ -1,13 +1,16 @@
 """Method ``identity``: the same offset, where the replicator copies bytes and so keeps offsets; only after proof.
 
-That a route keeps offsets is somebody's word. The old cluster may be dead, so it is compared by what is remembered of
-it: the last records read, with offset, time and content, must lie on the standby at those very offsets, and the ends
-that were last seen must not contradict it. A topic that carries the same id on both sides is one topic, and needs no
-records; a copied log has an id of its own.
+That a route keeps offsets is what the configuration says. The old cluster may be dead, so the standby is compared with
+what is remembered of it: the last records read, with offset, time and content, must lie on the standby at those very
+offsets, and the ends that were last seen must not contradict it. A name or a topic id proves nothing of the records: a
+tail that was not mirrored can be cut and written again under the same id.
 
-Records that are alike lie at other offsets just as well, so they prove nothing by themselves: then both sides must have
-ended at the same offset and time. Proven, the place stands also where the records after the remembered ones were never
-looked at. A standby that ends before the position is resumed at its end, like any that lags.
+Records that are alike lie at other offsets just as well, so they prove nothing alone: then both sides must have ended
+at the same offset and time. Then the place holds also where the records after the remembered ones were never looked at.
+A standby that ends before the position is resumed at its end, like any that lags.
+
+Where the records agree up to an offset and none of them from there on is at its place, the standby's log parts from the
+old one at that offset. That is the place: what follows was never read, and what was read behind it is gone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,23 +60,42 @@ def prove(want: Want, here: Lineage, records: Sequence[LogRecord] | None) -> Fou
     if records is None and expected:
         return "the standby's records could not be read to compare them"
     there = {record.offset: record for record in records or ()}
-    odd = next((each for each in expected if not _is_same(each, there.get(each.offset), here)), None)
-    if odd is not None:
-        return f"the standby does not hold the same record at offset {odd.offset}"
-    if _is_same_topic(here) and not expected and not _ends_agree(want, here):
-        return "no remembered record is within the standby's log, and a topic id proves no record"
-    if not _is_same_topic(here):
-        if _is_repetitive(expected, there, here) and not _ends_agree(want, here):
-            return "the remembered records are too similar to tell one offset from another"
-        is_whole = bool(expected) and expected[-1].offset == len(expected) - 1
-        if len(expected) < TRUSTED and not is_whole:
-            return f"{len(expected)} remembered records are within the standby's log, {TRUSTED} are needed"
-        untold = min(want.offset, here.end) - (want.ring_offset or 0)
-        if untold > 0 and not _ends_agree(want, here):
-            return f"the remembered records end {untold} before the position"
+    same = [_is_same(each, there.get(each.offset), here) for each in expected]
+    if not all(same):
+        return _diverged(want, expected, same, there)
+    if _is_repetitive(expected, there, here) and not _ends_agree(want, here):
+        return "the remembered records are too similar to tell one offset from another"
+    is_whole = bool(expected) and expected[-1].offset == len(expected) - 1
+    same_ends = _is_same_topic(here) and _ends_agree(want, here)
+    if len(expected) < TRUSTED and not is_whole and not same_ends:
+        return f"{len(expected)} remembered records are within the standby's log, {TRUSTED} are needed"
+    untold = min(want.offset, here.end) - (want.ring_offset or 0)
+    if untold > 0 and not _ends_agree(want, here):
+        return f"the remembered records end {untold} before the position"
     missing = max(0, want.offset - here.end)
     note = f"the standby lags: it ends {missing} offsets before the position" if missing else ""
     return Found(min(want.offset, here.end), exact=missing == 0, missing=missing, note=note)
+
+
+def _diverged(
+    want: Want, expected: Sequence[Fingerprint], same: Sequence[bool], there: Mapping[int, LogRecord]
+) -> Found | str:
+    """The offset at which the standby parts from what was read, if the records show one; else which one differs.
+
+    All before it are the same, enough of them to tell, and no remembered content lies on the standby from there on.
+    """
+    at = same.index(False)
+    odd = f"the standby does not hold the same record at offset {expected[at].offset}"
+    gone = {each.digest for each in expected[at:]}
+    if at < TRUSTED or any(same[at:]) or want.ring_offset != want.offset or expected[at].offset not in there:
+        return odd
+    before = {each.digest for each in expected[:at]}
+    place = expected[at - 1].offset + 1
+    if any(record.digest in gone | before for offset, record in there.items() if offset >= place):
+        return odd
+    lacking = want.offset - place
+    note = f"the standby's log parts from the old one at {place}: {lacking} offsets that were read are not there"
+    return Found(place, gone=lacking, note=note)
 
 
 def _contradiction(want: Want, here: Lineage) -> str:

@@ -123,3 +123,10 @@ def test_a_place_that_is_not_found_in_a_log_cut_by_retention_says_what_may_be_go
     shows(one(standby(Slot(here, begin=120)), want(old[:100]), PATIENT), expired=True)
     older = [(i, time - 2_000_000, "other") for i, time, _ in old if i >= 20]
     shows(one(standby(Slot(older, begin=20)), want(old[:100], remembered=20), PATIENT), expired=False)
+
+
+def test_a_few_remembered_records_that_are_all_missing_show_no_lag() -> None:
+    old = stream(0, 15)
+    unread = [(i, T0 + i, f"u{i}") for i in range(20)]
+    target = one(standby(Slot(unread)), want(old, remembered=5), PATIENT)
+    shows(target, target_offset=0, method="timestamp", exact=False)

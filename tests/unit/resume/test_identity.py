@@ -113,13 +113,39 @@ def test_agreeing_ends_prove_what_is_not_remembered_too() -> None:
     assert (target.method, target.target_offset) == ("identity", 50)
 
 
-def test_a_topic_of_the_same_id_needs_no_records_but_no_contradiction() -> None:
+def test_the_same_topic_id_proves_nothing_of_the_records() -> None:
     ((key, seen),) = sample(100, OLD[-1][1], at=NOW).items()
     known = {key: replace(seen, topic_id="T1")}
-    forgotten = want([], offset=50)
-    assert one(standby(Slot(OLD), topic_id="T1"), forgotten, KEEPS, known).method == "identity"
-    assert one(standby(Slot(OLD), topic_id="T2"), forgotten, KEEPS, known).method is None
+    longer = {key: replace(known[key], end=90)}
+    assert one(standby(Slot(OLD), topic_id="T1"), want([], offset=50), KEEPS, longer).method is None
+    assert one(standby(Slot(OLD), topic_id="T1"), want(OLD[:50]), KEEPS, known).method == "identity"
     assert one(standby(Slot(SPOILT), topic_id="T1"), want(OLD[:50]), KEEPS, known).method == "timestamp"
+
+
+CUT = [*OLD[:45], *[(i, T0 + 10_000 + i * 10, f"n{i}") for i in range(45, 65)]]
+"""The tail from 45 on was not copied, and other records took its offsets."""
+
+
+@pytest.mark.parametrize("topic_id", ["T1", None])
+@pytest.mark.parametrize("buffer_ms", [0, 900_000])
+def test_the_offset_at_which_the_standby_parts_from_what_was_read_is_the_place(
+    topic_id: str | None, buffer_ms: int
+) -> None:
+    ends = {key: replace(seen, topic_id=topic_id) for key, seen in sample(50, OLD[49][1]).items()}
+    log, using = standby(Slot(CUT), topic_id=topic_id), replace(KEEPS, buffer_ms=buffer_ms)
+    target = one(log, want(OLD[:50]), using, ends)
+    assert (target.method, target.target_offset, target.exact) == ("identity", 45, True)
+    assert (target.replay_records, target.exposure_records) == (0, 5)
+    assert "parts from the old one at 45: 5 offsets that were read are not there" in target.note
+    for position in (want(OLD[:45], offset=50), want(OLD[37:45], offset=50), want([], offset=50)):
+        place = one(log, position, using, ends)
+        assert place.target_offset is None or (place.target_offset <= 45 and not place.exact)
+
+
+def test_a_log_that_holds_what_was_read_at_later_offsets_has_not_parted() -> None:
+    here = [*OLD[:45], (45, OLD[44][1], "foreign"), *[(i + 1, time, value) for i, time, value in OLD[45:]]]
+    target = one(standby(Slot(here)), want(OLD[:50]), KEEPS)
+    assert target.method != "identity"
 
 
 def test_one_partition_that_is_no_copy_leaves_the_others_alone() -> None:
