@@ -21,6 +21,8 @@ from typing import TextIO
 import click
 import yaml
 
+from orchestrator.decide.gates.gate import UNKNOWN
+
 Row = Mapping[str, object]
 
 _CUT = "..."
@@ -194,8 +196,8 @@ COPY_COLUMNS = (
 
 
 def refusing_first(gates: Sequence[Row]) -> list[Row]:
-    """Gates as a table shows them: those that refuse at its top, where somebody in a hurry looks."""
-    return sorted(gates, key=lambda gate: bool(gate["ok"]))
+    """Gates as a table shows them: those that refuse at its top, then those that pass although they know nothing."""
+    return sorted(gates, key=lambda gate: (bool(gate["ok"]), gate["measured"] != UNKNOWN))
 
 
 def plan(value: Mapping[str, object]) -> str:
