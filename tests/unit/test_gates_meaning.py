@@ -12,7 +12,7 @@ from orchestrator.decide.move_facts import EventTimes, MoveFacts
 from state.model.column_uses import Column, ColumnUse
 from state.model.entities import TopicPartition
 from state.settings.keys import Route
-from tests.unit.test_gates import FACT, GOOD, REPORT, STAMPED, place, query, resolution, using
+from tests.unit.test_gates import FACT, GOOD, REPORT, RUNNER, STAMPED, place, query, resolution, using
 
 OFFSET = using(("offset", "dropDuplicates"), ("partition", "dropDuplicates"))
 KEEPS = Route.model_validate({"from": "east", "to": "west", "keeps_offsets": True})
@@ -182,6 +182,36 @@ def test_duplicates_are_removed_only_by_keys_that_a_copy_has_too(
     assert gate("repeats-into-state", facts).ok is recognised
     unread = replace(facts, fact=replace(FACT, columns=None))
     assert not gate("repeats-into-state", unread).ok
+
+
+def switching(facts: MoveFacts, **changes: Any) -> MoveFacts:
+    """The query reads through the companion's source."""
+    return replace(facts, settings=query(resume="switch", **changes), runners=(replace(RUNNER, companion=True),))
+
+
+def test_offsets_of_home_do_no_harm_where_the_companion_continues_them() -> None:
+    assert gate("offset-in-logic", switching(OFFSET, home_offsets=True)).ok
+    assert not gate("offset-in-logic", switching(OFFSET)).ok
+    assert "home_offsets: true keeps the offsets of home" in gate("offset-in-logic", switching(OFFSET)).text
+    assert not gate("offset-in-logic", replace(OFFSET, settings=query(home_offsets=True))).ok, "a copied checkpoint"
+    other = resolution(at(20, 20), fewer_partitions={"t": (1, 2)})
+    assert not gate("offset-in-logic", replace(switching(OFFSET, home_offsets=True), resolution=other)).ok
+
+
+def test_offsets_of_home_recognise_no_copy() -> None:
+    again = resolution(place(exact=False, replay_records=9))
+    removes = REPORT.model_copy(update={"deduplicates_ahead": True})
+    facts = replace(switching(OFFSET, home_offsets=True), stateful=True, report=removes, resolution=again)
+    assert not gate("repeats-into-state", facts).ok
+
+
+def test_topics_of_home_do_no_harm_where_the_companion_names_them() -> None:
+    renamed = using(("topic", "groupBy"), topics={"t": "east.t"})
+    assert not gate("topic-in-logic", renamed).ok
+    assert gate("topic-in-logic", switching(renamed)).ok
+    pattern = {"sources": {"s": {"pattern": "t.*"}}}
+    assert gate("topic-in-logic", switching(renamed, **pattern)).ok
+    assert not gate("topic-in-logic", replace(switching(renamed, **pattern), source="west", target="east")).ok
 
 
 def test_headers_pass_where_mirrormaker_copies_them() -> None:

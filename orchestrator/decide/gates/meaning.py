@@ -16,6 +16,7 @@ from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.move_facts import MoveFacts
 from state.model.column_uses import TIMES, Column, ColumnUse
 from state.model.entities import TopicPartition
+from state.settings.keys import Resume
 from streaming.resume.model import Target
 
 COLUMNS = "columns"
@@ -39,7 +40,7 @@ def offset_in_logic(facts: MoveFacts) -> Gate | None:
     """Offsets differ on the standby, and partitions where there are more or fewer of them."""
     counts = facts.resumes_at.fewer_partitions if facts.resumes_at is not None else None
     changed = {Column.OFFSET, Column.PARTITION} if counts else {Column.OFFSET}
-    kept = _kept_offsets(facts)
+    kept = _kept_offsets(facts) or (None if counts else _home_offsets(facts))
     if kept is None and facts.route is not None and facts.route.keeps_offsets and facts.resumes_at is None:
         return None  # the route is said to keep offsets, and no resume offset has shown it yet
 
@@ -156,7 +157,10 @@ def _judged(
         return answer(name, True, f"the same ({measured})", LIMIT, kept, "")
     if COLUMNS in facts.consents:
         return answer(name, True, measured, LIMIT, f"consent {COLUMNS} is given", "")
-    accept = f"--consent {COLUMNS} accepts it, safe_columns: [{', '.join(_names(shown))}] says that it does no harm"
+    home = "home_offsets: true keeps the offsets of home, " if Column.OFFSET in columns and _switches(facts) else ""
+    accept = (
+        f"{home}--consent {COLUMNS} accepts it, safe_columns: [{', '.join(_names(shown))}] says that it does no harm"
+    )
     operators = {use.operator for use in shown}
     near = [use for use in every if use in shown or (use.column in beside and use.operator in operators)]
     if logic and is_known:
@@ -185,7 +189,24 @@ def _renamed(facts: MoveFacts) -> dict[str, str]:
 
 def _kept_topics(facts: MoveFacts) -> str | None:
     """Why the query sees every topic under the same name; None where it does not."""
-    return None if _renamed(facts) else f"every topic has the same name on {facts.target}"
+    if not _renamed(facts):
+        return f"every topic has the same name on {facts.target}"
+    home, sources = facts.settings.clusters[0], facts.settings.sources.values()
+    named = facts.source == home or all(source.pattern is None for source in sources)
+    return f"the companion presents topics by their names on {home}" if named and _switches(facts) else None
+
+
+def _home_offsets(facts: MoveFacts) -> str | None:
+    """Why the query gets offsets that continue those of its home, whatever the standby counts; None where not."""
+    if not (facts.settings.home_offsets and _switches(facts)):
+        return None
+    return f"home_offsets: the companion continues the offsets of {facts.settings.clusters[0]}"
+
+
+def _switches(facts: MoveFacts) -> bool:
+    """Whether the query reads through the companion's source after the move; a drill is judged as a failover."""
+    companion = bool(facts.runners) and not facts.without_companion
+    return not facts.fresh and facts.settings.resume_with(companion=companion) is Resume.SWITCH
 
 
 def _taken_for_duplicates(facts: MoveFacts, uses: Sequence[ColumnUse]) -> int | None:
