@@ -202,8 +202,8 @@ def test_a_batch_of_two_renamed_topics_goes_on_in_its_run() -> None:
 
 
 def test_a_source_that_reads_nothing_in_the_batch_keeps_no_run_from_going_on() -> None:
-    """Its partitions may have grown on the standby, or be found by time: no task of it is under way."""
-    idle = {"t": {"0": 5}}
+    """Nobody could say which topic of it is which there, and no task of it is under way."""
+    idle = {"a": {"0": 5}, "b": {"0": 5}}
     known = report(held=True)
     assert known.planned is not None
     known = known.model_copy(
@@ -212,7 +212,7 @@ def test_a_source_that_reads_nothing_in_the_batch_keeps_no_run_from_going_on() -
             "planned": known.planned.model_copy(update={"offsets": {**known.planned.offsets, "idle": idle}}),
         }
     )
-    still = at(5, 9, source="idle").targets
+    still = [at(5, 9, source="idle", topic=topic, target_topic="x").targets[0] for topic in ("a", "b")]
     first, second = (replace(each, targets=(*each.targets, *still)) for each in (EXACT, at(END, 47)))
     assert choose_treatment(known, first, second, Sink.APPEND).in_run == "r"
 
