@@ -121,6 +121,8 @@ class QuerySupervisor:
         """The run that knows the id of its cluster, and that id."""
         self._session: SparkSession | None = None
         """Of the newest start."""
+        self._unread: tuple[SparkSession, DataStreamWriter] | None = None
+        """A writer that was started, and whose plan was not read yet."""
         self._thread = threading.Thread(target=self._live, name=f"query {assignment.query}", daemon=True)
 
     @property
@@ -408,11 +410,17 @@ class QuerySupervisor:
             with self._lock:
                 self._runs.append(run)
         self._begun(run, "query started")
-        self._understand(session, writer)
+        self._unread = (session, writer)
         return run, follower
 
-    def _understand(self, session: SparkSession, writer: DataStreamWriter) -> None:
-        """Report which columns of its cluster the query uses. A plan that cannot be read does not stop it."""
+    def _understand(self) -> None:
+        """Report which columns of its cluster the query uses. A plan that cannot be read does not stop it.
+
+        Once the run has progressed: a first reading takes Spark some 100 ms, and a move waits for the first commit.
+        """
+        if self._unread is None or not self._ledger.has_progressed:
+            return
+        (session, writer), self._unread = self._unread, None
         query = self._hosting.query(self._assignment.query)
         try:
             columns = uses_in_writer(session, writer, names_topic=query.output is not None)
@@ -440,6 +448,7 @@ class QuerySupervisor:
                     self._closing.wait(_STORE_PAUSE_SECONDS)
                 if not active:
                     break
+                self._understand()
                 closely = self._holding or not self._ledger.first_commit_seen
                 seconds = _LOOK_CLOSELY_SECONDS if closely else _LOOK_SECONDS
                 with contextlib.suppress(Py4JError):  # the next look says it
