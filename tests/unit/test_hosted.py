@@ -236,8 +236,6 @@ def test_a_plan_that_cannot_be_read_stops_no_query_and_may_use_every_column(
     def unreadable(*_: object, **__: object) -> None:
         raise ValueError("a plan of a Spark to come")
 
-    polled = monitor(poll=lambda: stage.all[-1]._ledger.waiting(), committed_any=False)
-    monkeypatch.setattr(module, "RunMonitor", lambda *_: polled)
     monkeypatch.setattr(module, "uses_in_writer", unreadable)
     hosted = stage.hosted()
     with capture_logs() as lines:

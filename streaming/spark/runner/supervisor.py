@@ -55,6 +55,8 @@ _LOOK_SECONDS = 0.1
 _LOOK_CLOSELY_SECONDS = 0.02
 """Until the first commit of a run, which is what a move waits for."""
 _SETTLE_SECONDS = 60.0
+_READ_SECONDS = 5.0
+"""How long a run that makes no progress may keep its plan from being read."""
 _RESTLESS_LOOK_SECONDS = 1.0
 _STORE_PAUSE_SECONDS = 0.5
 
@@ -121,8 +123,8 @@ class QuerySupervisor:
         """The run that knows the id of its cluster, and that id."""
         self._session: SparkSession | None = None
         """Of the newest start."""
-        self._unread: tuple[SparkSession, DataStreamWriter] | None = None
-        """A writer that was started, and whose plan was not read yet."""
+        self._unread: tuple[SparkSession, DataStreamWriter, float] | None = None
+        """A writer that was started, whose plan was not read yet, and when on the monotonic clock."""
         self._thread = threading.Thread(target=self._live, name=f"query {assignment.query}", daemon=True)
 
     @property
@@ -410,17 +412,21 @@ class QuerySupervisor:
             with self._lock:
                 self._runs.append(run)
         self._begun(run, "query started")
-        self._unread = (session, writer)
+        self._unread = (session, writer, time.monotonic())
         return run, follower
 
     def _understand(self) -> None:
         """Report which columns of its cluster the query uses. A plan that cannot be read does not stop it.
 
-        Once the run has progressed: a first reading takes Spark some 100 ms, and a move waits for the first commit.
+        Once the run has progressed, or some seconds later: a first reading takes Spark some 100 ms, and a move waits
+        for the first commit.
         """
-        if self._unread is None or not self._ledger.has_progressed:
+        if self._unread is None:
             return
-        (session, writer), self._unread = self._unread, None
+        session, writer, started = self._unread
+        if not self._ledger.has_progressed and time.monotonic() - started < _READ_SECONDS:
+            return
+        self._unread = None
         query = self._hosting.query(self._assignment.query)
         try:
             columns = uses_in_writer(session, writer, names_topic=query.output is not None)
