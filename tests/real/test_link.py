@@ -21,6 +21,7 @@ from streaming.kafka.last_records import read_last_records
 from streaming.kafka.link import Link
 from streaming.kafka.requests.list_offsets import partition_request
 from streaming.kafka.requests.records import digest
+from streaming.probe.self_questions import ask
 from streaming.resolve.batched_lookups import ask_offsets
 from streaming.resolve.comparison import replication_ages, validate
 from streaming.resolve.resolver import resolve
@@ -121,6 +122,17 @@ def test_times_begin_end_and_largest_time_agree_with_another_client(
         ours = link.offsets({partition: spec}, timeout=60)[partition]
         assert ours.offset == their.offset
         assert ours.timestamp_ms == (their.timestamp if their.timestamp >= 0 else None)
+
+
+@pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
+def test_a_real_broker_contradicts_itself_nowhere(link: Link, bootstrap: str, kind: str) -> None:
+    """Records out of order in time, wherever in the log one of them is asked about."""
+    topic, source = f"honest-{kind}".lower(), random.Random(7)
+    create(bootstrap, topic, 1, **{"message.timestamp.type": kind})
+    produce(bootstrap, topic, [(b"%d" % i, b"%d" % i, BASE_MS + source.randrange(100_000)) for i in range(600)])
+    for turn in range(5):
+        found = ask(lambda _: link, "east", [topic], turn=turn, at=datetime.now(UTC))
+        assert (found.contradictions, found.error, found.partitions) == ((), "", 1), turn
 
 
 def test_a_partition_asked_for_twice_is_answered_twice(link: Link, bootstrap: str) -> None:
