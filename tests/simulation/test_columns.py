@@ -35,7 +35,7 @@ def sample(world: LiveWorld, site: Site) -> None:
     assert keeper(world, lambda: site.controller.lead.term).sample() == 1
 
 
-def test_an_event_time_that_was_compared_before_the_outage_holds_back_nothing() -> None:
+def test_an_event_time_that_was_compared_before_an_outage_lets_a_move_pass() -> None:
     world, site = using(LATE)
     sample(world, site)
     strike(world, site)
