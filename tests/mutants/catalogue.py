@@ -17,6 +17,55 @@ class Mistake(NamedTuple):
 
 CATALOGUE = (
     Mistake(
+        "streaming/spark/runner/assignments.py",
+        "held_before = row.epoch == under.epoch and row.desired is Desired.HELD",
+        "held_before = False",
+        ("tests/unit/test_runs_decided.py",),
+        "a run of the epoch that an older store still holds is not known for what it is",
+    ),
+    Mistake(
+        "streaming/spark/runner/assignments.py",
+        "elsewhere = place != runs and row.placed_epoch <= under.placed_epoch",
+        "elsewhere = False",
+        ("tests/unit/test_runs_decided.py",),
+        "an older store that counted on ends a healthy run by a later epoch",
+    ),
+    Mistake(
+        "streaming/spark/place.py",
+        "or (move.epoch > folder.read_epoch and move.operation not in holders and move.leads_on)",
+        "or (move.epoch > folder.read_epoch and move.leads_on)",
+        ("tests/unit/test_place.py",),
+        "a move whose entries still hold the checkpoint counts as committed",
+    ),
+    Mistake(
+        "streaming/spark/place.py",
+        "or (move.epoch > folder.read_epoch and move.operation not in holders and move.leads_on)",
+        "or (move.epoch > folder.read_epoch and move.operation not in holders)",
+        ("tests/unit/test_place.py",),
+        "a mapping that an abort left behind takes a query away that has read on",
+    ),
+    Mistake(
+        "streaming/spark/checkpoint/log_fence.py",
+        "made = [move for move in found if move.operation == request.operation and move.name not in kept]",
+        "made = [move for move in found if move.operation == request.operation]",
+        ("tests/unit/test_place.py",),
+        "an undo takes the mapping away by which its query came to its place",
+    ),
+    Mistake(
+        "streaming/spark/checkpoint/mapping.py",
+        "return cls(row.cluster, HOME if made is None else made[0])",
+        "return cls(row.cluster, row.placed_epoch)",
+        ("tests/unit/test_place.py",),
+        "the epoch since when positions count chooses the mapping",
+    ),
+    Mistake(
+        "orchestrator/operation/reconcile.py",
+        "if place.cluster not in {None, cluster}:",
+        "if place.cluster is None:",
+        ("tests/simulation/test_put_back.py",),
+        "a person names a cluster that the mapping contradicts, and is believed",
+    ),
+    Mistake(
         "streaming/spark/query/sink_memory.py",
         "return held and (self.before is None or self.before <= batch)",
         "return held",

@@ -115,6 +115,12 @@ def test_a_row_from_before_the_commit_of_a_run_never_stops_it(older: Assignment)
     assert decide_runs("a", [older], {"revenue": PLACED}, {"revenue": 4}) == []
 
 
+def test_a_row_of_the_same_place_is_obeyed_whenever_the_query_came_there() -> None:
+    """As of a store that was restored from before an earlier restore."""
+    row, under = replace(PLACED, epoch=6, placed_epoch=1), PLACED
+    assert [type(each) for each in decide_runs("a", [row], {"revenue": under}, {"revenue": 4})] == [Stop, Start]
+
+
 def test_a_hold_and_an_abort_behind_the_commit_of_a_run_are_obeyed() -> None:
     held = replace(PLACED, epoch=5, desired=Desired.HELD)
     assert [type(each) for each in decide_runs("a", [held], {"revenue": PLACED}, {"revenue": 4})] == [Stop]

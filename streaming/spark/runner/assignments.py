@@ -106,13 +106,13 @@ def is_older(row: Assignment, under: Assignment) -> bool:
 
     A hold takes an epoch of its own, so a held row of the run's own epoch is the one from before its commit. Epochs
     alone do not show it for long, because a restored store counts on from its older one. But each commit places the
-    query by a later epoch than the commit before, so a row that was placed earlier, or elsewhere by the same epoch,
-    does not know of the run's commit.
+    query by a later epoch than the commit before, so a row of another place that was not placed later does not know of
+    the run's commit.
     """
     held_before = row.epoch == under.epoch and row.desired is Desired.HELD
     place, runs = ((each.cluster, each.checkpoint, each.mapping) for each in (row, under))
-    elsewhere = row.placed_epoch == under.placed_epoch and place != runs
-    return row.epoch < under.epoch or held_before or row.placed_epoch < under.placed_epoch or elsewhere
+    elsewhere = place != runs and row.placed_epoch <= under.placed_epoch
+    return row.epoch < under.epoch or held_before or elsewhere
 
 
 def _reason_to_stop(runner: str, row: Assignment, under: Assignment) -> str | None:
