@@ -108,6 +108,7 @@ docs: $(STAMP) ## print the page of verbs, the chapter on phases, the desk's run
 	$(BIN)/python -m orchestrator.cli.reference write docs
 	$(BIN)/python -m orchestrator.http.pages.runbook docs/runbook.md
 	$(BIN)/python -m tests.simulation.faults.table
+	$(BIN)/python -m tests.simulation.restored write
 
 pictures: $(STAMP) java browser ## ten minutes: the pictures of docs/images, taken by Chromium of a real run
 	$(BIN)/python -m tests.desk_pictures docs/images

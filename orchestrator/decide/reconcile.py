@@ -57,7 +57,7 @@ def older_than(assignment: Assignment, found: FoundPlace, is_known: Callable[[st
     A move that is under way, or was committed and has not begun to read, leaves its entries in the log. So does one
     that the store lost before its commit, and a fence that came late.
     """
-    if found.row_epoch != assignment.epoch or found.checkpoint is None:
+    if not found.is_beside(assignment) or found.checkpoint is None:
         return None
     if not _is_at(assignment, found):
         return f"{found.text}, but in the store {found.query} is on {assignment.cluster} with {_row_place(assignment)}"

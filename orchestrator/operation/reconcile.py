@@ -81,7 +81,7 @@ def lost_of(store: ControllerStore, query: str) -> Lost | None:
 def _place_of(store: ControllerStore, stored: Assignment | None) -> FoundPlace | None:
     """Where a runner found the query beside this very row."""
     found = None if stored is None else store.found_place(stored.query)
-    return found if found is not None and stored is not None and found.row_epoch == stored.epoch else None
+    return found if found is not None and stored is not None and found.is_beside(stored) else None
 
 
 def _refused_by_checkpoint(store: ControllerStore, stored: Assignment, fact: QueryFact | None) -> str | None:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from state.model.entities import Assignment, Desired
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundPlace:
@@ -13,6 +15,8 @@ class FoundPlace:
     instance: str
     row_epoch: int
     """Of the row that the runner had. What was found says nothing about another one."""
+    row_held: bool = False
+    """Whether that row held the query: a commit keeps the epoch of its hold."""
     checkpoint: str | None
     """In use by the newest batch; None where that cannot be read: ``text`` says why."""
     cluster: str | None
@@ -29,3 +33,7 @@ class FoundPlace:
     text: str
     """What shows the place, or why it cannot be read: one sentence without a full stop."""
     found_at: datetime
+
+    def is_beside(self, row: Assignment) -> bool:
+        """Whether it was found beside this very row."""
+        return (self.row_epoch, self.row_held) == (row.epoch, row.desired is Desired.HELD)

@@ -288,7 +288,8 @@ def found_place(
     place = place_of(folders, row)
     held = place.held_by
     return FoundPlace(
-        query=row.query, runner=runner, instance=instance, row_epoch=row.epoch, checkpoint=place.checkpoint,
+        query=row.query, runner=runner, instance=instance, row_epoch=row.epoch,
+        row_held=row.desired is Desired.HELD, checkpoint=place.checkpoint,
         cluster=place.cluster, mapping=place.mapping, epoch=place.epoch, moved_by=place.moved_by,
         held_by=held.operation if held is not None else None, held_epoch=held.epoch if held is not None else None,
         text=place.text, found_at=START,

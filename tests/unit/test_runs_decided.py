@@ -104,12 +104,21 @@ PLACED = replace(ROW, epoch=4, placed_epoch=4, cluster="west")
     [
         replace(ROW, epoch=4, desired=Desired.HELD, operation="op"),
         replace(PLACED, desired=Desired.HELD, operation="op"),
+        replace(PLACED, desired=Desired.HELD, operation="op", runner="b"),
         replace(ROW, epoch=5),
         replace(ROW, epoch=9, desired=Desired.HELD, operation="later"),
         replace(PLACED, epoch=5, cluster="south"),
         replace(PLACED, epoch=5, checkpoint="/checkpoints/other"),
     ],
-    ids=["its own hold", "its hold, placed", "aborted since", "held since", "elsewhere", "another checkpoint"],
+    ids=[
+        "its own hold",
+        "its hold, placed",
+        "its hold, of another runner",
+        "aborted since",
+        "held since",
+        "elsewhere",
+        "another checkpoint",
+    ],
 )
 def test_a_row_from_before_the_commit_of_a_run_never_stops_it(older: Assignment) -> None:
     assert decide_runs("a", [older], {"revenue": PLACED}, {"revenue": 4}) == []

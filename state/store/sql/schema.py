@@ -234,6 +234,7 @@ found_places = sa.Table(
     sa.Column("runner", Name, nullable=False),
     sa.Column("instance", Name, nullable=False),
     sa.Column("row_epoch", Big, nullable=False),
+    sa.Column("row_held", sa.Boolean, nullable=False),
     sa.Column("checkpoint", sa.Text),
     sa.Column("cluster", Name),
     sa.Column("mapping", sa.Text),

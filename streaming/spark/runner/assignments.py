@@ -270,6 +270,7 @@ def found_place(hosting: Hosting, row: Assignment) -> FoundPlace:
         runner=hosting.runner,
         instance=hosting.instance,
         row_epoch=row.epoch,
+        row_held=row.desired is Desired.HELD,
         checkpoint=place.checkpoint,
         cluster=place.cluster,
         mapping=place.mapping,

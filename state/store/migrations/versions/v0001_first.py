@@ -159,6 +159,7 @@ def create_found_places() -> None:
     op.create_table(
         "found_places",
         *(key("query", NAME), need("runner", NAME), need("instance", NAME), need("row_epoch", BIG)),
+        need("row_held", FLAG),
         *(may("checkpoint", TEXT), may("cluster", NAME), may("mapping", TEXT), need("epoch", BIG)),
         *(may("moved_by", NAME), may("held_by", NAME), may("held_epoch", BIG), need("text", TEXT)),
         need("found_at", TIME),

@@ -1,0 +1,319 @@
+"""Every case of a restored store, generated and played: what the operator sees, types and gets.
+
+A case is a history of moves, the moment of the backup in it, the moment at which the backup is put back, and what
+became of the runner. The operator knows the runbook only, types what an answer names, and looks into no file.
+Printed as docs/restored.md by ``python -m tests.simulation.restored write``.
+"""
+
+import contextlib
+import itertools
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orchestrator.decide.reconcile import lost_text, put_back_text
+from orchestrator.operation.reconcile import lost_of, reconcile, reconcile_as_found, sides_of
+from state.messages import Evidence
+from state.model.entities import Assignment, Desired, Operation, OperationKind, Phase
+from streaming.spark.checkpoint.mapping import Placed
+from tests.memory_store import MemoryStore
+from tests.simulation.control import scheduler, see_to
+from tests.simulation.world import QUERY, World, settings
+
+PAGE = Path(__file__).parents[2] / "docs" / "restored.md"
+RESUMES = ("switch", "carry")
+HISTORIES = {
+    "failover": (OperationKind.FAILOVER,),
+    "switchover": (OperationKind.SWITCHOVER,),
+    "failover there and back": (OperationKind.FAILOVER, OperationKind.FAILOVER),
+    "failover that is cancelled": (OperationKind.FAILOVER,),
+    "drill, failover": (OperationKind.DRILL, OperationKind.FAILOVER),
+}
+BACKUPS = ("before", "FENCING", "PREPARING", "STARTING", "VERIFYING")
+"""Before the first move of the history, or while it is in a phase."""
+PHASES = ("FENCING", "PREPARING", "VERIFYING")
+"""Those that the simulation rests in."""
+RUNNERS = ("alive", "restarted", "gone")
+TARGETS = ("west", "east")
+_ROUNDS = 6
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """One of them."""
+
+    resume: str
+    history: str
+    backup: str
+    restored: str
+    """At the end of the history, or while its last move is in a later phase."""
+    runner: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.resume}, {self.history}, backup {self.backup}, restored {self.restored}, runner {self.runner}"
+
+
+@dataclass
+class Outcome:
+    """What the operator saw and typed, and what became of the query."""
+
+    sees: list[str] = field(default_factory=list)
+    typed: list[str] = field(default_factory=list)
+    result: str = ""
+
+
+def cases() -> Iterator[Case]:
+    """All that can happen: nothing is restored to a time before its backup, and a drill holds nothing."""
+    for resume, history in itertools.product(RESUMES, HISTORIES):
+        for backup in _backups(history):
+            for restored in _moments(history, backup):
+                for runner in RUNNERS:
+                    yield Case(resume=resume, history=history, backup=backup, restored=restored, runner=runner)
+
+
+def _backups(history: str) -> tuple[str, ...]:
+    if history.startswith("drill"):
+        return ("before",)  # while it is open
+    return BACKUPS[:2] if history.endswith("cancelled") else BACKUPS[:1] + PHASES
+
+
+def _moments(history: str, backup: str) -> tuple[str, ...]:
+    """At the end, and of a failover each later phase as well."""
+    later = BACKUPS[BACKUPS.index(backup) + 1 :] if history == "failover" else ()
+    return ("afterwards", *(phase for phase in later if phase in PHASES))
+
+
+class Stage:
+    """A world in which a case is played."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.world = World(settings(resume=case.resume))
+        self.world.runner.companion = case.resume == "switch"
+        self.world.clock.wait(1.5)
+        self._put_back: Callable[[], None] | None = None
+        self.world.clock.lives.append(self._watch)
+
+    @property
+    def store(self) -> MemoryStore:
+        assert isinstance(self.world.store, MemoryStore)
+        return self.world.store
+
+    def phase(self) -> Phase | None:
+        opened = [each for each in self.store.operations(only_open=True) if each.kind is not OperationKind.DRILL]
+        return opened[0].phase if opened else None
+
+    def _watch(self) -> None:
+        phase = self.phase()
+        if self._put_back is None and phase is not None and phase.value == self.case.backup:
+            self._put_back = self.store.back_up()
+
+    def act(self) -> None:
+        """Carry out the history, as far as it goes before the backup is put back."""
+        kinds = HISTORIES[self.case.history]
+        if self.case.backup == "before" and kinds[0] is not OperationKind.DRILL:
+            self._put_back = self.store.back_up()
+        moves = 0
+        for kind in kinds:
+            if kind is OperationKind.DRILL:
+                self._drill()
+                continue
+            last = moves == len([each for each in kinds if each is not OperationKind.DRILL]) - 1
+            self._move(kind, TARGETS[moves % 2], self.case.restored if last else "afterwards")
+            moves += 1
+        if self._put_back is None:
+            raise NotReached(self.case)
+
+    def _drill(self) -> None:
+        held = scheduler(self.world)
+        self.world.request(kind=OperationKind.DRILL)
+        see_to(self.world, held, 1)
+        self._put_back = self.store.back_up()
+        see_to(self.world, held, 10)
+        held.lead.give_up()
+
+    def _move(self, kind: OperationKind, target: str, until: str) -> None:
+        world = self.world
+        if target == "east":
+            world.track(QUERY, 9, 33 + 100, cluster="west", epoch=self.row().epoch)
+        held = scheduler(world)
+        if self.case.history.endswith("cancelled"):
+            world.runner.evidence = None
+        if until in {"STARTING", "VERIFYING"}:
+            world.runner.commits = False
+        request = world.request(kind=kind, target=target, consents=("replication",))
+        end = world.clock.passed + 60
+        while world.clock.passed < end:
+            see_to(world, held, 0.01)
+            phase, asked = self.phase(), self.store.request(request.id)
+            over = asked is not None and asked.operation is not None and phase is None
+            if over or (phase is not None and phase.value == until and self._put_back is not None):
+                break
+            if self.case.history.endswith("cancelled") and phase in {Phase.FENCING, Phase.BLOCKED} and self._is_due():
+                (opened,) = self.store.operations(only_open=True)
+                world.runner.evidence = Evidence.RUNNER
+                self._cancel(opened)
+        world.runner.commits = True
+        held.lead.give_up()
+        asked = self.store.request(request.id)
+        if asked is None or asked.refused is not None:
+            raise ValueError(f"{self.case.name}: the {kind} was refused: {asked and asked.refused}")
+        if until != "afterwards" and (self.phase() is None or self.phase().value != until):  # type: ignore[union-attr]
+            raise NotReached(self.case)
+
+    def _is_due(self) -> bool:
+        return self._put_back is not None
+
+    def _cancel(self, opened: Operation) -> None:
+        self.world.request(kind=opened.kind, target=opened.source)
+
+    def row(self) -> Assignment:
+        row = self.store.assignment(QUERY)
+        assert row is not None
+        return row
+
+    def put_back(self) -> None:
+        """The backup takes the place of the store, and the runner lives on, is restarted or is gone."""
+        assert self._put_back is not None
+        self._truth = self.world.starts[-1] if self.world.starts else None
+        runner = self.world.runner
+        if self.case.runner != "alive":
+            runner.instance = "two"
+            runner.ran.clear()
+            runner.runs.clear()
+            runner.stuck.clear()
+        runner.alive = self.case.runner != "gone"
+        self._put_back()
+        self._ran = len(self.world.starts)
+        self.world.clock.wait(1)
+
+    def operate(self, outcome: Outcome) -> None:
+        """What the runbook says, and what each answer names; nothing else."""
+        for _ in range(_ROUNDS):
+            self.world.clock.wait(6)
+            sides, lost = sides_of(self.store, QUERY), lost_of(self.store, QUERY)
+            if sides is not None:
+                self._see(outcome, put_back_text(sides.stored, sides.runs), "tideover reconcile revenue")
+                reconcile(self.store, self.world.settings, sides, actor="ann", reason="")
+            elif lost is not None and lost.place is not None:
+                self._see(outcome, lost_text(QUERY, lost.found), "tideover reconcile revenue")
+                reconcile_as_found(self.store, self.world.settings, lost, runner=None, actor="ann", reason="")
+            elif not self.world.runner.alive:
+                self._see(outcome, "runner a is gone", "tideover run --name a")
+                self.world.runner.alive = True
+                continue
+            elif self.phase() is None and self.is_well():
+                return
+            self._drive()
+
+    def _see(self, outcome: Outcome, text: str, command: str) -> None:
+        outcome.sees.append(text)
+        outcome.typed.append(command)
+
+    def _drive(self) -> None:
+        """A controller leads again, and goes on with what is open."""
+        lead = self.world.lead()
+        while not lead.take():
+            self.world.clock.wait(1.0)
+        held, end = scheduler(self.world, lead), self.world.clock.passed + 40
+        while self.world.clock.passed < end and self.phase() is not None:
+            held.resume()
+            see_to(self.world, held, 1)
+            if sides_of(self.store, QUERY) is not None or lost_of(self.store, QUERY) is not None:
+                break
+        held.lead.give_up()
+
+    def is_well(self) -> bool:
+        """Whether the query runs as its row says, and its store is not the older one."""
+        row, runs = self.row(), self.world.runner.runs.get(QUERY)
+        known = sides_of(self.store, QUERY) is None and lost_of(self.store, QUERY) is None
+        return (
+            known and row.desired is Desired.RUNNING and runs == row and self.world.runner.ran.get(QUERY) == row.epoch
+        )
+
+    def wrong(self) -> list[str]:
+        """Starts that read another place than where the query was, and a healthy run that was ended unasked."""
+        found, newest = [], 0
+        for start in self.world.starts:
+            made = self.world.checkpoints[start.checkpoint]
+            epoch = Placed.of(start).epoch if self.case.resume == "switch" else _made_by(start)
+            if epoch < newest:
+                found.append(f"epoch {start.epoch} began at a place of epoch {epoch}, left for one of {newest}")
+            move = next((each for each in made.moves if each.epoch == Placed.of(start).epoch), None)
+            if move is not None and move.to != start.cluster:
+                found.append(f"epoch {start.epoch} read {start.cluster} by a mapping to {move.to}")
+            newest = max(newest, epoch)
+        return found
+
+
+def _made_by(start: Assignment) -> int:
+    name = start.checkpoint.rpartition("/")[2]
+    return int(name.split("-")[1]) if name.startswith("epoch-") else 0
+
+
+class NotReached(Exception):
+    """The history never is in the phase of the case."""
+
+
+def play(case: Case) -> Outcome:
+    """Play a case to its end. Raises ``NotReached``."""
+    stage, outcome = Stage(case), Outcome()
+    stage.act()
+    stage.put_back()
+    before = len(stage.world.starts)
+    stage.world.clock.wait(2)
+    if case.runner == "alive" and len(stage.world.starts) != before:
+        outcome.result = "WRONG: a run was ended before anybody typed anything"
+        return outcome
+    stage.operate(outcome)
+    row, wrong = stage.row(), stage.wrong()
+    if wrong or not stage.is_well():
+        outcome.result = "WRONG: " + ("; ".join(wrong) or f"{row.desired} {stage.phase()}")
+    else:
+        outcome.result = f"runs on {row.cluster}"
+    return outcome
+
+
+HEAD = """# Restored stores: every case
+
+A store was restored from a backup, and its queries went on after that backup. Each row is a case that was played in
+the simulation: by the history of the query, the moment of the backup (before the first move, or in a phase of it), the
+moment of the restore (after the history, or in a later phase), and the runner (alive, restarted since, or gone and
+started by the operator). The operator types what the answers name, as
+[the runbook](runbook.md#the-store-was-restored-from-an-older-backup) says. In each case the query runs in the end
+where its records are, no run was ended before a command was typed, and no start read another place. `ID` stands for an
+operation. This page is generated.
+
+| resume | history | backup | restored | runner | what the operator sees | command | result |
+|---|---|---|---|---|---|---|---|
+"""
+_ID = re.compile(r"\d{6}-\d{6}-[0-9a-f]{8}")
+
+
+def line(case: Case, done: Outcome) -> str:
+    """One row of the page."""
+    sees = "; then ".join(_ID.sub("ID", text).replace("|", "/") for text in done.sees)
+    typed = ", ".join(f"`{each}`" for each in done.typed)
+    cells = (
+        *(case.resume, case.history, case.backup, case.restored, case.runner),
+        *(sees or "the store is current", typed or "none", done.result),
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def rows() -> Iterator[str]:
+    """All of them that a history can be in."""
+    for case in cases():
+        with contextlib.suppress(NotReached):
+            yield line(case, play(case))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["write"]:
+        PAGE.write_text(HEAD + "".join(rows()), encoding="utf-8")
+    else:
+        for row in rows():
+            print(row, end="")
