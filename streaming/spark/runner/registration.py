@@ -65,16 +65,28 @@ class Registration:
     def __init__(self, hosting: Hosting) -> None:
         self._hosting = hosting
         self._started_at = hosting.now()
+        self._held_since: datetime | None = None
+        """When the store first took this process under its name, by the store's own clock."""
         self._warm = False
         self._plans: dict[str, str] = {}
         self._log = logger_about({"runner": hosting.runner})
 
     def renew(self) -> None:
-        """Register, or beat the heart. Raises ``NameTaken`` when another instance has the name, and ``StoreError``."""
-        standing = self._hosting.store.register(self._fact())
+        """Register, or beat the heart. Raises ``NameTaken`` when another instance has the name, and ``StoreError``.
+
+        A registration that was last seen before this process had the name is of an older store, which was restored: who
+        takes a name away is seen after that. It goes, and the queries here run on.
+        """
+        store = self._hosting.store
+        standing = store.register(self._fact())
+        if standing is not None and self._held_since is not None and standing.seen_at < self._held_since:
+            store.unregister(standing.runner, standing.instance)
+            self._log.warning("the store was restored from an older backup", registered=standing.instance)
+            standing = store.register(self._fact())
         if standing is not None:
             alive = is_gone(standing, self._hosting.here) is False
-            raise _taken(standing, self._hosting.store.now(), alive=alive)
+            raise _taken(standing, store.now(), alive=alive)
+        self._held_since = self._held_since or store.now()
 
     def clear_dead(self) -> None:
         """Take their names from dead processes of this host, so that a move asks a living runner at once.
