@@ -21,6 +21,10 @@ MAY_LOSE = frozenset({"latest", "closest"})
 BY_TIME = frozenset({"timestamp", "segment"})
 
 
+NUMBERS = frozenset({"later", "replay", "exposure", "seconds", "expired"})
+"""Kinds of findings in a forecast: too small, or silent about what retention deleted; all others are of places."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One false claim of one target."""
@@ -146,9 +150,14 @@ def _exposure(truth: Truth, target: Target) -> Iterable[tuple[str, str]]:
 
 
 def _spread(truth: Truth, lacking: Sequence[Written]) -> int:
-    """Milliseconds between the oldest and the newest of them, where the old log's times were in order."""
-    times = [each.time for each in truth.partition.written]
-    return lacking[-1].time - lacking[0].time if lacking and times == sorted(times) else 0
+    """Milliseconds between the oldest and the newest of them, where the old log's times were in order.
+
+    A time ahead of the clock that the log was sampled by says nothing.
+    """
+    times, sample = [each.time for each in truth.partition.written], truth.partition.sample
+    if not lacking or sample is None or times != sorted(times):
+        return 0
+    return min(lacking[-1].time, sample.at) - min(lacking[0].time, sample.at)
 
 
 def _some(offsets: Sequence[int]) -> str:

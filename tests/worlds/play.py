@@ -1,13 +1,13 @@
 """Plays worlds: asks the resolver, lets the judge look, makes small what is found, and counts exact places."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from streaming.resume.model import Target
 from tests.worlds.asking import resolution
 from tests.worlds.generate import drawn
-from tests.worlds.judge import Finding, judge
+from tests.worlds.judge import NUMBERS, Finding, judge
 from tests.worlds.show import report
 from tests.worlds.shrink import shrunk
 from tests.worlds.traits import traits
@@ -45,6 +45,23 @@ class Tally:
             self.placed[trait] += placed
             self.repeats[trait] += repeats
             self.exposure[trait] += all(each[2] is not None for each in numbers)
+
+    @property
+    def wrong_places(self) -> dict[int, list[str]]:
+        """Silent losses, false claims of exact places and the like, by seed."""
+        return self._of(lambda kind: kind not in NUMBERS)
+
+    @property
+    def wrong_numbers(self) -> dict[int, list[str]]:
+        """Forecasts that are too small, by seed."""
+        return self._of(lambda kind: kind in NUMBERS)
+
+    def _of(self, holds: Callable[[str], bool]) -> dict[int, list[str]]:
+        told = {
+            seed: [f"{each.kind}: {each.text}" for each in found if holds(each.kind)]
+            for seed, found in self.found.items()
+        }
+        return {seed: texts for seed, texts in told.items() if texts}
 
     def add(self, other: "Tally") -> None:
         """Another's worlds."""

@@ -108,10 +108,21 @@ class Truth:
             if row.of is None and first <= row.offset < target and is_shown(row, self.partition, self.world)
         ]  # fmt: skip
         left = [of for of in copies if not _stands_in(missing, self._identity(self.ahead[of]))]
-        if self.remembered <= _HANDFUL and len(left) < len(copies):
-            stand_in = max(self.shown[of][-1] for of in copies if of not in left)
-            left = [of for of in left if self.shown[of][-1] > stand_in]
-        return left, [row.offset for row in others if not _stands_in(missing, self._identity(row))]
+        strange = [row.offset for row in others if not _stands_in(missing, self._identity(row))]
+        forged = self._forged(target)
+        if self.remembered <= _HANDFUL and forged is not None:
+            left = [of for of in left if self.shown[of][-1] > forged]
+            strange = [at for at in strange if at > forged]
+        return left, strange
+
+    def _forged(self, target: int) -> int | None:
+        """The last row before the target that is equal to a read record that is not there, and is no copy of it."""
+        missing = {self._identity(record) for of, record in self.read.items() if of not in self.shown}
+        alike = [
+            row.offset for row in self.partition.kept
+            if row.offset < target and row.of not in self.read and self._identity(row) in missing
+        ]  # fmt: skip
+        return max(alike, default=None)
 
     def _identity(self, record: Written | Kept) -> tuple[str, int | None]:
         """What can be known of a record on the standby."""
