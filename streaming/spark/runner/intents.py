@@ -23,6 +23,7 @@ from state.messages import (
     PrepareRequest,
     ReleaseRequest,
 )
+from state.model.checkpoint_folders import mapping_name
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState
 from state.settings.keys import Resume
 from streaming.spark.authority import Authority, counts
@@ -276,7 +277,12 @@ class IntentWorker:
         if wanted.in_run is None or row is None:
             return
         there = replace(
-            row, cluster=wanted.cluster, epoch=wanted.epoch, placed_epoch=wanted.epoch, starting_offsets=None
+            row,
+            cluster=wanted.cluster,
+            epoch=wanted.epoch,
+            placed_epoch=wanted.epoch,
+            mapping=mapping_name(wanted.epoch, wanted.operation, wanted.attempt),
+            starting_offsets=None,
         )
         hosted = self._hosted_of(intent.query)
         if not hosted:
