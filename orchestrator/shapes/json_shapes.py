@@ -199,7 +199,7 @@ def operation_json(operation: Operation, steps: Sequence[Step], kept: Evidence |
         "measured": {
             **measured_json(operation),
             "partitions": outcome_rows(operation),
-            "rows": operation_rows(operation),
+            **({"rows": rows} if (rows := operation_rows(operation)) else {}),
             **_drilled(operation),
         },
         "plan": {key: value for key, value in plan.items() if key != "followed"} if plan is not None else None,

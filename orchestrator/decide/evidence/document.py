@@ -64,7 +64,7 @@ def document(facts: Facts) -> dict[str, object]:
         "steps": [_step(each) for each in facts.steps],
         "plan": None if plan is None else {key: value for key, value in plan.items() if key != "partitions"},
         "measured": {key: value for key, value in operation.measured.items() if key != SINCE},
-        "rows": operation_rows(operation),
+        **({"rows": rows} if (rows := operation_rows(operation)) else {}),
         "partitions": _partitions(operation),
         "history": [_line(each) for each in lines],
         "history_left_out": len(facts.events) > len(lines),
