@@ -273,7 +273,7 @@ class Move:
         assert report.planned is not None
         request = self._request(UncommittedBatch.REPLAN, report, self.old)
         keeps = request.model_copy(update={"resume": "switch", "cluster": "west"})
-        prepare(self.files, keeps, {"orders": (self.topic,)}, placed=Placed("east", 1))
+        prepare(self.files, keeps, {"orders": (self.topic,)}, placed=Placed("east", 0))
         unplant(self.files, self.old, self.operation)
 
     def _request(self, treatment: UncommittedBatch, report: CheckpointReport, target: str) -> PrepareRequest:

@@ -264,8 +264,8 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/spark/checkpoint/mapping.py",
-        "if placed is None or move.epoch <= placed.epoch]",
-        "]",
+        "if placed is None or move.epoch == placed.epoch)",
+        ")",
         ("tests/unit/test_mapping.py",),
         "switch: what a move that was not committed wrote counts",
     ),
@@ -766,6 +766,20 @@ CATALOGUE = (
         "",
         ("tests/unit/test_plant.py",),
         "fence: a frozen run is held by the planted epoch alone, which a lifecycle rule may delete",
+    ),
+    Mistake(
+        "streaming/spark/checkpoint/mapping.py",
+        "    if placed is not None and placed.epoch != HOME:",
+        "    if False:",
+        ("tests/unit/test_mapping.py",),
+        "switch: a mapping that was deleted is taken for a query that never moved",
+    ),
+    Mistake(
+        "streaming/spark/query/permission.py",
+        "        require_whole(files, row.checkpoint, placed)\n",
+        "",
+        ("tests/unit/test_hosted.py",),
+        "a start from a checkpoint without metadata gives the sink its batches under a new query id",
     ),
     Mistake(
         "orchestrator/decide/lookup_wants.py",

@@ -186,7 +186,7 @@ def _play(
         batch=report.batch, offsets=report.offsets, target_offsets=_shifted(report.offsets), treatment=case.treatment,
         planned_target_offsets=_shifted(report.planned.offsets) if case.treatment is UncommittedBatch.REPLAN else None,
     )  # fmt: skip
-    prepared = prepare(files, request, {"orders": (topic,)}, placed=Placed("east", 1))
+    prepared = prepare(files, request, {"orders": (topic,)}, placed=Placed("east", 0))
     unplant(files, second, "op")
     sink.breaks = None
     query = _start(session, new, topic, sink, second, switches=switches)

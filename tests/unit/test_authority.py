@@ -99,7 +99,7 @@ class World:
         request = FenceRequest.of(self.asked(IntentKind.FENCE).request)
         fence(
             self.context(), request, FinishWait(request, lambda: False), [cast(Any, hosted)], DECLARED,
-            lambda: UNKNOWN_SINK, Placed("east", 1),
+            lambda: UNKNOWN_SINK, Placed("east", 0),
         )  # fmt: skip
 
 
@@ -225,7 +225,7 @@ def test_a_mapping_is_not_left_where_its_request_is_over(world: World, monkeypat
 
     request = PrepareRequest.of(world.asked(IntentKind.PREPARE).request)
     with pytest.raises(Overtaken):
-        prepare(FILES, request, DECLARED, placed=Placed("east", 1), still=still)
+        prepare(FILES, request, DECLARED, placed=Placed("east", 0), still=still)
     assert all_moves(FILES, world.path) == []
 
 

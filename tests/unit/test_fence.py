@@ -104,10 +104,10 @@ def test_a_query_that_went_on_elsewhere_is_not_fenced(tmp_path: Path) -> None:
         with_sink=unread,
     )
     with pytest.raises(HeldByStranger, match="operation then of epoch 4"):
-        fence(context, request, wait_for(request), [], DECLARED, lambda: UNKNOWN_SINK, Placed("east", 1))
+        fence(context, request, wait_for(request), [], DECLARED, lambda: UNKNOWN_SINK, Placed("east", 0))
     own = request.model_copy(update={"operation": "then"})
     with pytest.raises(AlreadyRun):
-        fence(context, own, wait_for(own), [], DECLARED, lambda: UNKNOWN_SINK, Placed("east", 1))
+        fence(context, own, wait_for(own), [], DECLARED, lambda: UNKNOWN_SINK, Placed("east", 0))
     assert checkpoint.files() == before
 
 

@@ -898,3 +898,41 @@ def test_a_runner_of_an_ended_application_is_quiet_without_executors(
     monkeypatch.setattr(FakeRun, "unrest", lambda _: None)
     stage.all += runner._everything()
     until(lambda: not any(each.is_alive for each in stage.all))
+
+
+MISSING = {
+    "metadata": "it has batch logs, but no file metadata",
+    "offsets/0": "batch 0 is committed, but offsets/0 is missing",
+    "offsets": "batch 0 is committed, but offsets/0 is missing",
+    "_tideover_mappings": "the query came to west by a mapping of epoch 2, and _tideover_mappings has none of it",
+}
+
+
+@pytest.mark.parametrize("gone", MISSING)
+def test_a_query_is_not_started_from_a_checkpoint_of_which_files_are_missing(stage: Stage, gone: str) -> None:
+    """A missing file never means that nothing happened."""
+    checkpoint = moved(stage.folder)
+    checkpoint.write("metadata", '{"id":"8a8f2b0e-6cb3-4a51-a2e8-8f7c8c1fb4d2"}')
+    assert LocalFiles().delete(f"{stage.folder}/{gone}", recursive=True)
+    placed(stage, mapping="2-op-1.1").begin()
+    until(lambda: stage.store.query_facts() and stage.store.fact.error is not None)
+    assert MISSING[gone] in (stage.store.fact.error or "")
+    assert stage.runs == []
+
+
+@pytest.mark.parametrize("gone", ["_tideover_epochs", "commits", "sources"])
+def test_a_query_is_started_where_only_what_a_start_makes_again_is_missing(stage: Stage, gone: str) -> None:
+    checkpoint = moved(stage.folder)
+    checkpoint.write("sources/0/0", "0v1")
+    assert LocalFiles().delete(f"{stage.folder}/{gone}", recursive=True)
+    placed(stage, mapping="2-op-1.1").begin()
+    until(lambda: stage.runs)
+
+
+def test_a_copy_of_a_moved_checkpoint_without_our_files_is_refused_in_words(stage: Stage) -> None:
+    checkpoint = CheckpointFolder(stage.folder)
+    checkpoint.commit(0, {**orders(0), "@west": {"epoch": 2}})
+    placed(stage, epoch=2, placed_epoch=1, cluster="east").begin()
+    until(lambda: stage.store.query_facts() and stage.store.fact.error is not None)
+    assert "and no mapping leads from there" in (stage.store.fact.error or "")
+    assert stage.runs == []

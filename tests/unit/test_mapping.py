@@ -39,7 +39,7 @@ from tests.checkpoints import PLANNED_MS, CheckpointFolder, offset_text, orders
 
 FILES = LocalFiles()
 SOURCES = {"orders": ["orders"]}
-EAST, WEST, HOME = Placed("east", 1), Placed("west", 2), Placed("east", 4)
+EAST, WEST, HOME = Placed("east", 0), Placed("west", 2), Placed("east", 4)
 SHIFT, BACK = 900, 50
 NONE, REPLAN, PROMOTE, BRIDGE = UncommittedBatch
 
@@ -431,4 +431,4 @@ def test_a_carry_takes_a_switched_query_back_to_sparks_own_offsets(checkpoint: C
     made = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
     assert not any(name.startswith(MAPPINGS) for name in made)
     assert "@" not in (target / "offsets" / "3").read_text() + (target / "offsets" / "2").read_text()
-    assert read_checkpoint(FILES, str(target), SOURCES, placed=HOME).offsets == {"orders": orders(3, BACK)}
+    assert read_checkpoint(FILES, str(target), SOURCES, placed=EAST).offsets == {"orders": orders(3, BACK)}

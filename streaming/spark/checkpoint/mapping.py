@@ -151,12 +151,12 @@ def read_moves(files: CheckpointFiles, checkpoint: str, placed: Placed | None) -
 def chain_of(found: Collection[Move], placed: Placed | None, where: str) -> Moves:
     """The moves that lead to a place, of all mappings beside a checkpoint: the rule that ``Mappings.of`` applies too.
 
-    The newest that counts must end at the cluster of the row, and each must begin where the one before it ended, back
-    to the cluster on which the checkpoint began. Of several attempts of one operation the last counts. Raises
-    ``WrongCluster`` where the chain leads elsewhere, ``HalfWritten`` where a link of it is missing.
+    There must be one of the epoch that the row names, it must end at the cluster of the row, and each must begin
+    where the one before it ended, back to the cluster on which the checkpoint began. Of several attempts of one
+    operation the last counts. Raises ``WrongCluster`` where the chain leads elsewhere, ``HalfWritten`` where a link
+    of it is missing.
     """
-    counted = [move for move in found if placed is None or move.epoch <= placed.epoch]
-    newest = _latest(counted)
+    newest = _latest(move for move in found if placed is None or move.epoch == placed.epoch)
     if newest is None:
         _require_home(found, placed, where)
         return Moves()
@@ -215,7 +215,15 @@ def _latest(moves: Iterable[Move]) -> Move | None:
 
 
 def _require_home(found: Iterable[Move], placed: Placed | None, where: str) -> None:
-    """A mapping that leaves the first cluster names it, be it of an operation that was given up."""
+    """Only a query on the cluster on which its checkpoint began needs no mapping; one that leaves there names it.
+
+    A mapping that was deleted never means "nothing happened": without it another cluster's offsets would count.
+    """
+    if placed is not None and placed.epoch != HOME:
+        raise HalfWritten(
+            f"{where}: the query came to {placed.cluster} by a mapping of epoch {placed.epoch}, and {MAPPINGS} has "
+            "none of it"
+        )
     began = next((move.left.cluster for move in found if move.left.epoch == HOME), None)
     if placed is not None and began not in {None, placed.cluster}:
         raise WrongCluster(

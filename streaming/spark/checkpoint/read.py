@@ -3,6 +3,7 @@
 Nothing is changed. A checkpoint of a running query may be read; what it purges meanwhile is looked for again.
 """
 
+import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -75,6 +76,16 @@ def read_log_end(files: CheckpointFiles, checkpoint: str, placed: Placed | None 
     ``WrongCluster``.
     """
     return persistently(lambda: _read_log_end(files, checkpoint, placed))
+
+
+def require_whole(files: CheckpointFiles, checkpoint: str, placed: Placed | None) -> None:
+    """Refuse a start from a checkpoint of which files are missing; one that never ran has none.
+
+    Spark takes a missing ``metadata`` for a new query, and missing entries for batches that never were: it would give
+    its sink the same batches again, under a new query id. Raises what ``read_log_end`` raises.
+    """
+    with contextlib.suppress(EmptyCheckpoint, NotACheckpoint):
+        read_log_end(files, checkpoint, placed)
 
 
 def read_log_at(files: CheckpointFiles, checkpoint: str, batch: int, placed: Placed | None = None) -> LogEnd:
@@ -175,7 +186,7 @@ def _others(entry: OffsetEntry, bound: Mapping[str, str]) -> dict[str, str | Non
 
 def _read_log_end(files: CheckpointFiles, checkpoint: str, placed: Placed | None) -> LogEnd:
     names = files.list_names(checkpoint)
-    if not names:
+    if not set(names) - {EPOCHS}:  # a start that failed leaves no more
         raise EmptyCheckpoint(f"{checkpoint} is empty or does not exist")
     if CLEANED in names:
         raise CleanedAway(cleaned_text(checkpoint))

@@ -11,6 +11,7 @@ from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.log_fence import kept_by, require_unmoved
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Placed, read_moves
+from streaming.spark.checkpoint.read import require_whole
 from streaming.spark.errors import AssignmentMoved, CheckpointError, OtherCluster
 from streaming.spark.runner.assignments import may_run
 from streaming.spark.runner.hosting import Hosting
@@ -68,6 +69,7 @@ class Permission:
         read_moves(files, row.checkpoint, placed)
         for operation in clear(files, row, self._is_over):
             self._log.info("fence removed", operation=operation, checkpoint=row.checkpoint)
+        require_whole(files, row.checkpoint, placed)
         follower = Follower(files, row.checkpoint, self._hosting.declared(row.query, row.cluster), placed)
         self.require_cluster()
         self.require_row()

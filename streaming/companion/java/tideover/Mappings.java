@@ -38,8 +38,9 @@ final class Mappings {
 
   /**
    * The moves that lead to where a run is to read: the rule that {@code mapping.chain_of} applies
-   * too. The newest that counts must end there, and each must begin where the one before it ended,
-   * back to the cluster on which the checkpoint began.
+   * too. There must be one of the epoch under which the query came there, it must end there, and
+   * each must begin where the one before it ended, back to the cluster on which the checkpoint
+   * began.
    *
    * @param found all mappings beside the checkpoint
    * @param cluster the cluster that the run is to read
@@ -48,7 +49,15 @@ final class Mappings {
    * @throws IllegalStateException where they lead elsewhere, or one is missing
    */
   static Mappings of(Collection<Mapping> found, String cluster, long placed) {
-    Optional<Mapping> newest = latest(found.stream().filter(each -> each.to().epoch() <= placed));
+    Optional<Mapping> newest = latest(found.stream().filter(each -> each.to().epoch() == placed));
+    if (newest.isEmpty() && placed != SwitchOffset.HOME) {
+      throw new IllegalStateException(
+          "the query came to "
+              + cluster
+              + " by a mapping of epoch "
+              + placed
+              + ", and there is none of it beside this checkpoint: it is not started");
+    }
     if (newest.isEmpty()) {
       requireHome(found, cluster);
       return new Mappings(new Cluster(cluster, SwitchOffset.HOME), List.of());
