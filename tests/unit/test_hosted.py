@@ -316,7 +316,8 @@ def first(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> QuerySupervisor:
 
 
 def following(stage: Stage, before: QuerySupervisor, **changes: Any) -> QuerySupervisor:
-    row = replace(ROW, epoch=2, placed_epoch=2, cluster="west", checkpoint=str(stage.folder))
+    mapping = None if {"cluster", "checkpoint"} & changes.keys() else "2-op-1.1"
+    row = replace(ROW, epoch=2, placed_epoch=2, cluster="west", checkpoint=str(stage.folder), mapping=mapping)
     row = replace(row, **changes)
     stage.store.force(assignments, row)
     stage.all.append(QuerySupervisor(stage.hosting, row, (before,)))
@@ -453,7 +454,9 @@ def moved(folder: Path, operation: str = "op-1") -> CheckpointFolder:
 
 
 def placed(stage: Stage, **changes: Any) -> QuerySupervisor:
-    row = replace(ROW, **{"epoch": 2, "placed_epoch": 2, "cluster": "west", "checkpoint": str(stage.folder), **changes})
+    mapping = None if "cluster" in changes else "2-op-1.1"
+    here: dict[str, Any] = {"epoch": 2, "placed_epoch": 2, "cluster": "west", "checkpoint": str(stage.folder)}
+    row = replace(ROW, **{**here, "mapping": mapping, **changes})
     stage.store.force(assignments, row)
     stage.all.append(QuerySupervisor(stage.hosting, row))
     return stage.all[-1]
