@@ -271,7 +271,7 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/spark/checkpoint/log_fence.py",
-        "    if made and not planted_by(files, request.checkpoint, request.operation):\n",
+        "    if made and not request.reconciled and not planted_by(files, request.checkpoint, request.operation):\n",
         "    if not made:\n",
         ("tests/unit/test_mapping.py",),
         "switch: an abort takes away by what a running query came to where it is",

@@ -94,7 +94,7 @@ final class HomeColumnsTest {
 
   @Test
   void atHomeARowIsWhatSparkReads() {
-    HomeColumns columns = HomeColumns.of(Mappings.of(List.of(), "east", 1), "0", NAMED, true);
+    HomeColumns columns = HomeColumns.of(Mappings.of(List.of(), "east", 0), "0", NAMED, true);
     InternalRow row = row("orders", 0, 5);
     assertSame(row, columns.of(row));
     assertSame(row, HomeColumns.AS_READ.of(row));

@@ -108,7 +108,7 @@ final class MappingsTest {
   void theFilesBesideACheckpointAreRead(@TempDir java.nio.file.Path folder) throws IOException {
     Path checkpoint = new Path(folder.toUri());
     Configuration conf = new Configuration();
-    assertEquals(0, Mappings.read(checkpoint, conf, "east", 1).active().epoch());
+    assertEquals(0, Mappings.read(checkpoint, conf, "east", 0).active().epoch());
     java.nio.file.Path mappings = Files.createDirectory(folder.resolve(Mapping.FOLDER));
     Files.writeString(mappings.resolve(".3-op.draft.tmp"), "{");
     String text = file("east", 0, "west", 3, place("{}", "{}"));
