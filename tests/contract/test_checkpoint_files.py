@@ -254,7 +254,7 @@ def test_errors_that_no_retry_can_heal_have_their_own_kind(
 
 
 @pytest.mark.parametrize("verb", ["create", "replace"])
-def test_what_is_created_is_on_the_disk_before_its_name_is(
+def test_a_created_file_is_on_the_disk_before_its_name_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     """A power cut leaves a whole file or none, and a name that was there when the call returned stays."""

@@ -492,9 +492,7 @@ def test_another_cluster_behind_remembered_leaders_answers_nothing(fake: FakeClu
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_cluster_that_lost_its_name_answers_nothing_on_a_connection_that_is_kept(
-    fake: FakeCluster, question: str
-) -> None:
+def test_a_kept_connection_gives_no_answer_of_a_cluster_without_its_name(fake: FakeCluster, question: str) -> None:
     """A process that saw nothing of the change reads the pin, and asks the cluster that has the name now."""
     store = MemoryStore(lambda: datetime(2026, 3, 1, tzinfo=UTC))
     known = Identities(Tideover.model_validate({"store": "sqlite://", "clusters": {"east": {"bootstrap": ["e:1"]}}}))

@@ -8,10 +8,11 @@ on the old cluster until a batch fails, carried or switched, and read to the end
 
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -25,7 +26,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from lab import topics
 from lab.delivery import Delivery
-from state.messages import PrepareRequest, SinkMemory, UncommittedBatch
+from state.messages import CheckpointReport, PrepareRequest, UncommittedBatch
 from state.settings.keys import Query, Spark
 from streaming.companion.jar import companion_jar
 from streaming.jars import jar_paths
@@ -36,11 +37,13 @@ from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.query.kafka_options import SHORT_WAIT, SWITCHING, read_source, switching_options
 from streaming.spark.query.session import connector_jars, open_session
-from streaming.spark.query.sink_memory import written_to
+from streaming.spark.query.sink_memory import Tables, WrittenTo, written_to
 from tests.streams import uncommit
 
 PARTITIONS = 2
 FOREIGN = 9
+MARKER = 500
+"""An id that no record has."""
 CALM, IN_FLIGHT, LATER = range(80), range(80, 120), range(120, 200)
 CATALOG = "tables"
 SETTINGS: dict[str, dict[str, str | int | float | bool]] = {
@@ -50,6 +53,7 @@ SETTINGS: dict[str, dict[str, str | int | float | bool]] = {
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     },
     "iceberg": {
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         f"spark.sql.catalog.{CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
         f"spark.sql.catalog.{CATALOG}.type": "hadoop",
     },
@@ -113,22 +117,30 @@ class Case:
     sink_has_it: bool
     by_format: bool = False
     resume: str = "carry"
+    forgets: bool = False
+    """The table forgets the batch before the query continues."""
 
     @property
     def name(self) -> str:
         sink = "-by-format" if self.by_format else ""
         way = "" if self.resume == "carry" else f"-{self.resume}"
-        return f"{self.treatment.value}-{'has' if self.sink_has_it else 'has-not'}{sink}{way}"
+        has = "forgot" if self.forgets else "has" if self.sink_has_it else "has-not"
+        return f"{self.treatment.value}-{has}{sink}{way}"
 
 
 BY_FORMAT = [
     Case(UncommittedBatch.REPLAN, has, by_format=True, resume=resume)
     for resume, has in (("carry", True), ("switch", True), ("switch", False))
 ]
+FORGOTTEN = Case(UncommittedBatch.REPLAN, sink_has_it=True, by_format=True, resume="switch", forgets=True)
 BY_APPLICATION = [
     Case(treatment, has) for treatment in (UncommittedBatch.REPLAN, UncommittedBatch.BRIDGE) for has in (True, False)
 ]
-CASES = {"delta": [*BY_FORMAT, *BY_APPLICATION], "iceberg": BY_FORMAT, "parquet": BY_FORMAT}
+CASES = {
+    "delta": [*BY_FORMAT, FORGOTTEN, *BY_APPLICATION],
+    "iceberg": [*BY_FORMAT, FORGOTTEN],
+    "parquet": BY_FORMAT,
+}
 """``foreachBatch`` has Delta's ``txnAppId``; Iceberg's writer has nothing like it."""
 
 
@@ -176,8 +188,10 @@ def _play(
         uncommit(Path(first))  # as if the driver had died right before it wrote its commit
     else:
         _await_failure(query)
+    if case.forgets:
+        _forget(session, kind, table)
     plant(files, first, operation="op", epoch=2, knows=lambda _: True)
-    report = read_checkpoint(files, first, {"orders": (topic,)})
+    report = _with_sink(session, files, first, topic, sink)
     assert report.planned is not None
     switches = case.resume == "switch"
     second = first if switches else str(directory / "epoch-2-op")
@@ -194,6 +208,7 @@ def _play(
     _produce(new, topic, LATER)
     query.processAllAvailable()
     query.stop()
+    written = _written_to(session, sink)
     held = Counter(row.id for row in session.read.format(kind).load(sink.table).collect())
     return {
         "missing": sorted({*CALM, *IN_FLIGHT, *LATER} - held.keys()),
@@ -202,7 +217,9 @@ def _play(
         "batch": report.batch,
         "planned": report.planned.batch,
         "data_batch": prepared.data_batch,
-        "by_query_id": _by_query_id(session, sink),
+        "memory": report.sink_memory,
+        "sink": report.planned.sink,
+        "took": Tables(session, files, utc_now).watch_under_way(second, written).took(report.planned.batch + 1),
     }
 
 
@@ -227,12 +244,40 @@ def _start(
     return sink.writer(records).option("checkpointLocation", checkpoint).start()
 
 
-def _by_query_id(session: SparkSession, sink: Sink) -> bool:
+def _written_to(session: SparkSession, sink: Sink) -> WrittenTo:
     """What Tideover reads off the writer."""
     records = session.readStream.format("rate").load().withColumn("value", f.col("value").cast("string"))
-    return (
-        written_to(cast(Query, SimpleNamespace(output=None)), sink.writer(records)).memory is SinkMemory.QUERY_AND_BATCH
+    return written_to(cast(Query, SimpleNamespace(output=None)), sink.writer(records))
+
+
+def _with_sink(session: SparkSession, files: HadoopFiles, checkpoint: str, topic: str, sink: Sink) -> CheckpointReport:
+    """What a fence reports of the checkpoint and of the sink's table."""
+    found = _written_to(session, sink)
+    report = read_checkpoint(files, checkpoint, {"orders": (topic,)}, file_sink=found.folder)
+    return Tables(session, files, utc_now).with_sink(report, found)
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _forget(session: SparkSession, kind: str, table: str) -> None:
+    """Let the table forget which batches it has, by its own means."""
+    if kind == "delta":
+        kept = "'delta.setTransactionRetentionDuration' = 'interval 1 second'"
+        session.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ({kept})")
+        time.sleep(2)
+        return
+    session.sql(f"INSERT INTO {table} SELECT id FROM {table} WHERE false")
+    session.sql(f"INSERT INTO {table} VALUES ({MARKER})")  # the newest snapshot stays, and is of no query
+    until = f"TIMESTAMP '{utc_now():%Y-%m-%d %H:%M:%S.%f}'"
+    session.sql(
+        f"CALL {CATALOG}.system.expire_snapshots(table => '{_plain(table)}', older_than => {until}, retain_last => 1)"
     )
+
+
+def _plain(table: str) -> str:
+    return table.removeprefix(f"{CATALOG}.")
 
 
 def _await_failure(query: StreamingQuery) -> None:

@@ -217,7 +217,7 @@ def test_a_driver_that_thaws_and_one_started_again_write_nothing(
     assert not (tmp_path / "again").exists(), "its sink was given the batch in flight"
 
 
-def test_a_driver_writes_nothing_where_the_epochs_beside_its_checkpoint_were_deleted(
+def test_a_driver_writes_nothing_where_its_epochs_were_deleted(
     drivers: Callable[[int, str], Driver], tmp_path: Path
 ) -> None:
     """A lifecycle rule deletes what is old and small, behind the fence of a driver that is in the middle of a batch."""

@@ -52,7 +52,7 @@ def count(east: Link, west: Link, *, committed: bool, sampled_end: int | None = 
     return count_exposed(east, west, [left], now_ms)[KEY]
 
 
-def test_what_an_open_transaction_holds_back_is_never_counted_as_nothing(clusters: tuple[str, str]) -> None:
+def test_records_of_an_open_transaction_are_never_counted_as_none(clusters: tuple[str, str]) -> None:
     """30 records are on both; then one transaction stays open, another commits 5 and one aborts 4, and 3 are plain."""
     began_ms = round(datetime.now(UTC).timestamp() * 1000)
     for bootstrap in clusters:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from lab.world import CLUSTERS, World
+from state.messages import SinkMemory, SinkState
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix]
 
@@ -82,16 +83,34 @@ def test_a_formats_own_sink_takes_the_batch_of_a_carry_twice(told: Story, kind: 
     """It goes by query id and batch id, and a carried checkpoint has a new query id: the forecast counts the batch."""
     held = told(kind)["replan-has-by-format"]
     assert (held["missing"], held["repeated"]) == ([], IN_FLIGHT)
-    assert held["by_query_id"]
+    assert held["memory"] == SinkMemory.QUERY_AND_BATCH
 
 
 def test_the_file_sink_knows_the_batch_of_a_carry_too(told: Story) -> None:
     """It goes by the batch id alone, which a carry keeps."""
     held = told("parquet")["replan-has-by-format"]
     assert (held["missing"], held["repeated"], held["foreign"]) == ([], [], [])
-    assert not held["by_query_id"]
+    assert held["memory"] == SinkMemory.BATCH
 
 
 @DELTA
 def test_a_callbacks_batch_is_not_known_by_the_query_id(told: Story) -> None:
-    assert not told("delta")["replan-has"]["by_query_id"]
+    assert told("delta")["replan-has"]["memory"] == SinkMemory.OWN_CODE
+
+
+@ALL_FORMATS
+@pytest.mark.parametrize(("moment", "state"), [("has", SinkState.HAS), ("has-not", SinkState.HAS_NOT)])
+def test_the_table_itself_says_whether_it_has_the_batch_in_flight(
+    told: Story, kind: str, moment: str, state: SinkState
+) -> None:
+    held = told(kind)[f"replan-{moment}-by-format-switch"]
+    assert held["sink"] == state
+    assert held["took"] is True, "it holds the first batch after the move"
+
+
+@BY_FORMAT
+def test_a_table_that_forgot_the_batch_takes_it_twice_and_the_report_says_so(told: Story, kind: str) -> None:
+    """Delta's transaction ids and Iceberg's snapshots expire (delta#1167)."""
+    held = told(kind)["replan-forgot-by-format-switch"]
+    assert held["sink"] == SinkState.FORGOT
+    assert (held["missing"], held["repeated"]) == ([], IN_FLIGHT)

@@ -71,7 +71,7 @@ def test_a_forecast_that_does_not_come_true_shows() -> None:
     assert total(world, operation) == (5, 23)
 
 
-def test_records_dated_after_the_move_on_the_old_cluster_make_its_exposure_unknown_within_bounds() -> None:
+def test_records_dated_after_the_move_make_the_exposure_unknown() -> None:
     """A clock that is ahead dates a record of the tail like that, too: no number is proven."""
     world = World()
     operation = moved(world)
@@ -84,7 +84,7 @@ def test_records_dated_after_the_move_on_the_old_cluster_make_its_exposure_unkno
     assert outcome_rows(looked_at)[1]["exposure_records"] == 10
 
 
-def test_records_dated_after_the_move_are_no_exposure_once_the_standby_holds_them() -> None:
+def test_records_that_the_standby_holds_by_then_are_no_exposure() -> None:
     world = World()
     operation = moved(world)
     for index in range(9):

@@ -142,7 +142,7 @@ def test_a_fence_that_thaws_when_its_move_was_cancelled_leaves_nothing(world: Wo
 
 
 @pytest.mark.parametrize("at", FREEZES)
-def test_a_fence_that_thaws_behind_the_commit_plants_nothing_into_the_checkpoint_in_use(world: World, at: str) -> None:
+def test_a_fence_that_thaws_behind_the_commit_plants_nothing(world: World, at: str) -> None:
     with pytest.raises(Overtaken):
         world.fence(Frozen(at, world.commit))
     assert holder(FILES, world.path) is None
@@ -156,7 +156,7 @@ def test_a_fence_that_is_taken_back_is_not_begun(world: World) -> None:
     assert world.checkpoint.files() == world.before
 
 
-def test_what_a_later_attempt_holds_is_not_taken_from_it(world: World) -> None:
+def test_entries_of_a_later_attempt_are_not_taken_from_it(world: World) -> None:
     """Both attempts plant the same entries: whoever comes late takes back what bears its own token."""
     first, second = (Authority(FILES, world.path, Fence(2, "op", attempt), lambda: None) for attempt in (1, 2))
     assert first.plant(lambda _: True) == (3, 4)

@@ -37,7 +37,7 @@ def test_folders_that_differ_keep_their_difference() -> None:
     assert list(of_checkpoints(dict(zip("abcdef", paths, strict=True)), "file:///")) == []
 
 
-def test_what_a_path_leaves_out_comes_from_the_default_file_system() -> None:
+def test_missing_parts_of_a_path_come_from_the_default_file_system() -> None:
     default = "hdfs://names:8020"
     same = ("/cp", "hdfs:///cp", "hdfs://names/cp")
     assert {canonical_path(each, default) for each in same} == {"hdfs://names/cp"}
@@ -134,7 +134,7 @@ NAMES = st.sampled_from("abcd")
 
 
 @given(topics=st.lists(NAMES, unique=True), there=st.dictionaries(NAMES, NAMES), back=st.dictionaries(NAMES, NAMES))
-def test_what_is_no_mistake_gives_each_offset_one_place_and_leads_home(
+def test_an_accepted_map_gives_each_offset_one_place_and_leads_home(
     topics: list[str], there: dict[str, str], back: dict[str, str]
 ) -> None:
     """Of two logs that a route joins, one position would count for both; this says what ``of_query`` promises."""

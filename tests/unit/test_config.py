@@ -487,7 +487,7 @@ def test_a_checkpoint_inside_another_querys_is_a_mistake(tmp_path: Path, inner: 
     )
 
 
-def test_what_is_one_thing_in_two_spellings_is_one_mistake(tmp_path: Path) -> None:
+def test_one_thing_in_two_spellings_is_one_mistake(tmp_path: Path) -> None:
     """Each line is one mistake, and it is reported once: of a route it is not repeated for the queries behind it."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")

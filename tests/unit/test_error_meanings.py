@@ -109,7 +109,7 @@ FILE_TEXTS = {
 
 
 @pytest.mark.parametrize("text", FILE_TEXTS)
-def test_what_a_file_system_says_is_told_apart(text: str) -> None:
+def test_texts_of_a_file_system_have_their_own_meanings(text: str) -> None:
     found = meaning_of(text, FILES)
     assert found is not None
     assert found.meaning is FILE_TEXTS[text]
@@ -124,7 +124,7 @@ def test_each_row_can_be_read_and_names_its_source(rows: tuple[tuple[str, Meanin
         assert not sentence.endswith("."), pattern
 
 
-def test_states_of_a_database_that_pass_are_told_from_those_that_a_person_has_to_mend() -> None:
+def test_passing_states_of_a_database_differ_from_lasting_ones() -> None:
     passing = {state for state, (meaning, _) in SQLSTATES.items() if meaning in RETRIABLE}
     assert {"40001", "40P01", "53300", "25006", "57P03"} <= passing
     assert {"28P01", "53100", "42501"}.isdisjoint(passing)
@@ -145,7 +145,7 @@ def test_states_of_a_database_that_pass_are_told_from_those_that_a_person_has_to
         ("database disk image is malformed", Meaning.REFUSED),
     ],
 )
-def test_what_a_database_says_is_told_apart(text: str, meaning: Meaning) -> None:
+def test_texts_of_a_database_have_their_own_meanings(text: str, meaning: Meaning) -> None:
     found = meaning_of(text, DATABASE)
     assert found is not None
     assert found.meaning is meaning

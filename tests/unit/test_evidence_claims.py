@@ -97,7 +97,7 @@ def test_fewer_exposed_records_than_forecast_hold_and_more_do_not() -> None:
     assert of_exposure(one(exposure_records=None), 3, "").verdict is UNKNOWN
 
 
-def test_what_was_written_behind_the_last_sample_is_named_and_breaks_no_claim() -> None:
+def test_records_behind_the_last_sample_break_no_claim() -> None:
     """Under load records come between the last sample of a cluster and its death: no forecast knows them."""
     claim = of_exposure(one(), 40, "", Exposed(40, 0, 40, sampled=5))
     assert (claim.verdict, claim.expected, claim.found) == (HOLDS, 5, 5)

@@ -339,7 +339,7 @@ def test_a_run_is_held_in_its_batch_where_all_of_its_tasks_wait(folder: Path) ->
     assert [each.checkpoint.planned and each.checkpoint.planned.run_id for each in (report, stopped)] == ["r", None]
 
 
-def test_a_batch_that_left_its_cluster_already_is_not_reported_as_one_that_goes_on(folder: Path) -> None:
+def test_a_batch_that_left_its_cluster_is_not_reported_as_held(folder: Path) -> None:
     CheckpointFolder(folder).plan(2)
     run = HoldableRun(looks=1_000_000, keeps_after=3)
     run.may_leave = False

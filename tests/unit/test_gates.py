@@ -196,7 +196,7 @@ def test_a_runner_that_must_start_a_held_run_again_is_asked_whether_it_can() -> 
     assert judged("pipeline-fits", hosting) is None
 
 
-def test_a_position_that_is_not_known_is_not_called_a_checkpoint_without_batches() -> None:
+def test_an_unknown_position_is_not_a_checkpoint_without_batches() -> None:
     empty = REPORT.model_copy(update={"batch": None, "offsets": {}})
     unnamed = REPORT.model_copy(update={"offsets": {}})
     for facts, text in (

@@ -379,9 +379,7 @@ def test_a_batch_whose_middle_is_not_found_there_is_run_again(stage: Stage, firs
     assert closed == ["news"], "its queue and its hold are kept for nobody"
 
 
-def test_a_move_is_refused_that_counts_on_a_run_which_cannot_go_on_in_its_batch(
-    stage: Stage, first: QuerySupervisor
-) -> None:
+def test_a_move_that_counts_on_a_run_that_cannot_continue_is_refused(stage: Stage, first: QuerySupervisor) -> None:
     row = replace(ROW, epoch=2, placed_epoch=2, cluster="west", checkpoint=str(stage.folder))
     first.require_in_run("r", row)
     assert stage.runs[0].asked_whether == (2, {"orders": {"cluster": "west"}})
@@ -400,7 +398,7 @@ def test_a_run_is_named_in_its_batch_only_where_that_may_leave_its_cluster(
     assert first.run_id_in_batch() is None
 
 
-def test_a_run_knows_the_id_of_its_cluster_as_soon_as_that_is_pinned_or_another_is(stage: Stage) -> None:
+def test_a_run_knows_a_new_id_of_its_cluster_at_once(stage: Stage) -> None:
     holdable(stage)
     until(lambda: stage.runs)
     stage.known_id = "A"

@@ -89,9 +89,7 @@ def test_a_query_is_left_behind_until_it_is_placed_anew(store: MemoryStore) -> N
     assert known.left_behind(samples.assignment(cluster="west")) is None
 
 
-def test_a_link_that_is_opened_hears_of_a_new_pin_within_a_second_and_not_before(
-    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_open_link_reads_a_new_pin_within_a_second(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr("streaming.probe.identities.time.monotonic", lambda: now[0])
     store.pin(samples.pin(), event=samples.event())

@@ -222,7 +222,7 @@ def test_a_later_request_counts_and_an_earlier_one_comes_too_late(checkpoint: Ch
     assert move.attempt == 2
 
 
-def test_an_attempt_that_thaws_behind_the_commit_of_a_later_one_takes_only_its_own_mapping_back(
+def test_a_thawed_attempt_takes_only_its_own_mapping_back(
     checkpoint: CheckpointFolder,
 ) -> None:
     """It was frozen between writing its mapping and the check behind it; the later one was committed since."""

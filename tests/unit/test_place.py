@@ -71,7 +71,7 @@ def test_a_switch_there_and_back_is_shown_by_the_newest_mapping(checkpoint: Chec
     assert (found.cluster, found.mapping, found.epoch) == ("east", "4-home.1", 4)
 
 
-def test_a_mapping_that_an_abort_left_behind_leads_nowhere_once_the_query_has_read_on(
+def test_a_mapping_left_by_an_abort_leads_nowhere_after_new_batches(
     checkpoint: CheckpointFolder,
 ) -> None:
     moved(checkpoint)
@@ -81,7 +81,7 @@ def test_a_mapping_that_an_abort_left_behind_leads_nowhere_once_the_query_has_re
     assert found.epoch == 2, "an epoch that was taken is not taken again"
 
 
-def test_a_fence_of_a_committed_switch_that_came_late_is_shown_beside_its_place(checkpoint: CheckpointFolder) -> None:
+def test_a_late_fence_of_a_committed_switch_is_shown_beside_its_place(checkpoint: CheckpointFolder) -> None:
     moved(checkpoint)
     committed_on_west(checkpoint, 3)
     plant(FILES, str(checkpoint.path), operation="move", epoch=2, knows=lambda _: True)
@@ -114,7 +114,7 @@ def test_a_checkpoint_that_was_made_and_not_run_has_moved_nothing(checkpoint: Ch
     assert (by_row.checkpoint, by_row.cluster, by_row.held_by) == (str(target.path), "west", None)
 
 
-def test_the_newest_checkpoint_that_was_run_is_in_use_and_its_mark_names_the_cluster(
+def test_the_newest_checkpoint_that_was_run_is_in_use(
     checkpoint: CheckpointFolder,
 ) -> None:
     target = carried(checkpoint)
@@ -135,7 +135,7 @@ def undo(folder: CheckpointFolder, operation: str, keeps: str | None) -> None:
     )  # fmt: skip
 
 
-def test_what_led_to_the_place_stays_when_its_operation_is_undone(checkpoint: CheckpointFolder) -> None:
+def test_mappings_to_the_place_stay_when_their_operation_is_undone(checkpoint: CheckpointFolder) -> None:
     moved(checkpoint)
     committed_on_west(checkpoint, 3)
     returned(checkpoint, 3)

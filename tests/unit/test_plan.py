@@ -33,7 +33,7 @@ def test_exposure_in_seconds_is_the_worst_of_all_partitions_or_unknown(
     assert totals["exposure_seconds"] == seconds
 
 
-def test_where_two_topics_come_into_one_log_no_offset_skips_a_record_of_either() -> None:
+def test_two_topics_in_one_log_skip_no_record_of_either() -> None:
     both = (place(target_offset=58), place(topic="refunds", target_offset=79), place(topic="u", target_offset=60))
     assert target_offsets(both) == {"s": {"t": {"0": 58}}}
     two_sources = (place(target_offset=58), place(source="again", target_offset=40))

@@ -151,7 +151,7 @@ def test_a_process_whose_name_was_taken_learns_it_at_its_next_heartbeat() -> Non
     assert [fact.instance for fact in store.runners()] == ["two"], "it gives back what is its own only"
 
 
-def test_a_registration_from_before_ours_is_of_a_restored_store_and_ends_no_process() -> None:
+def test_an_older_registration_of_a_restored_store_ends_no_process() -> None:
     """The runner was restarted after the backup, on whichever host: the backup knows the process before it."""
     clock = Clock()
     store = MemoryStore(clock)

@@ -77,7 +77,7 @@ def test_a_claim_names_its_numbers() -> None:
     assert stopped.text.endswith("50 at the rate of before: the output has stopped")
 
 
-def test_what_a_sink_does_not_report_decides_nothing() -> None:
+def test_a_count_that_a_sink_does_not_report_decides_nothing() -> None:
     known = Claim("replay", "t", 0, HOLDS, 0, 0, "")
     assert verdict_of([known, *claims(None, counts(5, written=None)).values()]) is HOLDS
     assert verdict_of([known, *claims(STEADY, counts(5, written=0)).values()]) is WRONG

@@ -276,7 +276,7 @@ THERE = {"orders": {"tideover.cluster": "west"}}
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_a_run_says_beforehand_whether_it_could_go_on_from_the_middle_of_its_batch(goes_on: bool) -> None:
+def test_a_run_says_beforehand_whether_it_can_continue_in_its_batch(goes_on: bool) -> None:
     known, holding = in_batch_with(goes_on=goes_on)
     assert known.keep_in_batch()
     assert known.can_go_on(4, THERE) is goes_on

@@ -170,7 +170,8 @@ def report(batch: int, rows: int, *, ran: bool = True, dropped: int = 0) -> dict
 def test_each_batch_is_counted_once_and_idle_triggers_not_at_all() -> None:
     totals = Totals().after([report(4, 10, dropped=1), report(5, 0, ran=False)])
     totals = totals.after([report(4, 10, dropped=1), report(5, 7, dropped=2), report(5, 7, dropped=2)])
-    assert totals == Totals(batch=5, input_rows=17, dropped_late_rows=3, seconds=0.25)
+    assert (totals.batch, totals.input_rows, totals.dropped_late_rows, totals.seconds) == (5, 17, 3, 0.25)
+    assert (totals.rows.batches, totals.rows.read, totals.rows.dropped) == (2, 17, 3)
 
 
 def test_a_batch_that_nobody_counted_is_unknown_and_not_zero() -> None:
@@ -471,4 +472,4 @@ def test_a_run_that_was_sent_on_does_not_count_its_batches_of_before() -> None:
     watched.commit(3)
     watched.reported.append(3)
     monitor.poll()
-    assert counted == [Totals(batch=3, input_rows=7, dropped_late_rows=0, seconds=0.0)]
+    assert [(each.batch, each.input_rows, each.rows.batches, each.rows.read) for each in counted] == [(3, 7, 1, 7)]

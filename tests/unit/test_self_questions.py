@@ -88,7 +88,7 @@ def test_an_honest_cluster_contradicts_itself_nowhere_in_its_log(fake: FakeClust
     assert (found.contradictions, found.error, found.partitions) == ((), "", 6)
 
 
-def test_what_happened_once_between_two_answers_is_no_lie(fake: FakeCluster) -> None:
+def test_a_change_between_two_answers_is_no_lie(fake: FakeCluster) -> None:
     """Retention took the record away that was read: asked once more, all is well."""
     late = iter([True])
 
@@ -147,7 +147,7 @@ TOO_LATE = replace(HONEST, by_time=OffsetAnswer(offset=24, timestamp_ms=120, lea
         {"record": None, "newest": None}, {"by_time": None, "newest": None, "last_end": None}, {"last_end": 11},
     ],
 )  # fmt: skip
-def test_what_was_not_answered_contradicts_nothing(change: dict[str, Any]) -> None:
+def test_a_missing_answer_contradicts_nothing(change: dict[str, Any]) -> None:
     """An old broker does not know the largest timestamp; one that is busy does not answer in time."""
     assert contradictions_of([replace(HONEST, **change)]) == ()
 
@@ -175,7 +175,7 @@ def test_the_gate_names_cluster_broker_partition_and_age() -> None:
     )
 
 
-def test_the_gate_passes_honest_answers_and_says_when_there_was_nothing_to_ask_with() -> None:
+def test_the_gate_passes_honest_answers_and_says_when_it_had_none() -> None:
     gates = gate_of(answers("east"), answers()), gate_of(answers(partitions=0)), gate_of(answers(error="no answer"))
     assert [gate and (gate.ok, gate.text) for gate in gates] == [
         (True, "4 partitions answer as they must, asked 12 s ago"), (True, "no record to ask with yet"), None,

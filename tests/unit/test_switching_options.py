@@ -42,13 +42,13 @@ def test_a_topic_of_another_cluster_has_its_name_at_home(
     assert home_naming(told, told.queries["revenue"], "orders", cluster) == naming
 
 
-def test_a_prefix_that_the_way_back_takes_away_is_known_of_declared_topics_only() -> None:
+def test_a_prefix_removed_on_the_way_back_is_known_of_declared_topics() -> None:
     told = declared([route({"prefix": "w."}, "west", "east")], "w.orders", "parcels")
     naming = home_naming(told, told.queries["revenue"], "orders", "west")
     assert naming == {"names": {"orders": "w.orders"}}
 
 
-def test_what_the_source_wants_to_know_is_text() -> None:
+def test_options_of_the_source_are_text() -> None:
     plain = switching_options("west", 4, timedelta(seconds=2))
     assert plain == {
         "tideover.cluster": "west", "tideover.placed": "4", "tideover.patience.ms": "2000",
@@ -60,7 +60,7 @@ def test_what_the_source_wants_to_know_is_text() -> None:
     assert (more["tideover.home.offsets"], more["tideover.catch.up.batch"]) == ("true", "500")
 
 
-def test_driver_and_consumers_know_the_id_of_the_only_cluster_that_they_may_read() -> None:
+def test_driver_and_consumers_know_the_id_of_their_cluster() -> None:
     assert identified({"subscribe": "orders"}, "east", None) == {"subscribe": "orders"}
     known = identified({"Kafka.Metric.Reporters": "mine.Reporter"}, "east", "A")
     assert known == {

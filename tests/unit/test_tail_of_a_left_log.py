@@ -95,7 +95,7 @@ def test_no_clock_makes_a_count_too_small(offsets: set[int]) -> None:
     assert found.at_least <= 10 <= found.at_most
 
 
-def test_a_last_record_that_is_dated_ahead_leaves_the_number_unknown_and_is_listed_as_such() -> None:
+def test_a_last_record_dated_ahead_leaves_the_number_unknown() -> None:
     made = dated_ahead(99)
     assert (made.count().records, made.count().at_least, made.count().at_most) == (None, 9, 10)
     tail = made.tail()
@@ -107,7 +107,7 @@ def test_a_last_record_that_is_dated_ahead_counts_where_a_sample_had_seen_it() -
     assert dated_ahead(99).count(sampled_end=100).records == 10
 
 
-def test_what_was_written_behind_the_last_sample_is_counted_apart() -> None:
+def test_records_behind_the_last_sample_are_counted_apart() -> None:
     found = worlds().count(sampled_end=94)
     assert (found.records, found.sampled) == (10, 4)
 
@@ -132,7 +132,7 @@ def aborted(*offsets: int) -> Worlds:
     return made
 
 
-def test_aborted_records_are_no_exposure_of_a_query_that_reads_what_is_committed() -> None:
+def test_aborted_records_are_no_exposure_of_a_read_committed_query() -> None:
     made = aborted(94, 95, 96, 97)
     assert made.count(committed=True).records == 6
     assert made.listed(committed=True) == [90, 91, 92, 93, 98, 99]
@@ -146,7 +146,7 @@ def test_aborted_records_that_a_query_reads_are_listed_and_marked() -> None:
     assert marks == {offset: offset not in {94, 95} for offset in range(90, 100)}
 
 
-def test_records_of_an_open_transaction_leave_the_number_unknown_and_are_marked() -> None:
+def test_records_of_an_open_transaction_leave_the_number_unknown() -> None:
     made = worlds()
     made.east.partition("orders", 0).stable = 96
     found = made.count(committed=True)
@@ -168,7 +168,7 @@ def test_a_transaction_that_ends_after_the_first_answer_settles_the_number() -> 
     assert made.count(committed=True, until=first.last).records == 6
 
 
-def test_two_queries_of_different_isolation_count_one_partition_each_as_it_reads() -> None:
+def test_two_queries_count_one_partition_by_their_own_isolation() -> None:
     made = aborted(94, 95, 96, 97)
     other = StandbyPartition("other", "orders", 0)
     left = [made.left(committed=True), LeftPartition(other, "orders", 0, COPIED, committed=False)]

@@ -95,7 +95,7 @@ def test_a_table_is_read_before_it_counts_as_one_that_recognises_a_batch(
         (SinkMemory.OWN_CODE, Sink.BATCH_ID, False, 0),
     ],
 )
-def test_what_a_format_can_recognise_decides_over_what_is_declared(
+def test_the_memory_of_a_format_decides_over_what_is_declared(
     memory: SinkMemory, sink: Sink, kept: bool, repeats: int
 ) -> None:
     choice = choose_treatment(report(memory=memory), EXACT, at(END, 47), sink, keeps_query_id=kept)

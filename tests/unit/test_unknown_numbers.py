@@ -128,7 +128,7 @@ def gate_of(name: str, facts: MoveFacts, **target: Any) -> Gate:
     return found
 
 
-def test_records_that_come_later_count_in_automatic_mode_and_are_announced_to_a_person() -> None:
+def test_records_that_come_later_count_in_automatic_mode() -> None:
     few = {"replay_later_records": 7, "exact": False}
     assert gate_of("replay", GOOD, **few).measured == "0 records"
     assert gate_of("replay", AUTOMATIC, **few).measured == "7 records"
@@ -147,7 +147,7 @@ def test_an_unknown_number_of_later_repeats_is_not_called_none() -> None:
     assert " 0 records" not in behind.text
 
 
-def test_one_partition_that_is_unknown_is_not_hidden_by_another_that_is_known() -> None:
+def test_an_unknown_partition_is_not_hidden_by_a_known_one() -> None:
     mixed = resolution(
         place(exposure_records=4, exposure_seconds=0.4),
         place(partition=1, exposure_records=None, exposure_seconds=None),
@@ -158,7 +158,7 @@ def test_one_partition_that_is_unknown_is_not_hidden_by_another_that_is_known() 
     assert gate.text == "it is unknown what the standby lacks of t-1; of the others it lacks 0.4 s at most"
 
 
-def test_the_possible_repeats_of_a_planned_batch_that_nobody_judged_are_unknown() -> None:
+def test_possible_repeats_of_a_batch_without_a_choice_are_unknown() -> None:
     planned = REPORT.model_copy(
         update={"planned": Planned(batch=8, offsets={"s": {"t": {"0": 30}}}, sink=SinkState.UNKNOWN)}
     )
@@ -178,7 +178,7 @@ def test_where_an_upstream_query_began_to_write_is_unknown_until_it_was_seen() -
         assert (gate.ok, gate.measured) == (ok, measured)
 
 
-def test_a_log_that_begins_behind_what_was_read_is_a_gap_even_if_it_begins_at_0() -> None:
+def test_a_log_that_begins_behind_the_position_is_a_gap_even_at_0() -> None:
     """The standby's topic was recreated while the query lagged: nothing was deleted, and records are missing."""
     earlier, later = ({"earliest_timestamps": {TopicPartition("t", 0): at_ms}} for at_ms in (4_000, 6_000))
     lagged = place(exact=False, method="timestamp", begin=0, target_offset=0, sampled_end=50)

@@ -41,7 +41,7 @@ def test_unread_records_older_than_the_last_one_read_are_no_lag(ahead_ms: int) -
     shows(target, target_offset=29, exact=False, replay_records=0)
 
 
-def test_a_partition_whose_replicator_began_behind_all_that_was_read_is_no_lag() -> None:
+def test_a_replicator_that_began_behind_the_position_is_no_lag() -> None:
     old = [*stream(0, 4), (4, T0 + 60_000, "ahead"), *[(i, T0 + 10 * i, f"u{i}") for i in range(5, 40)]]
     target = one(standby(Slot(copied(old[5:]))), want(old[:5]), PATIENT)
     shows(target, target_offset=0, exact=False)
@@ -68,7 +68,7 @@ def test_a_slow_clock_of_the_standby_and_equal_contents_are_no_lag() -> None:
     shows(target, target_offset=1, exact=False)
 
 
-def test_a_standby_all_of_whose_records_are_older_than_the_remembered_ones_lags() -> None:
+def test_a_standby_with_only_older_records_lags() -> None:
     old = stream(0, 900)
     shows(
         one(standby(Slot(copied(old[:300]))), want(old[:800]), PATIENT), target_offset=300, method="exact", exact=False
@@ -109,7 +109,7 @@ def test_whole_topics_do_not_go_by_the_common_time_for_one_filtered_record() -> 
 # -- what retention has deleted
 
 
-def test_a_buffer_longer_than_all_time_does_not_ask_for_the_oldest_record_kept() -> None:
+def test_a_buffer_beyond_time_0_asks_for_no_oldest_record() -> None:
     old = [(i, 10 * i, f"r{i}") for i in range(60)]
     late = [(i, time, value) for i, (_, time, value) in enumerate(old[45:])]
     result = found(standby(Slot(late)), want(old[:30]), rules(buffer_ms=10**9))
@@ -117,7 +117,7 @@ def test_a_buffer_longer_than_all_time_does_not_ask_for_the_oldest_record_kept()
     assert result.earliest_timestamps == {}
 
 
-def test_a_place_that_is_not_found_in_a_log_cut_by_retention_says_what_may_be_gone() -> None:
+def test_a_missing_place_in_a_cut_log_says_what_may_be_gone() -> None:
     old = stream(0, 300)
     here = [(i, time, "other") for i, time, _ in old if i >= 120]
     shows(one(standby(Slot(here, begin=120)), want(old[:100]), PATIENT), expired=True)

@@ -128,9 +128,7 @@ CUT = [*OLD[:45], *[(i, T0 + 10_000 + i * 10, f"n{i}") for i in range(45, 65)]]
 
 @pytest.mark.parametrize("topic_id", ["T1", None])
 @pytest.mark.parametrize("buffer_ms", [0, 900_000])
-def test_the_offset_at_which_the_standby_parts_from_what_was_read_is_the_place(
-    topic_id: str | None, buffer_ms: int
-) -> None:
+def test_the_offset_at_which_the_standby_parts_is_the_place(topic_id: str | None, buffer_ms: int) -> None:
     ends = {key: replace(seen, topic_id=topic_id) for key, seen in sample(50, OLD[49][1]).items()}
     log, using = standby(Slot(CUT), topic_id=topic_id), replace(KEEPS, buffer_ms=buffer_ms)
     target = one(log, want(OLD[:50]), using, ends)

@@ -62,7 +62,7 @@ def test_a_clock_of_the_standby_that_is_far_behind_is_no_lag(knows_type: bool) -
     shows(target, target_offset=330, method="exact", exact=True)
 
 
-def test_a_standby_with_a_clock_of_its_own_and_no_remembered_record_is_not_said_to_lag() -> None:
+def test_a_standby_with_another_clock_is_not_said_to_lag() -> None:
     old, older = stream(0, 60), [(i, T0 - 60_000 + i, f"o{i}") for i in range(400)]
     target = one(standby(Slot(copied(older), append_time=True)), want(old[:30]))
     shows(target, target_offset=400, method="timestamp", exact=False)
@@ -236,7 +236,7 @@ def test_a_ring_older_than_the_checkpoint_is_moved_on_where_dense() -> None:
 
 
 @pytest.mark.parametrize("ends", [sample(39, T0 + 380), sample(60, T0 + 600), sample(61, T0 + 590), {}])
-def test_a_ring_older_than_the_checkpoint_stays_where_the_copies_are_not_as_many(
+def test_an_older_ring_stays_where_the_copies_are_not_as_many(
     ends: dict[TopicPartition, EndSample],
 ) -> None:
     old = stream(0, 60)
@@ -326,7 +326,7 @@ def test_an_old_partition_emptied_by_retention_may_repeat_the_whole_standby() ->
     shows(one(gone, emptied, None, idle), target_offset=9, exact=True, replay_records=0, expired=False)
 
 
-def test_what_was_copied_more_than_once_may_be_read_more_often_than_it_was_written() -> None:
+def test_records_copied_twice_may_be_read_more_often_than_written() -> None:
     old = stream(0, 40)
     unremembered = replace(want(old[:30]), ring=(), ring_offset=None, timestamp_ms=T0)
     target = one(standby(Slot(copied(old + old + old[:30]))), unremembered)
