@@ -47,7 +47,7 @@ class InBatch(Theatre):
         self.assert_all_once()
         assert self.copies() == exactly(range(end))
 
-    def freeze_in_batch(self, *, in_transactions: bool = False, there_too: bool = False, lacking: int = 0) -> int:
+    def freeze_in_batch(self, *, in_transactions: bool = False, lacking: int = 0) -> int:
         """Write orders, and freeze the east when each query is in the middle of them, and the store knows where its
         batch and the topic end; how many there are now, of which the standby lacks some.
 
@@ -55,8 +55,6 @@ class InBatch(Theatre):
         """
         held = self.hold_batches("rows", "sums")
         end = self.clusters[EAST].ends[ORDERS] + COUNT
-        if there_too:
-            self.extend_in_other_transactions(end)
         self.clusters[WEST].extend(ORDERS, end - lacking)
         if in_transactions:
             self.clusters[EAST].extend_in_transactions(ORDERS, end, each=2 * FETCHED)
@@ -75,12 +73,6 @@ class InBatch(Theatre):
         self.until("all are silent", lambda: all(each.silent_since is not None for each in self.store.query_facts()))
         assert self.copies().total() < end, "nothing was left to read"
         return end
-
-    def extend_in_other_transactions(self, end: int) -> None:
-        """One more than at home, for a place lies before the last marker; the first one ends earlier than at home."""
-        west, each = self.clusters[WEST], 2 * FETCHED
-        west.extend_in_transactions(ORDERS, end - COUNT + FETCHED, each=each)
-        west.extend_in_transactions(ORDERS, end, each=each)
 
     def sampled(self) -> int:
         return sum(each.end for each in self.store.ends(EAST, topics=frozenset({ORDERS})).values())
@@ -150,19 +142,6 @@ def test_a_batch_that_has_other_offsets_there_is_read_again_under_its_id(stage: 
     stage.await_all(ORDERS)
     stage.assert_all_once()
     assert all(run != runs[query] for query, run in stage.run_ids().items()), "a run went on"
-
-
-def test_markers_at_other_offsets_keep_no_task_from_its_next_record(stage: InBatch) -> None:
-    """A task counts its records. Of one that reads a piece of a partition nobody knows where that begins there."""
-    runs = stage.run_ids()
-    end = stage.freeze_in_batch(in_transactions=True, there_too=True)
-    done = stage.move("failover", WEST, "--consent", "loss")
-    for query, operation in done.items():
-        assert operation["plan"]["uncommitted_batch"] == "replan"
-        assert operation["plan"]["totals"]["possible_replay_records"] == 0
-        assert operation["measured"].get("batch_went_on") is (None if query == "rows" else True), query
-    stage.await_read(end)
-    assert {query for query, run in stage.run_ids().items() if run != runs[query]} == {"rows"}
 
 
 def test_a_batch_whose_move_is_refused_goes_on_where_it_was(stage: InBatch) -> None:

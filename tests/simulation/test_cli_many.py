@@ -131,7 +131,14 @@ def test_all_queries_that_a_runner_reports_are_reconciled(
     for name in ("revenue", "clicks"):
         fact = samples.fact(query=name, epoch=4, cluster="west", runner="b", checkpoint=f"/cp/{name}/new")
         assert three.store.report_query(fact)
-    held = {"epoch": 1, "cluster": "east", "runner": "a", "checkpoint": "/cp/search", "instance": "one"}
+    held = {
+        "epoch": 1,
+        "cluster": "east",
+        "runner": "a",
+        "checkpoint": "/cp/search",
+        "instance": "one",
+        "mapping": None,
+    }
     three.store.report_query(samples.fact(query="search", **held, state=RunState.FAILED, held_by="lost"))
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     code, _, err = run(capsys, "reconcile", "--all")

@@ -17,6 +17,12 @@ from tests.simulation.world import QUERY, Checkpoint, Crash, CrashingStore, Worl
 PLACE = 33 + 100
 
 
+LACKS_TOO_MUCH = (
+    "exposure: the standby lacks 10.0 s of records, as east was last seen 0.0 s before; "
+    "what was written there since is unknown; --consent loss accepts it"
+)
+
+
 def test_a_failover_resumes_at_the_exact_place_and_settles() -> None:
     world = World()
     operation = world.carry_out(world.request())
@@ -35,6 +41,9 @@ def test_a_failover_resumes_at_the_exact_place_and_settles() -> None:
         "replay_later_records": 0,
         "exposure_records": 20,
         "exposure_seconds": pytest.approx(10.0),
+        "exposure_sampled_at": "2026-01-31T12:00:00.000Z",
+        "first_batch_records": 20,
+        "usual_batch_records": None,
     }
     assert {partition["method"] for partition in plan["partitions"]} == {"exact"}
     assert operation.measured["switch_seconds"] == pytest.approx(0.2, abs=0.2)
@@ -325,7 +334,7 @@ def test_a_gate_that_refuses_after_the_fence_returns_the_query() -> None:
     world = World(settings(policy={"max_exposure": "5s"}))
     operation = world.carry_out(world.request())
     assert operation is not None
-    assert operation.sentence == "exposure: the standby lacks 10.0 s of records; --consent loss accepts it"
+    assert operation.sentence == LACKS_TOO_MUCH
     assert operation.plan is not None
     assert operation.plan["refused"] is True
     assert_went_back(world, "refused")
@@ -347,7 +356,7 @@ def test_the_reason_of_a_refusal_outlasts_the_wait_for_a_runner() -> None:
     world.runner.alive = True
     operation = world.carry_out(request)
     assert operation is not None
-    assert operation.sentence == "exposure: the standby lacks 10.0 s of records; --consent loss accepts it"
+    assert operation.sentence == LACKS_TOO_MUCH
     assert_went_back(world, "refused")
 
 
@@ -438,7 +447,7 @@ def test_a_fence_is_taken_away_however_often_that_fails(failure: Failure) -> Non
     assert world.starts == []
     operation = world.carry_out(request)
     assert operation is not None
-    assert operation.sentence == "exposure: the standby lacks 10.0 s of records; --consent loss accepts it"
+    assert operation.sentence == LACKS_TOO_MUCH
     assert_went_back(world, "refused")
 
 

@@ -85,7 +85,7 @@ def test_each_partition_begins_at_the_first_record_of_the_time() -> None:
     assert {row["method"] for row in plan["partitions"]} == {"time"}
     assert plan["totals"] == {
         "replay_records": 80, "possible_replay_records": 0, "replay_later_records": 0, "exposure_records": 0,
-        "exposure_seconds": 0.0,
+        "exposure_seconds": 0.0, "exposure_sampled_at": None, "first_batch_records": 120, "usual_batch_records": None,
     }  # fmt: skip
     row = world.store.assignment(QUERY)
     assert row is not None

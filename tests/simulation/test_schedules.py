@@ -180,6 +180,8 @@ class Stage:
         if sides is not None:
             reconcile(store, configured, sides, actor="ann", reason="")
             return
+        if self._is_place_awaited():
+            self.pass_time(LOOKED_SECONDS, until=lambda: not self._is_place_awaited())
         lost = lost_of(store, QUERY)
         if lost is not None:
             went_to = self.world.starts[-1]
@@ -187,6 +189,11 @@ class Stage:
                 store, configured, lost, cluster=went_to.cluster, checkpoint=went_to.checkpoint, runner=None,
                 actor="ann", reason="",
             )  # fmt: skip
+
+    def _is_place_awaited(self) -> bool:
+        """Whether a runner has still to read where the query is, as the refusal says."""
+        lost = lost_of(self.world.store, QUERY)
+        return lost is not None and lost.place is None
 
     def _is_calm(self) -> bool:
         run, row = self.world.run_of(QUERY), self.world.store.assignment(QUERY)

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.apache.spark.TaskContext$;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
@@ -86,6 +87,7 @@ record Elsewhere(Hold.Place place, Reading reading, Shift shift, AtomicBoolean r
    */
   static boolean holdsEach(MicroBatchStream kafka, KafkaRange range, long deadline) {
     long next = range.from();
+    TaskContext$.MODULE$.setTaskContext(TaskContext$.MODULE$.empty()); // readers log their task
     try {
       for (InputPartition piece : pieces(kafka, range)) {
         PartitionReader<InternalRow> reader = kafka.createReaderFactory().createReader(piece);
@@ -102,6 +104,8 @@ record Elsewhere(Hold.Place place, Reading reading, Shift shift, AtomicBoolean r
       }
     } catch (Exception unread) { // Scala declares none of what it throws
       return false;
+    } finally {
+      TaskContext$.MODULE$.unset();
     }
     return next == range.until();
   }
