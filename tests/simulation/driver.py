@@ -213,6 +213,8 @@ class Driver:
         now, known = self.world.clock.passed, next((f for f in self.store.query_facts() if f.query == row.query), None)
         failed = self.runs.get(row.query)
         if failed is not None and failed.row.epoch == row.epoch:
+            if failed.error is not None:
+                self._find(row)  # each try looks; the store may be an older copy since
             return
         self.runs.pop(row.query, None)
         checkpoint = self.checkpoints[row.checkpoint]

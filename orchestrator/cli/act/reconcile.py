@@ -141,7 +141,8 @@ def _all(ctx: Context, *, reason: str, yes: bool, output: str) -> int:
     if not found:
         render.talk(f"the store is current for all {len(ctx.settings.queries)} queries: nothing done")
     elif not yes:
-        question = f"Save in the store what the runners report of {len(found)} queries?"
+        known = len(runs) + sum(each.place is not None for each in lost.values())
+        question = f"Save in the store what the runners report of {known} queries?"
         _ask("\n".join(found), rows, question, columns=("query", *SIDE_COLUMNS))
     left = []
     for name in (*runs, *lost):
