@@ -183,7 +183,8 @@ class Driver:
             else:
                 self._refrain(action)
         for row in rows:
-            if row.runner == self.name and row.desired is Desired.HELD and not self._hosts(row.query):
+            held = row.desired is Desired.HELD and not self._hosts(row.query)
+            if row.runner == self.name and (held or self._fails(row)):
                 self._find(row)
             self._newest[row.query] = max(row.epoch, self._newest.get(row.query, 0))
         for run in self.ended:
@@ -213,8 +214,6 @@ class Driver:
         now, known = self.world.clock.passed, next((f for f in self.store.query_facts() if f.query == row.query), None)
         failed = self.runs.get(row.query)
         if failed is not None and failed.row.epoch == row.epoch:
-            if failed.error is not None:
-                self._find(row)  # each try looks; the store may be an older copy since
             return
         self.runs.pop(row.query, None)
         checkpoint = self.checkpoints[row.checkpoint]
@@ -236,6 +235,11 @@ class Driver:
         found = found_place(self.checkpoints, self.world.starts, row, runner=self.name, instance=self.instance)
         if self.store.found_place(row.query) != found:
             self.store.report_place(found)
+
+    def _fails(self, row: Assignment) -> bool:
+        """Whether its run ended with an error: each try to start it looks at the files again."""
+        run = self.runs.get(row.query)
+        return run is not None and run.error is not None and run.row.epoch == row.epoch
 
     def _hosts(self, query: str) -> bool:
         """Whether a run of a query goes on here."""
