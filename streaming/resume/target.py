@@ -99,37 +99,55 @@ def exposure(
 
 
 def _lacking(want: Want, found: Found | None, facts: StandbyLookup, old: EndSample) -> int | None:
-    """Offsets of the old log that the standby lacks; None where the records behind the place are not known."""
+    """Offsets of the old log that the standby lacks at most; None where the position is not found there.
+
+    Each unread offset counts, unless a copy of it is shown.
+    """
     if found is None or found.missing is None:
         return None
     ahead = max(0, old.end - want.offset)
-    copies = _copies(want, found, facts, old)
-    return None if copies is None and ahead else max(0, ahead - len(copies or ())) + found.missing + found.gone
+    return max(0, ahead - len(_copies(want, found, facts, old))) + found.missing + found.gone
 
 
-def _copies(want: Want, found: Found, facts: StandbyLookup, old: EndSample) -> Sequence[LogRecord] | None:
-    """The records behind the place that are copies of what followed the position; None where that is not shown.
+def _copies(want: Want, found: Found, facts: StandbyLookup, old: EndSample) -> Sequence[LogRecord]:
+    """The records behind the place that are shown to be copies of what followed the position; empty where none is.
 
     An offset behind the place proves no copy: a marker, a record that was sent again, or one of another writer lies
-    there just as well. Copies are data records, each once, none of them remembered and none later than the newest time
-    that was seen of the old log; they come first, before all that others wrote there later.
+    there just as well. Copies are data records, each once, none of them remembered; they come first, before all that
+    others wrote there later.
     """
-    if facts.behind is None:
-        return None
+    newest = old.newest_timestamp_ms
+    if facts.behind is None or newest is None or facts.append_time:
+        return ()
+    if found.repeats != 0 or facts.resent.records is None:
+        return ()
     known = {(each.digest, each.timestamp_ms) for each in want.ring}
     seen = [record for record in facts.behind if record.offset < facts.end]
-    unknown = [record for record in seen if (record.digest, record.timestamp_ms) not in known]
-    newest = old.newest_timestamp_ms
-    if not unknown:
-        return ()
-    if newest is None or facts.append_time or found.repeats != 0 or facts.resent.records is None:
-        return None
-    copies = [record for record in unknown if record.timestamp_ms <= newest]
+    unread = [record for record in seen if (record.digest, record.timestamp_ms) not in known]
+    copies = _before_the_sample(unread, timestamps_of(want.ring[-LAST:]), newest, most=old.end - want.offset)
     distinct = len({(each.digest, each.timestamp_ms) for each in copies})
-    times = timestamps_of(want.ring[-LAST:]) + [record.timestamp_ms for record in copies]
-    is_first = copies == unknown[: len(copies)] and times == sorted(times)
-    is_first = is_first and distinct == len(copies) <= old.end - want.offset
-    return copies if is_first else None
+    return copies if distinct == len(copies) else ()
+
+
+def _before_the_sample(
+    unread: Sequence[LogRecord], read: Sequence[int], newest: int, *, most: int
+) -> Sequence[LogRecord]:
+    """The first of ``unread`` that the old log held when its newest time was seen, at most ``most``; maybe empty.
+
+    ``read``: times of the records read last. Where times are in order, all up to the newest are older than the sample.
+    Of several records of the newest millisecond some may be younger: where there are too many, none of them counts.
+    Where times are not in order, all up to the one record of the newest time lie before it.
+    """
+    first = [record for record in unread if record.timestamp_ms <= newest]
+    times = [*read, *(record.timestamp_ms for record in first)]
+    if times == sorted(times) and first == unread[: len(first)]:
+        if len(first) > most:
+            first = [record for record in first if record.timestamp_ms < newest]
+    else:
+        at = [i for i, record in enumerate(unread) if record.timestamp_ms >= newest]
+        is_there = bool(at) and [unread[i].timestamp_ms for i in at].count(newest) == 1
+        first = list(unread[: at[0] + 1]) if is_there and unread[at[0]].timestamp_ms == newest else []
+    return first if len(first) <= most else ()
 
 
 def _behind_seconds(want: Want, found: Found | None, facts: StandbyLookup, old: EndSample) -> float | None:
@@ -140,8 +158,7 @@ def _behind_seconds(want: Want, found: Found | None, facts: StandbyLookup, old: 
     if old.newest_timestamp_ms is None or facts.append_time:
         return None
     newest = min(old.newest_timestamp_ms, int(old.sampled_at.timestamp() * 1000))
-    copies = None if found is None else _copies(want, found, facts, old)
-    if copies:
+    if found is not None and (copies := _copies(want, found, facts, old)):
         return max(0, newest - max(record.timestamp_ms for record in copies[-LAST:])) / 1000
     last = timestamps_of(want.ring[-LAST:])
     since = [] if want.timestamp_ms is None else [want.timestamp_ms]

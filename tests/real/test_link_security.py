@@ -78,7 +78,9 @@ def test_a_server_of_another_authority_is_refused_by_us(tls: str, files: Path) -
 
 
 def test_a_missing_client_certificate_is_our_fault(tls: str, files: Path) -> None:
-    with pytest.raises(CredentialRefused, match=r"TLS: the broker .* our own certificate \(cert\).*: name one that"):
+    with pytest.raises(
+        CredentialRefused, match=r"TLS: the broker .* our own certificate \(security.cert\).*: name one that"
+    ):
         look(tls, protocol="SSL", ca=files / "ca.pem")
 
 

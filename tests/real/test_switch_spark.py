@@ -60,13 +60,13 @@ def test_a_query_that_ends_by_itself_goes_on_elsewhere_with_each_record_once(
     sink = Ledger()
     for written in (FIRST, COMMITTED):  # a second run: of the first one Spark 4.2.0 cannot replay a batch by log v2
         move.east.extend(move.topic, written)
-        at_home = end(sink.writer(records(move, "east", 1)), "availableNow", move.old)
+        at_home = end(sink.writer(records(move, "east", 0)), "availableNow", move.old)
     assert len(sink.batches) == -(-FIRST // LIMIT) - (-(COMMITTED - FIRST) // LIMIT), "the rate limit holds"
     assert sink.rows == Ledger.truth(COMMITTED)
     move.east.extend(move.topic, PLANNED)
     sink.failing = "after"
     with pytest.raises(StreamingQueryException, match="the driver is gone"):
-        end(sink.writer(records(move, "east", 1)), trigger, move.old)
+        end(sink.writer(records(move, "east", 0)), trigger, move.old)
     sink.failing = None
     move.switch()
     flying = sink.batches[-1]

@@ -105,3 +105,22 @@ def test_a_log_that_was_emptied_has_no_newest_time(cluster: FallingSilent) -> No
     log.records.clear()
     (told,) = sampler.sample([SECOND], NOW, timeout=1)
     assert (told.begin, told.end, told.newest_timestamp_ms) == (1, 1, None)
+
+
+class Growing(MemoryCluster):
+    """Gets a record between the question for its end and the one for its newest time."""
+
+    def offsets(
+        self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
+    ) -> Mapping[TopicPartition, OffsetAnswer]:
+        if times.get(FIRST) == Spec.MAX_TIMESTAMP:
+            self.append("t", 0, 2_000, b"b")
+        return super().offsets(times, read_committed=read_committed, timeout=timeout)
+
+
+def test_a_record_that_comes_between_the_questions_lies_before_the_end() -> None:
+    cluster = Growing()
+    cluster.create("t", 1)
+    cluster.append("t", 0, 1_000, b"a")
+    (told,) = EndSampler("east", cluster).sample([FIRST], NOW, timeout=1)
+    assert (told.end, told.newest_timestamp_ms) == (2, 2_000)

@@ -119,7 +119,8 @@ def partitions_match(facts: MoveFacts) -> Gate | None:
     if facts.resumes_at is None:
         return None
     counts = facts.resumes_at.fewer_partitions or {}
-    mixed = sorted({t.target_topic for t in targets_of(facts) if t.target_topic in counts and not t.is_proven})
+    apart = [target for target in targets_of(facts) if target.target_topic in counts and not _is_same_partition(target)]
+    mixed = sorted({target.target_topic for target in apart})
     named = ", ".join(
         f"{topic}: {counts[topic][0]} on {facts.source}, {counts[topic][1]} on {facts.target}"
         for topic in mixed or sorted(counts)
@@ -133,6 +134,11 @@ def partitions_match(facts: MoveFacts) -> Gate | None:
         f"partition counts differ ({named}): all partitions resume at one common time and records may be read twice; "
         "--consent repeats accepts it",
     )
+
+
+def _is_same_partition(target: Target) -> bool:
+    """Whether the place was found in the partition of the same number, by more than a time."""
+    return target.is_proven or (target.target_offset is not None and target.method == MethodName.EXACT)
 
 
 def exposure(facts: MoveFacts) -> Gate | None:

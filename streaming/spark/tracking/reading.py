@@ -85,14 +85,15 @@ class EndSampler:
     def _of(
         self, partition: TopicPartition, end: OffsetAnswer, newest: OffsetAnswer | None, now: datetime
     ) -> EndSample:
+        """Two answers as one: where the newest record came after the end was looked up, the log ends behind it."""
         facts = self.topics.get(partition.topic)
-        timestamp = newest.timestamp_ms if newest is not None and newest.error is None else None
+        timestamp, last = (None, None) if newest is None or newest.error else (newest.timestamp_ms, newest.offset)
         return EndSample(
             cluster=self._cluster,
             topic=partition.topic,
             partition=partition.partition,
             begin=self._begins.get(partition, 0),
-            end=end.offset or 0,
+            end=max(end.offset or 0, 0 if last is None else last + 1),
             newest_timestamp_ms=timestamp if timestamp is not None and timestamp >= 0 else None,
             leader_epoch=end.leader_epoch,
             topic_id=facts.topic_id if facts is not None else None,

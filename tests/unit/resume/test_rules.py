@@ -566,7 +566,24 @@ def test_copies_and_other_records_that_cannot_be_told_apart_are_not_counted() ->
     old = stream(0, 100)
     here = copied(old[:80]) + [(80 + i, T0 + 600, f"p{i}") for i in range(50)]
     target = one(standby(Slot(here)), want(old[:50]), None, sample(100, old[-1][1]))
-    shows(target, target_offset=50, exact=True, exposure_records=None)
+    shows(target, target_offset=50, exact=True, exposure_records=50, exposure_seconds=0.53)
+
+
+def test_records_of_the_newest_time_that_came_after_the_sample_are_no_copies_of_older_ones() -> None:
+    """Three records of the newest millisecond, of which the sample saw one; the standby lacks none, or two of them."""
+    old = [*stream(0, 79), *((79 + i, T0 + 790, f"same{i}") for i in range(3))]
+    target = one(standby(Slot(copied(old))), want(old[:50]), None, sample(80, T0 + 790))
+    shows(target, target_offset=50, exact=True, exposure_records=1, exposure_seconds=0.01)
+
+
+def test_times_out_of_order_hide_no_copy_before_the_record_of_the_newest_time() -> None:
+    old = [(i, T0 + 10 * i + (35 if i % 3 else 0), f"p{i}") for i in range(100)]
+    newest = max(at for _, at, _ in old)
+    place = next(offset for offset, at, _ in old if at == newest)
+    target = one(standby(Slot(copied(old))), want(old[:50]), None, sample(100, newest))
+    shows(target, target_offset=50, exact=True, exposure_records=99 - place)
+    behind = one(standby(Slot(copied(old[:80]))), want(old[:50]), None, sample(100, newest))
+    shows(behind, target_offset=50, exact=True, exposure_records=50)
 
 
 def test_ends_are_asked_before_times() -> None:
