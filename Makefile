@@ -26,6 +26,8 @@ help: ## list these targets
 setup: $(STAMP) ## make the virtual environment from the hashed lock file
 
 $(STAMP): $(LOCK) pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) or sys.platform != "linux")' || \
+	  { echo "Tideover needs Linux and Python 3.11 or newer. Name another one: make $(firstword $(MAKECMDGOALS) setup) PYTHON=python3.11" >&2; exit 2; }
 	@echo "setting up $(VENV) from $(LOCK) (once; Spark is 400 MB)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)

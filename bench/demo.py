@@ -112,7 +112,10 @@ def plain_settings(configuration: Mapping[str, Any], folder: Path) -> dict[str, 
 
 def _play(setting: Setting, name: str, mode: str) -> Told:
     folder = setting.directory / name
-    command = [sys.executable, "-m", "lab.demo", "--dir", str(folder), "--base-port", str(setting.base_port)]
+    command = [
+        sys.executable, "-m", "lab.demo", "--dir", str(folder), "--base-port", str(setting.base_port),
+        "--rate", str(Script().rate),
+    ]  # fmt: skip
     began = time.monotonic()
     environment = {**os.environ, class_archive.SETTING: mode}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:

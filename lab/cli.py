@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lab import archive, credentials, ledger, lifecycle, topics, traffic, turn
 from lab.access import KINDS
-from lab.errors import ClusterSilent, LabError, NoSink
+from lab.errors import ERROR, ClusterSilent, LabError, NoSink
 from lab.external_clusters import ExternalClusters
 from lab.faults import FAULTS
 from lab.judge import QueryVerdict
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if getattr(chosen, "output", None) == "json":
             told = {"error": {"kind": error.kind, "text": str(error), "hint": error.hint}}
             sys.stdout.write(json.dumps(told) + "\n")
-        say(str(error))
+        say(ERROR + str(error))
         if error.hint:
             say(error.hint)
         return error.exit_code if isinstance(error, LabError) else 2

@@ -5,7 +5,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 
-from lab import java, topics
+from lab import java, ports, topics
 from lab.errors import ClusterSilent, StartFailed
 from lab.java import Say
 from lab.processes import tail
@@ -52,16 +52,28 @@ def properties(world: World, broker: Broker) -> dict[str, object]:
 def start(world: World, parts: Sequence[str], say: Say) -> None:
     """Start brokers, formatting their storage the first time, and wait until their clusters know them.
 
-    Raises StartFailed with the end of the log of the one that did not come up; the others are left to the caller.
+    Raises StartFailed where a port is in use, and with the end of the log of a broker that did not come up; the others
+    are left to the caller.
     """
     classpath = java.classpath(world.options.kafka, say)
     brokers = [world.broker(part) for part in parts]
+    _refuse_taken_ports(brokers)
     _format(world, [broker for broker in brokers if not (world.folder(broker.name) / "data").exists()], classpath)
     for broker in brokers:
         program = java.command("kafka.Kafka", _configuration(world, broker), heap_mb=_HEAP_MB, class_path=classpath)
         world.start(broker.name, program, classpath)
     for cluster in dict.fromkeys(broker.cluster for broker in brokers):
         _await(world, [broker for broker in brokers if broker.cluster == cluster])
+
+
+def _refuse_taken_ports(brokers: Sequence[Broker]) -> None:
+    """Before Kafka finds out, who says so in a stack trace."""
+    in_use = ports.taken(port for broker in brokers for port in (broker.port, broker.controller_port))
+    if in_use:
+        raise StartFailed(
+            f"another process uses port {' and '.join(map(str, in_use))} of this machine",
+            hint=f"choose 20 free ports: --base-port {ports.free_base_port()}",
+        )
 
 
 def _format(world: World, brokers: Sequence[Broker], classpath: str) -> None:
@@ -118,10 +130,7 @@ def _await(world: World, brokers: Sequence[Broker]) -> None:
 
 def _failed(world: World, broker: Broker, what: str) -> StartFailed:
     log = world.log(broker.name)
-    return StartFailed(
-        f"broker {broker.name} {what}; the end of {log}:\n{tail(log)}",
-        hint=f"if port {broker.port} is in use, choose another --base-port",
-    )
+    return StartFailed(f"broker {broker.name} {what}; the end of {log}:\n{tail(log)}")
 
 
 def _configuration(world: World, broker: Broker) -> str:

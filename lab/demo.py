@@ -19,16 +19,23 @@ from typing import Any
 
 import pyspark
 
+from lab import ports
 from lab.configuration import declaration
 from lab.homecoming import Homecoming
 from lab.interrupt import heed_signals
 from lab.scenario import Script, Story, tell
 from lab.stage import Say, Stage, StoryFailed
+from lab.world import PORTS, Options
+from state.errors import TideoverError
 from streaming.jars import jar_paths
 
 KEPT_SECONDS = 8 * 3600.0
 KEPT_RATE = 200
 _CALM_SECONDS = 4.0
+_RATE = 2000
+"""Records per second, where the machine keeps up with them."""
+NEXT = "python -m lab up --dir build/lab"
+"""The command that a person tries where the demo could not run: the two clusters alone."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,28 +48,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def say(text: str) -> None:
         print(f"{time.monotonic() - begun:6.1f} s  {text}", flush=True)
 
-    for jars in (f"kafka-{options.kafka}", f"spark-{pyspark.__version__}"):
-        jar_paths(jars, progress=say)
-    script = Script(
-        fault=options.fault, rate=options.rate, base_port=options.base_port, kafka=options.kafka,
-        resume=options.resume, calm_seconds=_CALM_SECONDS, automatic=options.auto,
-        returns=options.way_home, shows_desk=True,
-    )  # fmt: skip
-
     def stay(on: Stage, story: Story) -> None:
         _publish(story, directory)
         if options.keep:
             keep(on, say)
 
     try:
-        story = tell(script, directory, say, stay)
-    except StoryFailed as failure:
-        print(f"the demo broke: {failure}\nlogs: {directory}", file=sys.stderr)
+        for jars in (f"kafka-{options.kafka}", f"spark-{pyspark.__version__}"):
+            jar_paths(jars, progress=say)
+        story = tell(_script(options, say), directory, say, stay)
+    except (StoryFailed, TideoverError, OSError) as failure:
+        print(f"\n{ended(failure, directory)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("the demo was ended, and all that it had started with it", file=sys.stderr)
         return 2
     return 1 if judge(story) else 0
+
+
+def ended(failure: Exception, directory: Path, subject: str = "the demo") -> str:
+    """One line for a person: why it ended early, where the logs are, and the command to try next."""
+    why = str(failure).partition("\n")[0].rstrip(" .:;")
+    following = getattr(failure, "hint", None) or f"next: {NEXT}"
+    return f"{subject} ended early: {why}; logs: {directory}; {following}"
+
+
+def free_ports(options: argparse.Namespace, say: Say) -> int:
+    """The first port of the world: the one that was named, else the usual one or, where that is in use, another."""
+    if options.base_port is not None:
+        return int(options.base_port)
+    usual = Options().base_port
+    found = ports.base_port(usual)
+    if found != usual:
+        say(f"ports from {usual} are in use; the demo uses {found} to {found + PORTS - 1}")
+    return found
+
+
+def _script(options: argparse.Namespace, say: Say) -> Script:
+    return Script(
+        fault=options.fault, rate=options.rate or _RATE, lowers_rate=options.rate is None,
+        base_port=free_ports(options, say), kafka=options.kafka, resume=options.resume, calm_seconds=_CALM_SECONDS,
+        automatic=options.auto, returns=options.way_home, shows_desk=True,
+    )  # fmt: skip
 
 
 def _publish(story: Story, directory: Path) -> None:
@@ -239,8 +266,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--return", dest="way_home", action="store_true", help="and the way home, under load")
     parser.add_argument("--keep", action="store_true", help="leave the world up at the end, to click in, until Ctrl-C")
     parser.add_argument("--dir", default="build/demo", help="everything that the demo writes goes here; emptied first")
-    parser.add_argument("--rate", type=int, default=2000, help="records per second")
-    parser.add_argument("--base-port", type=int, default=19092, help="first port of the two clusters")
+    parser.add_argument("--rate", type=int, help=f"records per second; default: {_RATE:,}, or fewer on a slow machine")
+    parser.add_argument("--base-port", type=int, help="first of 20 ports; default: 19092, or 20 that are free")
     parser.add_argument("--kafka", choices=("4.3.1", "3.9.1"), default="4.3.1", help="version of the brokers")
     return parser.parse_args(arguments)
 

@@ -14,6 +14,9 @@ from typing import ClassVar
 
 from state.errors import TideoverError
 
+ERROR = "error: "
+"""How the line begins that says why a verb failed."""
+
 
 class LabError(TideoverError):
     """The lab could not do what was asked."""

@@ -10,7 +10,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from subprocess import Popen
@@ -18,7 +18,17 @@ from typing import Any, Literal
 
 from lab.configuration import changing
 from lab.homecoming import Homecoming, carried_of, come_home
-from lab.stage import GRACE_SECONDS, Say, Stage, StoryFailed, await_running, await_spare, await_verdicts, stage
+from lab.stage import (
+    GRACE_SECONDS,
+    Say,
+    Stage,
+    StoryFailed,
+    TooSlow,
+    await_running,
+    await_spare,
+    await_verdicts,
+    stage,
+)
 
 Fault = Literal["kill", "freeze"]
 Resume = Literal["auto", "carry", "switch"]
@@ -28,6 +38,11 @@ _MOVED_SECONDS = 180.0
 """An attempt that a gate refuses behind the fence is made again after a minute (``decide.gates.automatic``), and on a
 busy machine each of the two may last for tens of seconds."""
 _KEEPS_UP_SECONDS = 120.0
+_SLOW_SECONDS = 45.0
+"""How long a rate may be too high before a lower one is tried."""
+_LOWEST_RATE = 100
+_MOST_BEHIND_SECONDS = 10.0
+"""How old the standby's copies may be when the primary is killed: a replicator that keeps up is under 2 s."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +52,8 @@ class Script:
     fault: Fault = "kill"
     rate: int = 2000
     """Records per second."""
+    lowers_rate: bool = False
+    """Half of the rate, again and again, where the machine does not replicate and read that many in time."""
     calm_seconds: float = 8.0
     """Load on the primary, once all queries commit what it sends, before the fault strikes; a plan is made meanwhile,
     and may take longer."""
@@ -115,7 +132,10 @@ def tell(
         runner, traffic, spare = bring_up_queries(on, script)
         watch.mark("queries_running")
         calm_until = time.monotonic() + script.calm_seconds
-        plan = foreseen(on)
+        if script.lowers_rate:
+            script, traffic, plan = paced(on, script, traffic)
+        else:
+            plan = foreseen(on)
         time.sleep(max(0.0, calm_until - time.monotonic()))
         say(f"{script.fault} east, under {script.rate:,} records/s")
         struck_at = _at(on.lab(script.fault, "east").strip())
@@ -173,11 +193,34 @@ def bring_up_queries(on: Stage, script: Script) -> tuple["Popen[bytes]", "Popen[
     return runner, traffic, spare
 
 
-def foreseen(on: Stage, within: float = _KEEPS_UP_SECONDS) -> list[Mapping[str, Any]]:
+def paced(
+    on: Stage, script: Script, traffic: "Popen[bytes]", within: float = _SLOW_SECONDS
+) -> tuple[Script, "Popen[bytes]", list[Mapping[str, Any]]]:
+    """The script with the rate that this machine keeps up with, the producers at that rate, and the plans.
+
+    Raises TooSlow where the lowest rate is too high.
+    """
+    while True:
+        try:
+            return script, traffic, foreseen(on, within, most_behind=_MOST_BEHIND_SECONDS)
+        except TooSlow as reason:
+            lower = script.rate // 2
+            if lower < _LOWEST_RATE:
+                raise TooSlow(f"this machine does not keep up with {script.rate:,} records/s: {reason}") from reason
+            on.say(f"{script.rate:,} records/s are too many for this machine: {reason}; {lower:,} records/s instead")
+            script = replace(script, rate=lower)
+            on.stop(traffic)
+            traffic = on.start_traffic("east", script.rate, 600)
+
+
+def foreseen(
+    on: Stage, within: float = _KEEPS_UP_SECONDS, *, most_behind: float | None = None
+) -> list[Mapping[str, Any]]:
     """The plans of a failover of all queries, as soon as none is refused.
 
     On a busy machine a query may lag so far that it could not be moved (``repeats-into-state``): there is nothing to
-    rehearse yet. Raises StoryFailed where that stays so for ``within`` seconds.
+    rehearse yet. With ``most_behind`` the standby's copies must be that young, in seconds, too. Raises TooSlow where
+    that stays so for ``within`` seconds.
     """
     refused: list[str] = []
     deadline = time.monotonic() + within
@@ -187,9 +230,20 @@ def foreseen(on: Stage, within: float = _KEEPS_UP_SECONDS) -> list[Mapping[str, 
             raise StoryFailed(f"tideover plan ended with exit code {code}: see commands.log")
         plans: list[Mapping[str, Any]] = json.loads(printed)
         refused = [f"{plan['query']}: {gate['text']}" for plan in plans for gate in plan["gates"] if not gate["ok"]]
+        refused += [] if most_behind is None else _behind(plans, most_behind)
         if not refused:
             return plans
-    raise StoryFailed(f"for {within:g} s a failover would have been refused: {'; '.join(refused)}")
+    raise TooSlow(f"for {within:g} s a failover would have been refused: {'; '.join(refused)}")
+
+
+def _behind(plans: Sequence[Mapping[str, Any]], most: float) -> list[str]:
+    """By how much the standby's copies are too old, in a sentence; nothing is said of an age that is unknown."""
+    ages = [age for plan in plans if (age := plan["totals"]["exposure_seconds"]) is not None]
+    return (
+        [f"the standby's copies are {max(ages):.0f} s old, and the limit is {most:g} s"]
+        if max(ages, default=0.0) > most
+        else []
+    )
 
 
 def _type_it(on: Stage, script: Script, struck_at: float) -> tuple[int, list[str]]:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from lab.errors import ERROR
 from lab.runner_log import STARTED, WARM, RunnerLog, in_words
 
 Say = Callable[[str], None]
@@ -27,6 +28,10 @@ _LOOK_SECONDS, _RARE_SECONDS = 3.0, 20.0
 
 class StoryFailed(Exception):
     """A step of the story did not come to its end; the sentence names the step and the log to look at."""
+
+
+class TooSlow(StoryFailed):
+    """The machine does not keep up with the load: a failover would be refused, or the replicator falls behind."""
 
 
 class Stage:
@@ -117,16 +122,26 @@ class Stage:
             self.lab("down", "--now", check=False)
 
     def _run(self, command: list[str], timeout: float, check: bool) -> tuple[int, str]:
-        done = subprocess.run(command, capture_output=True, timeout=timeout, env=self._environment(), check=False)
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=timeout, env=self._environment(), check=False)
+        except subprocess.TimeoutExpired as error:
+            raise StoryFailed(f"{' '.join(command[2:5])} did not end within {timeout:g} s") from error
         with (self.directory / "commands.log").open("ab") as log:
             log.write(" ".join(command[2:]).encode() + b"\n" + done.stderr + done.stdout + b"\n")
         if check and done.returncode:
-            said = (done.stderr or done.stdout).decode(errors="replace").strip()
-            raise StoryFailed(f"{' '.join(command[2:5])} ended with exit code {done.returncode}: {said[-800:]}")
+            said = reason_in((done.stderr or done.stdout).decode(errors="replace"))
+            raise StoryFailed(f"{' '.join(command[2:5])} ended with exit code {done.returncode}: {said}")
         return done.returncode, done.stdout.decode()
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1", **self.environment}
+
+
+def reason_in(printed: str) -> str:
+    """The line of what a verb printed that says why it failed: the lab marks it, else it is the last one."""
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    marked = [line.removeprefix(ERROR) for line in lines if line.startswith(ERROR)]
+    return (marked or lines or ["it printed nothing"])[-1]
 
 
 @contextmanager

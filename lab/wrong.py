@@ -20,9 +20,11 @@ from typing import Any
 
 from lab import topics
 from lab.configuration import changing
+from lab.demo import ended, free_ports
 from lab.interrupt import heed_signals
 from lab.scenario import Script, open_world
 from lab.stage import GRACE_SECONDS, Say, Stage, StoryFailed, await_running, stage
+from state.errors import TideoverError
 
 TOPIC = "parcels"
 WRONG, RIGHT = "once", "once-at-home"
@@ -49,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Play, print; the exit code is the verdict."""
     parser = argparse.ArgumentParser(prog="python -m lab.wrong", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--dir", default="build/wrong", help="everything goes here; emptied first")
-    parser.add_argument("--base-port", type=int, default=19092, help="first port of the two clusters")
+    parser.add_argument("--base-port", type=int, help="first of 20 ports; default: 19092, or 20 that are free")
     options = parser.parse_args(arguments)
     directory = Path(options.dir)
     shutil.rmtree(directory, ignore_errors=True)
@@ -59,9 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{time.monotonic() - begun:6.1f} s  {text}", flush=True)
 
     try:
-        outcome = play(directory, options.base_port, say)
-    except StoryFailed as failure:
-        print(f"the demo broke: {failure}\nlogs: {directory}", file=sys.stderr)
+        outcome = play(directory, free_ports(options, say), say)
+    except (StoryFailed, TideoverError, OSError) as failure:
+        print(f"\n{ended(failure, directory)}", file=sys.stderr)
         return 2
     problems = judge(outcome)
     print("\n" + "\n".join(page(outcome, problems)))

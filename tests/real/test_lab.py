@@ -141,14 +141,16 @@ def assert_verified(world: RunningWorld) -> None:
     assert found["latest"] == (1, 2)
 
 
-def test_a_taken_port_ends_with_the_brokers_log_and_no_process(world: RunningWorld, tmp_path: Path) -> None:
+def test_a_taken_port_is_named_and_nothing_is_started(world: RunningWorld, tmp_path: Path) -> None:
     base = world.status()["options"]["base_port"]
     done = subprocess.run(
         [sys.executable, "-m", "lab", "up", "--dir", str(tmp_path / "second"), "--base-port", str(base)],
         check=False, capture_output=True, text=True, timeout=300, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "the end of" in done.stderr
+    assert f"error: another process uses port {base} and {base + 1} of this machine" in done.stderr
+    assert "--base-port" in done.stderr
+    assert "Exception" not in done.stderr
     told = run_lab(tmp_path / "second", "status")
     assert "running" not in told
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from lab import configuration
-from lab.demo import _page, judge, judged
+from lab.demo import NEXT, _page, ended, judge, judged
+from lab.errors import LabError
 from lab.scenario import Script, Story, give_token
-from lab.stage import Stage
+from lab.stage import Stage, StoryFailed
 from lab.world import Options, World
 from orchestrator.config.load import load
 from orchestrator.http.auth import Gatekeeper, Principal, Role
@@ -122,3 +123,13 @@ def test_whoever_has_the_token_of_the_demo_may_act_on_its_page(tmp_path: Path) -
     gate = Gatekeeper(settings.http.tokens, lambda: 0.0)
     assert gate.principal_of([f"Bearer {token}"], "127.0.0.1") == Principal("demo", Role.OPERATOR)
     assert (on.world / "desk.token").stat().st_mode & 0o077 == 0
+
+
+def test_a_demo_that_cannot_run_says_why_in_one_line_with_the_next_command() -> None:
+    line = ended(StoryFailed("lab up ended with exit code 2: no Java\n\tat java.Main"), Path("build/demo"))
+    assert line == f"the demo ended early: lab up ended with exit code 2: no Java; logs: build/demo; next: {NEXT}"
+
+
+def test_a_demo_whose_error_has_a_way_out_names_that_one() -> None:
+    line = ended(LabError("Java 17 was not found.", hint="set JAVA_HOME"), Path("build/demo"))
+    assert line == "the demo ended early: Java 17 was not found; logs: build/demo; set JAVA_HOME"

@@ -10,7 +10,7 @@ import pytest
 
 from lab import stage
 from lab.runner_log import STARTED, WARM, RunnerLog
-from lab.stage import Stage, StoryFailed, await_running
+from lab.stage import Stage, StoryFailed, await_running, reason_in
 
 AT = "2026-11-29T07:36:38.336054Z"
 LINES = {
@@ -109,3 +109,17 @@ def test_a_story_whose_runner_has_ended_says_how(tmp_path: Path) -> None:
     runner.returncode = 78
     with pytest.raises(StoryFailed, match="the runner ended with exit code 78"):
         await_running(on, runner)
+
+
+def test_the_reason_of_a_verb_that_failed_is_the_line_that_the_lab_marks() -> None:
+    assert reason_in("starting Kafka\nerror: another process uses port 7\nat java.Main\nchoose 20 free ports\n") == (
+        "another process uses port 7"
+    )
+    assert reason_in("one\n\ntwo\n") == "two"
+    assert reason_in("") == "it printed nothing"
+
+
+def test_a_verb_that_does_not_end_is_named_with_its_time(tmp_path: Path) -> None:
+    on = Stage(tmp_path, lambda _: None)
+    with pytest.raises(StoryFailed, match=r"did not end within 0\.01 s"):
+        on.lab("status", timeout=0.01)
