@@ -263,7 +263,7 @@ final class SwitchStream
         ask(
             () -> {
               Offset first = reading.kafka().initialOffset();
-              reading.identity().require();
+              reading.identity().requireUnlessSilent();
               return first;
             }));
   }
@@ -330,7 +330,7 @@ final class SwitchStream
   /** A batch that was planned by an earlier run comes here without a question for what is new. */
   private InputPartition[] planned(Offset from, Offset to) throws Exception {
     if (!isIdentified) {
-      reading.identity().require();
+      reading.identity().requireUnlessSilent();
     }
     isIdentified = false;
     return reading.kafka().planInputPartitions(from, to);
