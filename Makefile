@@ -115,6 +115,9 @@ docs: $(STAMP) ## print the page of verbs, the chapter on phases, the desk's run
 pictures: $(STAMP) java browser ## ten minutes: the pictures of docs/images, taken by Chromium of a real run
 	$(BIN)/python -m tests.desk_pictures docs/images
 
+recording: java ## two minutes: play the demo and write its recording, docs/images/demo.svg
+	$(BIN)/python -m tests.demo_recording docs/images/demo.svg
+
 lock: ## make the lock files again (needs uv)
 	@mkdir -p build; for version in 3.5.7 4.0.0 4.2.0; do \
 	  echo "pyspark==$$version" > build/constraint.txt; \
@@ -130,4 +133,4 @@ mutants: $(STAMP) ## an hour: mutants of verdict, gates, lease, fence, carry, re
 clean: ## remove what was built (not the caches of jars)
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache spark-warehouse
 
-.PHONY: help setup java browser pictures companion prometheus archives demo check lint types unit simulate test real beside test-long test-matrix bench wheel chaos chaos-soak reports reports-index docs lock mutants clean
+.PHONY: help setup java browser pictures recording companion prometheus archives demo check lint types unit simulate test real beside test-long test-matrix bench wheel chaos chaos-soak reports reports-index docs lock mutants clean

@@ -71,7 +71,7 @@ def _refuse_taken_ports(brokers: Sequence[Broker]) -> None:
     in_use = ports.taken(port for broker in brokers for port in (broker.port, broker.controller_port))
     if in_use:
         raise StartFailed(
-            f"another process uses port {' and '.join(map(str, in_use))} of this machine",
+            f"another process uses port {', '.join(map(str, in_use))} of this machine",
             hint=f"choose 20 free ports: --base-port {ports.free_base_port()}",
         )
 

@@ -1,4 +1,4 @@
-"""``docs/reports/README.md`` and the list in the README: what each report is of, and how old it is.
+"""``docs/reports/README.md`` and the table in CONTRIBUTING.md: what each report is of, and how old it is.
 
 The age of a report is the number of commits since its own that change code of the product. It is counted when the index
 is written and kept in the index, with the commit it was counted at: the text that follows from stamps and ages is pure.
@@ -60,15 +60,15 @@ class Ages:
 
 
 def write(root: Path = ROOT) -> None:
-    """Count the ages and write the index and the generated lists. Raises ReportsError."""
+    """Count the ages, and write the index and the table. Raises ReportsError."""
     stamps = stamps_of(root)
     ages = counted(root, stamps)
     page = index_page(root)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(printed(stamps, ages), encoding="utf-8")
-    for name, generated in (("README.md", listed(stamps, ages)), ("CONTRIBUTING.md", table(ENTRIES) + "\n")):
-        text = (root / name).read_text(encoding="utf-8")
-        (root / name).write_text(between(text, generated), encoding="utf-8")
+    contributing = root / "CONTRIBUTING.md"
+    text = contributing.read_text(encoding="utf-8")
+    contributing.write_text(between(text, table(ENTRIES) + "\n"), encoding="utf-8")
 
 
 def index_page(root: Path) -> Path:
@@ -129,25 +129,10 @@ def ages_in(text: str) -> Ages:
     return Ages(at=told["at"], by_report={name: Age(**each) for name, each in told["ages"].items()})
 
 
-def listed(stamps: Mapping[str, Stamp], ages: Ages) -> str:
-    """The list for the README: each report with its result and its age."""
-    lines = [f"[The index](docs/reports/README.md) says how each was made. Ages were counted at `{ages.at}`.", ""]
-    for entry in ENTRIES:
-        if entry.name in stamps:
-            told, old = stamps[entry.name], ages.by_report[entry.name]
-            said = [result(entry, told), *(["judged by an older judge"] if old.judge else [])]
-            said += ["made on changed files"] if told.dirty else []
-            link = f"[{entry.title}](docs/reports/{entry.name}.md)"
-            lines.append(f"- {link}: {', '.join(said)}; {old.words} product commit{'s' * (old.most != 1)} old")
-    return "\n".join(lines) + "\n"
-
-
 def between(text: str, generated: str) -> str:
     """A page with its generated part as it is now. Raises ReportsError where there is no place for it."""
     if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise ReportsError(
-            "README.md and CONTRIBUTING.md each need one place for the list of reports, between its two marks."
-        )
+        raise ReportsError("CONTRIBUTING.md needs one place for the list of reports, between its two marks.")
     before, _, rest = text.partition(BEGIN)
     return before + BEGIN + generated + END + rest.partition(END)[2]
 

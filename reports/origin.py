@@ -15,7 +15,7 @@ from streaming.errors import JavaMissing
 from streaming.java import java_home_binary, version
 
 ROOT = Path(__file__).resolve().parents[1]
-PUBLISHED = ("docs/reports", "README.md", "CONTRIBUTING.md")
+PUBLISHED = ("docs/reports", "CONTRIBUTING.md")
 """What `make reports` writes itself: changes there change nothing that is measured."""
 CHANGED = "+changes"
 _SHORT = 12

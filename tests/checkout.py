@@ -8,14 +8,13 @@ MARKS = "# Title\n\n<!-- the reports begin: make reports-index -->\n<!-- the rep
 
 
 class Checkout:
-    """A repository with one product commit, and places for the lists of reports."""
+    """A repository with one product commit, and a place for the list of reports."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         root.mkdir()
         self._git("init", "--quiet", "--initial-branch=main")
-        for name in ("README.md", "CONTRIBUTING.md"):
-            (root / name).write_text(MARKS, encoding="utf-8")
+        (root / "CONTRIBUTING.md").write_text(MARKS, encoding="utf-8")
         (root / ".gitignore").write_text("build/\n", encoding="utf-8")
         self.commit("state/model/entities.py")
 

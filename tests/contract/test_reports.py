@@ -1,4 +1,4 @@
-"""The reports that are committed: written by commands, whole, and as the index and the README say."""
+"""The reports that are committed: written by commands, whole, and as the index says."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,12 +38,10 @@ def test_each_page_is_of_the_table_and_carries_the_checksum_of_its_command() -> 
     assert all(f"({name}.svg)" in FOLDER.joinpath(f"{name}.md").read_text(encoding="utf-8") for name in pictures)
 
 
-def test_the_index_and_the_readme_say_what_the_pages_say(stamps: Mapping[str, Stamp]) -> None:
+def test_the_index_says_what_the_pages_say(stamps: Mapping[str, Stamp]) -> None:
     said = index.index_page(ROOT).read_text(encoding="utf-8")
     ages = index.ages_in(said)
     assert said == index.printed(stamps, ages), "run: make reports-index"
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert readme == index.between(readme, index.listed(stamps, ages)), "run: make reports-index"
 
 
 def test_contributing_says_how_long_each_report_takes() -> None:

@@ -64,7 +64,7 @@ def test_a_cluster_whose_port_is_in_use_says_which_and_starts_nothing(
     monkeypatch.setattr("lab.java.classpath", lambda kafka, say: "")
     world = World(directory=tmp_path, options=Options(base_port=base))
     with pytest.raises(
-        StartFailed, match=f"^another process uses port {busy[0]} and {busy[1]} of this machine$"
+        StartFailed, match=f"^another process uses port {busy[0]}, {busy[1]} of this machine$"
     ) as caught:
         cluster.start(world, ["east-1", "west-1"], lambda _: None)
     assert "--base-port" in caught.value.hint
