@@ -18,7 +18,7 @@ from streaming.resolve.ranges import read_ranges
 from streaming.resume import notes
 from streaming.resume.methods.content_search import Found
 from streaming.resume.methods.fingerprint_match import FingerprintMatcher
-from streaming.resume.sent_again import Behind, Resent
+from streaming.resume.sent_again import Behind, Resent, untold
 
 MOST_READ = 200_000
 """Behind the place of one partition no more offsets are looked through."""
@@ -66,9 +66,9 @@ def count_sent_again(run: Lookup, cases: Iterable[Case]) -> None:
 
 def _look(run: Lookup, case: Case) -> _Look | None:
     found, scan = case.alignment, case.scan
-    if not isinstance(found, Found) or found.repeats is None or not case.want.ring:
+    if not isinstance(found, Found) or not case.want.ring:
         return None
-    end, place = run.bound(case.key, Spec.LATEST), found.offset + found.repeats
+    end, place = run.bound(case.key, Spec.LATEST), found.offset + (found.repeats or 0)
     if found.offset >= end:
         case.behind = ()
     if place >= end:
@@ -107,7 +107,7 @@ def _read(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
         if rest is None:
             behind = look.end - look.place
             note = notes.unread_behind(behind) if behind > MOST_READ else notes.unsearched_behind(behind)
-            look.case.resent = Resent(records=None, note=note)
+            look.case.resent = untold(note)
             continue
         records = [*look.known, *rest[bisect_left(rest, look.read_to, key=OFFSET) :]]
         assert isinstance(look.case.alignment, Found)
@@ -123,7 +123,7 @@ def _behind(look: _Look, records: Sequence[LogRecord]) -> Behind:
     want, place = look.case.want, _read_before(look, records)
     if not place:
         ring = FingerprintMatcher(want.ring, 1) if look.case.scan is None else look.case.scan.ring
-        return Behind(ring, records)
+        return Behind(ring, records, keeps_offsets=isinstance(look.case.copy, Found))
     last = want.ring[-1].offset
     more = (Fingerprint(last + 1 + i, each.timestamp_ms, each.digest) for i, each in enumerate(records[:place]))
     return Behind(FingerprintMatcher((*want.ring, *more), 1), records[place:])
@@ -139,18 +139,20 @@ def _read_before(look: _Look, records: Sequence[LogRecord]) -> int:
 def _with_twice(resent: Resent, look: _Look) -> Resent:
     """At least as many as equal a remembered record, and where records were read that are not, all that come twice.
 
-    Of the records that are not remembered no more than ``repeats`` were read, but each of them may lie there again.
+    Of the records that are not remembered no more than ``repeats`` were read, but each of them may lie there again:
+    all up to the last copy of a remembered one may have been read, and so many behind it.
     """
     found, behind = look.case.alignment, look.case.behind
     if resent.records is None or not isinstance(found, Found) or not found.is_partial or not behind:
         return resent
-    assert found.repeats is not None
     known = {(each.digest, each.timestamp_ms) for each in look.case.want.ring}
     others = [(each.digest, each.timestamp_ms) for each in behind if (each.digest, each.timestamp_ms) not in known]
     again = len(behind) - len(others)
     if found.repeats:
         distinct = len(set(others))
         again += min(found.repeats, distinct) + len(others) - distinct - found.repeats
+        last = max((i for i, each in enumerate(behind, 1) if (each.digest, each.timestamp_ms) in known), default=0)
+        again = max(again, min(last, len(behind) - found.repeats))
     return replace(resent, records=max(resent.records, again))
 
 

@@ -35,14 +35,19 @@ class Resent:
 
     records: int | None = 0
     """Records behind the place that the query has read already, at most; None: it cannot be told."""
-    later: int = 0
-    """Records read already that the same sender has yet to append, if it goes on; at most."""
+    later: int | None = 0
+    """Records read already that the same sender has yet to append, if it goes on; at most. None: it cannot be told."""
     seen: tuple[Fingerprint, ...] = ()
     """The newest of the copies where none of them is remembered, by their offsets on the standby."""
     note: str = ""
 
 
 NOTHING = Resent()
+
+
+def untold(note: str) -> Resent:
+    """Where not all that lies behind the place could be looked at: neither number is known."""
+    return Resent(records=None, later=None, note=note)
 
 
 def read_until_ms(records: Sequence[Fingerprint]) -> int:
@@ -64,20 +69,20 @@ class Behind:
     remembered ones allows. Those may also be late records, so the standby is searched for a first copy of some of them.
     """
 
-    def __init__(self, ring: FingerprintMatcher, records: Sequence[LogRecord]) -> None:
+    def __init__(self, ring: FingerprintMatcher, records: Sequence[LogRecord], *, keeps_offsets: bool = False) -> None:
         self.records = records
         self._ring = ring
         self._top_ms = ring.top_ms
-        self._last, self._newest, self._alike = self._copies()
+        last, alike = self._copies()
+        self._last, self._alike = last, -1 if keeps_offsets else alike
 
     def proven(self) -> Resent:
-        """What the remembered records alone prove."""
+        """What the remembered records alone prove, or allow."""
         if self._alike > self._last:
-            return self._ambiguous()
+            return self._ambiguous(self._alike)
         if self._last < 0:
             return NOTHING
-        later = self._ring.last.offset - self._ring.records[self._newest].offset
-        return Resent(records=self._read(self._last), later=later, note=self._note(self._last))
+        return Resent(records=self._read(self._last), later=self._later(self._last), note=self._note(self._last))
 
     def suspects(self) -> list[int]:
         """Of the records behind the newest proven copy, some that are too old to be taken for unread; by position."""
@@ -96,7 +101,7 @@ class Behind:
     def with_copies(self, upto: int, *, to_come: int) -> Resent:
         """Once a first copy of a suspect is found: everything up to ``upto`` may be a copy, and the rest may follow."""
         if self._alike > upto:
-            return self._ambiguous()
+            return self._ambiguous(self._alike, to_come=to_come)
         copies = [each for each in self.records[: upto + 1] if not self._is_unread(each)]
         seen = tuple(Fingerprint(each.offset, each.timestamp_ms, each.digest) for each in copies[-SEEN:])
         return Resent(records=len(copies), later=to_come, seen=seen, note=self._note(upto))
@@ -104,12 +109,27 @@ class Behind:
     def untold(self, at: int) -> Resent:
         """Where no first copy of old records was found, and not all could be searched for one."""
         offset = self.records[at].offset
-        note = f"records from {offset} on are older than those read last: whether they were read before is unknown"
-        return Resent(records=None, note=note)
+        return untold(
+            f"records from {offset} on are older than those read last: whether they were read before is unknown"
+        )
 
-    def _ambiguous(self) -> Resent:
-        at = self.records[self._alike].offset
-        return Resent(records=None, note=f"the record at {at} may be new, or one of the equal records that were read")
+    def _ambiguous(self, upto: int, *, to_come: int = 0) -> Resent:
+        """Up to the last record that may be a copy; ``to_come``: what is to come behind another copy that was found."""
+        at, later = self.records[upto].offset, self._later(upto)
+        note = f"the record at {at} may be new, or one of the equal records that were read: it is counted as read"
+        return Resent(records=self._read(upto), later=None if later is None else max(later, to_come), note=note)
+
+    def _later(self, upto: int) -> int | None:
+        """How many offsets were read behind the oldest record that this one may be a copy of; None: it may be older."""
+        record = self.records[upto]
+        oldest = self._ring.indices(record)[-1]
+        if not self._ring.is_whole and not self._is_telling(record) and self._may_be_before_all(record):
+            return None
+        return self._ring.last.offset - self._ring.records[oldest].offset
+
+    def _may_be_before_all(self, record: LogRecord) -> bool:
+        """Whether a record equal to this one may have been read before all that is remembered."""
+        return record.append_time or record.timestamp_ms <= min(self._ring.known.timestamps) + self._slack_ms
 
     def _note(self, upto: int) -> str:
         last = self.records[upto].offset
@@ -126,11 +146,11 @@ class Behind:
         """Whether rows of unread records that follow one of that time do not go back so far."""
         return not record.append_time and record.timestamp_ms < top_ms - self._slack_ms
 
-    def _copies(self) -> tuple[int, int, int]:
-        """The last copy of a remembered record, which one that is, and the last record that may be one; -1 for none."""
-        last = newest = alike = -1
+    def _copies(self) -> tuple[int, int]:
+        """The last copy of a remembered record, and the last record that may be one; -1 for none."""
+        last = alike = -1
         if set(self._ring.known.digests).isdisjoint(each.digest for each in self.records):
-            return last, newest, alike
+            return last, alike
         run, before, top = 0, -1, self._top_ms
         for at, record in enumerate(self.records):
             index = self._ring.newest(record)
@@ -139,10 +159,10 @@ class Behind:
             if index < 0:
                 top = max(top, record.timestamp_ms)
             elif self._is_telling(record) or self._is_older(record, top) or run >= _enough(record):
-                last, newest = at, index
-            elif run >= IN_A_ROW if record.append_time else record.timestamp_ms < top:
+                last = at
+            else:
                 alike = at
-        return last, newest, alike
+        return last, alike
 
     def _is_telling(self, record: LogRecord) -> bool:
         """Whether contents and times do not repeat by themselves, so that one equal record is proof enough."""

@@ -40,15 +40,21 @@ def forecast(want: Want, place: ResumeOffset, facts: StandbyLookup, old: EndSamp
     records, seconds = exposure(want, found, facts, old)
     return Forecast(
         replay_records=replay,
-        replay_later_records=_later(found, facts),
+        replay_later_records=_later(want, found, facts),
         exposure_records=records,
         exposure_seconds=seconds,
         note=note,
     )
 
 
-def _later(found: Found | None, facts: StandbyLookup) -> int | None:
-    return None if found is None or found.missing is None else found.missing + facts.resent.later
+def _later(want: Want, found: Found | None, facts: StandbyLookup) -> int | None:
+    """Records that were read and that come: those the standby lacks, and those that a stopped re-send still owes.
+
+    Each of them comes once, so no more than the old log has before the position.
+    """
+    if found is None or found.missing is None or facts.resent.later is None:
+        return None
+    return min(found.missing + found.again + facts.resent.later, want.offset - (want.begin_known or 0))
 
 
 def set_back_cost(cost: Forecast, records: int, room: int) -> Forecast:

@@ -115,6 +115,20 @@ CATALOGUE = (
         "lag: nothing as new as what was read, although few records are remembered",
     ),
     Mistake(
+        "streaming/resume/sent_again.py",
+        "                alike = at",
+        "                pass",
+        ("tests/unit/resume/test_resent.py",),
+        "re-send: a record equal to one that was read counts as unread, although such records come more than once",
+    ),
+    Mistake(
+        "streaming/resume/methods/content_search.py",
+        "more = max(0, self.matcher.records[home].offset - came)",
+        "more = 0",
+        ("tests/unit/resume/test_accounted.py",),
+        "re-send: what a stopped replicator still sends again is not announced",
+    ),
+    Mistake(
         "streaming/resume/contradictions.py",
         "early = next((record for record in before if record.timestamp_ms >= time), None)",
         "early = None",
@@ -130,8 +144,8 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/resume/target.py",
-        "copies = [record for record in unknown if record.timestamp_ms <= newest]",
-        "copies = list(unknown)",
+        "first = [record for record in unread if record.timestamp_ms <= newest]",
+        "first = list(unread)",
         ("tests/unit/resume/test_rules.py",),
         "exposure: other writers' records count as copies",
     ),

@@ -74,6 +74,9 @@ class Found:
     """Retention on the standby has deleted records, and unread ones may be among them."""
     is_partial: bool = False
     """Records were read that the place does not go by: they are not remembered, or not on the standby."""
+    again: int = 0
+    """Consumed records that the standby holds, and that come once more: its replicator was stopped while it sent them
+    again."""
     gone: int = 0
     """Offsets before the position that were read, and that the standby will never have."""
     note: str = ""
@@ -332,7 +335,9 @@ class Search:
         bound = MISSING_BOUND if missing > newest - home else ""
         again = self.records[at + 1 :]
         if not again or (self.matcher.is_telling and all(self.matcher.is_only(record) for record in again)):
-            return Found(self.end, exact=missing == 0, missing=missing, note=bound)
+            came = self.matcher.records[indices[-1]].offset
+            more = max(0, self.matcher.records[home].offset - came)
+            return Found(self.end, exact=missing == 0, missing=missing, again=more, note=bound)
         note = f"the standby does not hold the last {newest - home} records read, and other records lie behind them"
         unseen = min(missing - (newest - home), len(again))
         return Found(
@@ -387,4 +392,6 @@ class Search:
         note = (
             "" if index == newest else f"compacted: the last {newest - index} records read are gone, or not there yet"
         )
-        return Found(place, exact=missing == 0, is_partial=missing > 0, missing=missing, note=note)
+        behind = len(self.records) - at - 1
+        unseen = min(missing - (newest - oldest), behind)  # what was read and is not remembered may lie there
+        return Found(place, exact=missing == 0, is_partial=missing > 0, missing=missing, repeats=unseen, note=note)
