@@ -1,20 +1,23 @@
 """How old the standby's copies are: rows of one sample, and the sentence that names the worst of them. Pure.
 
-The age of a copy is the source's largest timestamp minus the standby's (KIP-734). Where that says nothing - a broker
-that does not know it, a standby that stamps records itself, a topic with other partitions - it stays unknown, and the
-row says why.
+The age of a copy is how long the oldest record waits that the standby may lack: an upper bound. Where that cannot be
+seen - a broker that does not know its newest record, a standby that stamps records itself, a topic with other
+partitions, a silent source - it is unknown, and the row says why. Of a silent source the records themselves may show
+it, where the query's position was found on the standby.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from orchestrator.decide.gates.places import seconds_lacking
 from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.times import instant, iso
 from state.model.entities import EndSample, TopicPartition
 from state.model.maintenance import LATENCIES, PartitionCopy, ReplicationSample
 from streaming.cluster_log import TopicFacts
-from streaming.resume.age import ReplicationAge
+from streaming.resume.age import SILENT, ReplicationAge
+from streaming.resume.model import Target
 
 Ends = Mapping[TopicPartition, EndSample]
 
@@ -65,7 +68,7 @@ def replication_of(
 
     What the source is known to hold is reported even if nothing can be compared with it.
     """
-    lacking = _lacking(facts)
+    places = _places(facts)
     rows = []
     for key, copy in copies.items():
         sample = ends.get(key)
@@ -88,7 +91,7 @@ def replication_of(
             rows.append(blank._replace(note=why))
         else:
             row = blank._replace(seen_ms=_milliseconds(now)) if live else blank
-            rows.append(_row(facts, row, age, lacking.get(key)))
+            rows.append(_row(facts, row, age, places.get(key)))
     latencies = {topic: (latency,) for topic, latency in _latencies(facts, rows).items()}
     return ReplicationSample(
         source=facts.source, target=facts.target, sampled_at=now, copies=tuple(rows), latencies=latencies
@@ -166,7 +169,10 @@ def replication_rows(replication: ReplicationSample) -> list[dict[str, object]]:
     ]
 
 
-def _row(facts: MoveFacts, row: PartitionCopy, age: ReplicationAge, lacking: int | None) -> PartitionCopy:
+def _row(facts: MoveFacts, row: PartitionCopy, age: ReplicationAge, content: Target | None) -> PartitionCopy:
+    """``content``: the place on the standby, which shows what it lacks of the source as that was last sampled."""
+    lacking = None if content is None else content.exposure_records
+    lacking_seconds = None if content is None else seconds_lacking(content)
     records = lacking if age.records is None else age.records
     row = row._replace(newest_ms=age.source_ms, target_newest_ms=age.newest_ms, records=records)
     if age.error is not None:
@@ -179,6 +185,9 @@ def _row(facts: MoveFacts, row: PartitionCopy, age: ReplicationAge, lacking: int
     if _stamps_itself(facts, row.target_topic):
         why = f"{facts.target} uses LogAppendTime: timestamps cannot be compared"
         return row._replace(records=lacking, note=why)
+    if age.note:
+        known = lacking_seconds if age.note == SILENT else None
+        return row._replace(note=age.note) if known is None else row._replace(age_ms=round(known * 1000))
     if age.seconds is None:
         side = facts.source if age.source_ms is None else facts.target
         return row._replace(note=f"{side} did not return its largest timestamp")
@@ -191,11 +200,9 @@ def _stamps_itself(facts: MoveFacts, name: str | None) -> bool:
     return topic is not None and topic.timestamp_type == "LogAppendTime"
 
 
-def _lacking(facts: MoveFacts) -> dict[TopicPartition, int]:
-    """Records that the standby lacks, by content, where a place was found."""
+def _places(facts: MoveFacts) -> dict[TopicPartition, Target]:
     targets = facts.resumes_at.targets if facts.resumes_at is not None else ()
-    known = [(TopicPartition(each.topic, each.partition), each.exposure_records) for each in targets]
-    return {key: records for key, records in known if records is not None}
+    return {TopicPartition(each.topic, each.partition): each for each in targets}
 
 
 def _latencies(facts: MoveFacts, copies: Iterable[PartitionCopy]) -> dict[str, int]:

@@ -183,7 +183,8 @@ def _replication(
     ages: Mapping[TopicPartition, ReplicationAge] | str
     try:
         if topics is not None:
-            ages = replication_ages(logs(facts.source), logs(facts.target), asked, deadline)
+            now_ms = int(store.now().timestamp() * 1000)
+            ages = replication_ages(logs(facts.source), logs(facts.target), asked, deadline, now_ms=now_ms)
         else:
             ages = ages_since(ends, logs(facts.target), asked, deadline)
     except KafkaError as error:

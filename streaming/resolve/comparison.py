@@ -4,16 +4,24 @@ from collections.abc import Mapping, Sequence
 
 from state.model.entities import EndSample, Position, TopicPartition
 from streaming.clocks import Deadline
-from streaming.cluster_log import ClusterLog, EpochEnd, OffsetAnswer, PartitionError, Spec
+from streaming.cluster_log import ClusterLog, EpochEnd, Fetched, OffsetAnswer, PartitionError, Spec
 from streaming.resolve.batched_lookups import LATE, ask_epoch_ends, ask_newest, ask_offsets
-from streaming.resume.age import ReplicationAge, age_at, replication_age
+from streaming.resume.age import ReplicationAge, SourceLog, age_at, replication_age
 from streaming.resume.truncation import LogNow, Standing, judge_log
 
 _BOUNDS = (Spec.LATEST, Spec.EARLIEST)
+_FEW_BYTES = 4 << 10
+_MOST_BYTES = 1 << 20
+"""Of one batch, which Kafka's brokers take up to this size by default."""
 
 
 def replication_ages(
-    source: ClusterLog, standby: ClusterLog, copies: Mapping[TopicPartition, TopicPartition], deadline: Deadline
+    source: ClusterLog,
+    standby: ClusterLog,
+    copies: Mapping[TopicPartition, TopicPartition],
+    deadline: Deadline,
+    *,
+    now_ms: int,
 ) -> dict[TopicPartition, ReplicationAge]:
     """How old each copy is, by the source's partition; ``copies`` names the standby's. Raises ``KafkaError``.
 
@@ -23,18 +31,41 @@ def replication_ages(
     bounds = ask_offsets(source, [(key, spec) for spec in _BOUNDS for key in copies], deadline)
     ours = ask_newest(source, copies, deadline)
     newest = {key: theirs[copy] for key, copy in copies.items()}
-    later = {key: looked.timestamp_ms + 1 for key, looked in newest.items() if looked.timestamp_ms is not None}
-    after = ask_offsets(source, later.items(), deadline)
-    return {
-        key: replication_age(
-            here=ours[key],
-            there=newest[key],
+    times = {key: looked.timestamp_ms for key, looked in newest.items() if looked.timestamp_ms is not None}
+    reached = ask_offsets(source, times.items(), deadline)
+    logs = {
+        key: SourceLog(
+            newest=ours[key],
             begin=bounds[key, Spec.EARLIEST],
             end=bounds[key, Spec.LATEST],
-            after=after[key, later[key]] if key in later else None,
+            reached=reached[key, times[key]] if key in times else None,
         )
         for key in copies
     }
+    spans: dict[TopicPartition, tuple[int, int]] = {}
+    for key, time in times.items():
+        first, end = logs[key].first_missing(time), logs[key].log_end
+        if first is not None and end is not None and first < end:
+            spans[key] = first, end
+    tails = _tails(source, spans, deadline)
+    return {key: replication_age(logs[key], newest[key], tails.get(key), now_ms=now_ms) for key in copies}
+
+
+def _tails(
+    source: ClusterLog, spans: Mapping[TopicPartition, tuple[int, int]], deadline: Deadline
+) -> dict[TopicPartition, Fetched]:
+    """The first records of each span of offsets; one more try where the first batch is larger than asked for."""
+    until = {key: end for key, (_, end) in spans.items()}
+    sizes = dict.fromkeys(spans, _FEW_BYTES)
+    tails: dict[TopicPartition, Fetched] = {}
+    while sizes and not deadline.passed:
+        starts = {key: (spans[key][0], size) for key, size in sizes.items()}
+        found = source.fetch(starts, until={key: until[key] for key in starts}, timeout=deadline.remaining)
+        tails |= found
+        sizes = {
+            key: answer.needs_bytes for key, answer in found.items() if sizes[key] < answer.needs_bytes <= _MOST_BYTES
+        }
+    return tails
 
 
 def ages_since(

@@ -35,6 +35,7 @@ from tests.waiting import PROCESS_SECONDS, until
 pytestmark = pytest.mark.real
 
 BASE_MS = 1_763_000_000_000
+NOW_MS = BASE_MS + 10_000
 
 
 @pytest.fixture(scope="module")
@@ -157,11 +158,11 @@ def test_the_age_of_a_copy_is_told_by_the_largest_time_of_each_side(link: Link, 
         produce(bootstrap, topic, [(None, b"%d" % each, BASE_MS + each) for each in seconds])
     key, empty = TopicPartition("aged", 0), TopicPartition("aged-empty", 0)
     copy = TopicPartition("aged-copy", 0)
-    behind = replication_ages(link, link, {key: copy}, Deadline.after(10))[key]
+    behind = replication_ages(link, link, {key: copy}, Deadline.after(10), now_ms=NOW_MS)[key]
     assert behind == ReplicationAge(BASE_MS + 9_000, BASE_MS + 4_000, seconds=5.0, records=3)
-    assert replication_ages(link, link, {key: empty}, Deadline.after(10))[key].records == 4
-    assert replication_ages(link, link, {empty: key}, Deadline.after(10))[empty].seconds == 0.0
-    nowhere = replication_ages(link, link, {key: TopicPartition("nowhere", 0)}, Deadline.after(10))[key]
+    assert replication_ages(link, link, {key: empty}, Deadline.after(10), now_ms=NOW_MS)[key].records == 4
+    assert replication_ages(link, link, {empty: key}, Deadline.after(10), now_ms=NOW_MS)[empty].seconds == 0.0
+    nowhere = replication_ages(link, link, {key: TopicPartition("nowhere", 0)}, Deadline.after(10), now_ms=NOW_MS)[key]
     assert nowhere.error is not None
     assert (nowhere.seconds, nowhere.by_standby, nowhere.error.name) == (None, True, "UNKNOWN_TOPIC_OR_PARTITION")
 

@@ -125,7 +125,8 @@ def _compared(
         if name is None:
             raise UsageError(f"the route from {cluster} to {standby} has no topic {key.topic}")
         copies[key] = TopicPartition(name, key.partition)
-    ages = replication_ages(ctx.log(cluster), ctx.log(standby), copies, deadline)
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)
+    ages = replication_ages(ctx.log(cluster), ctx.log(standby), copies, deadline, now_ms=now_ms)
     return [
         row
         | {
