@@ -30,7 +30,7 @@ from orchestrator.decide.evidence.claims import (
 )
 from orchestrator.decide.evidence.document import MOST_HISTORY, Facts, document
 from orchestrator.decide.evidence.page import page
-from orchestrator.decide.evidence.rows import of_rows
+from orchestrator.decide.evidence.rows import of_rows, of_sink
 from orchestrator.decide.move_facts import is_planned
 from orchestrator.decide.outcome import MOST_FOLLOWED, Exposed, StandbyPartition, is_read_back
 from orchestrator.facts.measure import LONGEST, rows_now, with_later, with_outcome
@@ -207,6 +207,7 @@ def verify(kept: Evidence, store: ControllerStore, logs: Logs, tell: Tell) -> li
     operation = store.operation(kept.operation)
     rows = rows_now(operation, store) if operation is not None else document.get("rows")
     claims += of_rows(rows) if rows is not None and document["moved"] else []
+    claims += [of_sink(document["measured"].get("sink_took"))] if document["moved"] else []
     return claims + verify_places(document, strangers(document, store.pins()), logs, tell)
 
 

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.decide.evidence.claims import LATE, OUTPUT, Claim, Verdict, verdict_of
-from orchestrator.decide.evidence.rows import SINCE, after_json, before_json, of_rows, operation_rows, rows_json
+from orchestrator.decide.evidence.claims import LATE, OUTPUT, SINK, Claim, Verdict, verdict_of
+from orchestrator.decide.evidence.rows import (
+    SINCE,
+    after_json,
+    before_json,
+    of_rows,
+    of_sink,
+    operation_rows,
+    rows_json,
+)
 from state.model.entities import QueryFact
 from state.model.row_counts import NO_ROWS, RECENT, BatchRows, RowCounts
 from streaming.spark.runner.query_report import Totals
@@ -81,6 +89,16 @@ def test_a_count_that_a_sink_does_not_report_decides_nothing() -> None:
     known = Claim("replay", "t", 0, HOLDS, 0, 0, "")
     assert verdict_of([known, *claims(None, counts(5, written=None)).values()]) is HOLDS
     assert verdict_of([known, *claims(STEADY, counts(5, written=0)).values()]) is WRONG
+
+
+@pytest.mark.parametrize(("took", "verdict"), [(True, HOLDS), (False, WRONG), (None, UNKNOWN), ("yes", UNKNOWN)])
+def test_a_sink_that_took_nothing_of_the_first_batch_is_a_claim_that_does_not_hold(
+    took: object, verdict: Verdict
+) -> None:
+    found = of_sink(took)
+    assert (found.name, found.verdict) == (SINK, verdict)
+    known = Claim("replay", "t", 0, HOLDS, 0, 0, "")
+    assert verdict_of([known, found]) is (WRONG if verdict is WRONG else HOLDS)
 
 
 @given(

@@ -31,9 +31,9 @@ READ_BEFORE = 1_024
 """How many offsets before a resume offset are read; besides, one for each record read after the remembered ones."""
 
 
-LATE, OUTPUT = "late-rows", "output-stopped"
-BY_ROWS = frozenset({LATE, OUTPUT})
-"""Claims about what the sink got, by the rows that Spark counts."""
+LATE, OUTPUT, SINK = "late-rows", "output-stopped", "sink-took-nothing"
+OF_SINK = frozenset({LATE, OUTPUT, SINK})
+"""Claims about what the sink got: by the rows that Spark counts, and by what the sink itself holds."""
 
 
 class Verdict(StrEnum):
@@ -48,7 +48,8 @@ class Claim(NamedTuple):
     """One claim of a document, checked."""
 
     name: str
-    """``document``, ``chain``, ``resume-offset``, ``replay``, ``exposure``, ``late-rows`` or ``output-stopped``."""
+    """``document``, ``chain``, ``resume-offset``, ``replay``, ``exposure``, ``late-rows``, ``output-stopped`` or
+    ``sink-took-nothing``."""
     topic: str | None
     partition: int | None
     """Of the cluster that the query went to; None where the claim is of the whole document."""
@@ -59,8 +60,8 @@ class Claim(NamedTuple):
 
     @property
     def is_only_unknown(self) -> bool:
-        """Whether it is about rows that Spark counts, and these are not known."""
-        return self.name in BY_ROWS and self.verdict is Verdict.CANNOT_BE_CHECKED
+        """Whether it is about what the sink got, and that is not known."""
+        return self.name in OF_SINK and self.verdict is Verdict.CANNOT_BE_CHECKED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

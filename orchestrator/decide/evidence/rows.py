@@ -8,7 +8,7 @@ with the same query's rows before the move. What it does not report is unknown.
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.decide.evidence.claims import LATE, OUTPUT, Claim, Verdict
+from orchestrator.decide.evidence.claims import LATE, OUTPUT, SINK, Claim, Verdict
 from orchestrator.decide.times import iso
 from state.model.entities import Operation, QueryFact
 from state.model.row_counts import BatchRows, RowCounts
@@ -74,6 +74,21 @@ def _added(one: Rows, other: Rows) -> dict[str, Any]:
     if not one:
         return dict(other)
     return {key: None if None in (one[key], other[key]) else one[key] + other[key] for key in other}
+
+
+def of_sink(took: object) -> Claim:
+    """Whether the sink holds the first batch that the query committed after the move, as it was read right then.
+
+    ``took``: as ``measured.sink_took``. A sink that knows the batch's id drops the batch without a word.
+    """
+    found = took if isinstance(took, bool) else None
+    verdict = {True: Verdict.HOLDS, False: Verdict.DOES_NOT_HOLD, None: Verdict.CANNOT_BE_CHECKED}[found]
+    text = {
+        True: "the sink held the first batch after the move",
+        False: "the sink took nothing of the first batch after the move: it holds no commit of that batch",
+        None: "the sink could not be read for the first batch after the move",
+    }[found]
+    return Claim(SINK, None, None, verdict, True, found, text)
 
 
 def of_rows(rows: Rows | None) -> list[Claim]:
