@@ -339,8 +339,8 @@ class Failure(Message):
     """The result of a FAILED intent."""
 
     kind: str
-    """``moved-on``, ``held``, ``no-space``, ``unreadable``, ``not-a-checkpoint``, ``empty``, ``file-system``,
-    ``access-denied``, ``target-taken``, ``already-run``, ``overtaken``, ``store-unavailable``, ``withdrawn``,
-    ``no-answer``, ``cleaned-away``, ``companion``, ``drill``, ``internal``."""
+    """``moved-on``, ``held``, ``no-space``, ``unreadable``, ``contradicted``, ``not-a-checkpoint``, ``empty``,
+    ``file-system``, ``access-denied``, ``target-taken``, ``already-run``, ``overtaken``, ``store-unavailable``,
+    ``withdrawn``, ``no-answer``, ``cleaned-away``, ``companion``, ``drill``, ``internal``."""
     text: str
     hint: str = ""

@@ -222,6 +222,14 @@ def release_of(
     )
 
 
+def accepted(stored: Assignment, fact: QueryFact, at: datetime) -> Assignment:
+    """The same place under a higher epoch: what was seen of its files before it counts no more (``known_files``).
+
+    Its runner starts the query from the files as they are. No operation placed it: a person did, who looked at them.
+    """
+    return replace(stored, epoch=max(stored.epoch, fact.epoch) + 1, operation=None, changed_at=at)
+
+
 def vouched(
     stored: Assignment, *, cluster: str, checkpoint: str, runner: str, at: datetime, reported_epoch: int = 0
 ) -> Assignment:

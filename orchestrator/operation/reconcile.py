@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from orchestrator.decide.reconcile import (
+    accepted,
     held_by,
     is_put_back,
     older_than,
@@ -76,6 +77,38 @@ def lost_of(store: ControllerStore, query: str) -> Lost | None:
     if why is None or (found is not None and found.checkpoint is not None):
         return None  # the files agree with the row
     return Lost(stored=stored, found=why, place=found, reported_epoch=epoch)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contradicted:
+    """A query whose files are not what a run wrote: some are missing, or they are from a backup."""
+
+    stored: Assignment
+    fact: QueryFact
+    why: str
+    """What contradicts what, in one sentence."""
+
+
+def contradicted_of(store: ControllerStore, query: str) -> Contradicted | None:
+    """Why its runner does not start a query from the files that lie there; None where nothing speaks against them."""
+    fact, stored = latest_fact(store, query), store.assignment(query)
+    if fact is None or stored is None or fact.contradicted is None or fact.epoch != stored.epoch:
+        return None
+    is_here = plain_path(fact.checkpoint) == plain_path(stored.checkpoint)
+    return Contradicted(stored=stored, fact=fact, why=fact.contradicted) if is_here else None
+
+
+def accept_files(store: ControllerStore, found: Contradicted, *, actor: str, reason: str) -> Assignment:
+    """Let a query start from its files as they are: batches that are missing there run again.
+
+    Raises ``Refused`` while an operation holds the query, or where it changed meanwhile.
+    """
+    opened = open_operation(store, found.stored.query)
+    if opened is not None:
+        raise Refused(f"operation {opened.id} of {found.stored.query} is open", hint=f"tideover cancel {opened.id}")
+    wanted = accepted(found.stored, found.fact, store.now())
+    said = f"as {actor} accepts its files ({found.why})"
+    return _written(store, found.stored, wanted, said, actor=actor, reason=reason, reported=None)
 
 
 def _place_of(store: ControllerStore, stored: Assignment | None) -> FoundPlace | None:

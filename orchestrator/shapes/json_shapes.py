@@ -104,6 +104,7 @@ def fact_detail(fact: QueryFact | None) -> dict[str, object] | None:
         "stateful": fact.stateful,
         "deduplicates_ahead": fact.deduplicates_ahead,
         "error": fact.error,
+        "contradicted": fact.contradicted,
         "retained_from": iso(fact.retained_from),
         "columns": column_rows(fact.columns),
         "reported_at": iso(fact.reported_at),

@@ -118,6 +118,28 @@ class RunState(StrEnum):
     """It was told to stop and is quiet: nothing of it can write any more."""
 
 
+class SeenCheckpoint(NamedTuple):
+    """The most that was there of a checkpoint while a run of one epoch used it: a start misses no file in silence."""
+
+    checkpoint: str
+    """Absolute path or URI."""
+    epoch: int
+    """Under which the run used it."""
+    planned: int
+    """The newest batch id that was in its offset log."""
+    committed: int | None
+    """The newest batch id that was in its commit log; None before the first."""
+    query_id: str | None
+    """Spark's id of the query, by the file ``metadata``."""
+    stateful: bool | None
+    """Whether it held operators with state; None where nobody has looked yet."""
+
+    def with_batch(self, batch: int, *, committed: bool) -> "SeenCheckpoint":
+        """With one more batch that was planned, or committed."""
+        newest = max(batch, -1 if self.committed is None else self.committed) if committed else self.committed
+        return self._replace(planned=max(batch, self.planned), committed=newest)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueryFact:
     """A runner's latest report on one query; one row per query, a fact of a stale epoch never replaces a newer one.
@@ -173,6 +195,10 @@ class QueryFact:
     """What went through this run since it started; None while it has read nothing."""
     columns: ColumnUses | None = None
     """Where its plan uses columns that belong to a cluster. A report with None leaves what an earlier one said."""
+    seen: SeenCheckpoint | None = None
+    """How far its checkpoint was. A report with None leaves what an earlier one said."""
+    contradicted: str | None = None
+    """Why the files of its checkpoint cannot be what the query wrote, in one sentence; None where they can."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

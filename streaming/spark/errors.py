@@ -5,6 +5,7 @@ TideoverError
 │   ├── EmptyCheckpoint       there is nothing yet: the query never started, or never committed a batch
 │   ├── NotACheckpoint        the folder holds something else
 │   ├── HalfWritten           it is a checkpoint, but a file that must be there is not
+│   ├── Contradicted          files are missing, or older than what the store knows of them
 │   ├── MalformedEntry        a log entry is not what Spark writes
 │   ├── NoMapping             an offset is of a cluster that was left, and nothing says what stands for it here
 │   ├── WrongCluster          the moves beside it lead to another cluster than the one that the query is to read
@@ -63,6 +64,12 @@ class NotACheckpoint(CheckpointError):
 
 class HalfWritten(CheckpointError):
     """A file that a checkpoint needs is not there."""
+
+
+class Contradicted(CheckpointError):
+    """The files are not what the query wrote there, by what the store knows: some are missing, or from a backup."""
+
+    kind = "contradicted"
 
 
 class MalformedEntry(CheckpointError):

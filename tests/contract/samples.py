@@ -23,6 +23,7 @@ from state.model.entities import (
     Request,
     RunnerFact,
     RunState,
+    SeenCheckpoint,
     Step,
 )
 from state.model.maintenance import (
@@ -203,6 +204,8 @@ def fact(**change: Any) -> QueryFact:
         "mapping": "1-op-0.1",
         "rows": RowCounts(2, 7, None, 1, BatchRows(2, 3, None, 0), (BatchRows(2, 3, None, 0), BatchRows(3, 4, 4, 1))),
         "columns": (),
+        "seen": SeenCheckpoint("/checkpoints/revenue", 1, 4, 3, "8a8f2b0e-6cb3-4a51-a2e8-8f7c8c1fb4d2", True),
+        "contradicted": None,
     }
     return QueryFact(**(values | change))
 

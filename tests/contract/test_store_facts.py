@@ -9,7 +9,7 @@ import pytest
 
 from state.errors import Conflict, StaleTerm
 from state.model.column_uses import Column, ColumnUse
-from state.model.entities import IntentKind, IntentState, Phase, RunState, TopicPartition
+from state.model.entities import IntentKind, IntentState, Phase, RunState, SeenCheckpoint, TopicPartition
 from state.model.fingerprints import Counted, Fingerprints
 from state.store.controller_store import ControllerStore
 from state.store.write_checks import KEPT_BATCHES
@@ -120,6 +120,17 @@ def test_uses_of_columns_come_back_and_stay_until_a_plan_is_read_again(store: Co
     assert (store.query_facts()[0].epoch, store.query_facts()[0].columns) == (2, (use,))
     assert store.report_query(samples.fact(columns=(), epoch=2))
     assert store.query_facts()[0].columns == ()
+
+
+def test_the_batches_seen_of_a_checkpoint_stay_until_more_is_seen(store: ControllerStore) -> None:
+    store.register(samples.runner())
+    seen = SeenCheckpoint("/c", 1, 4, 3, None, None)
+    assert store.report_query(samples.fact(seen=seen, contradicted="/c: commits/3 is missing"))
+    assert (store.query_facts()[0].seen, store.query_facts()[0].contradicted) == (seen, "/c: commits/3 is missing")
+    assert store.report_query(samples.fact(seen=None, epoch=2, state=RunState.STARTING))
+    assert (store.query_facts()[0].seen, store.query_facts()[0].contradicted) == (seen, None)
+    assert store.report_query(samples.fact(seen=seen._replace(epoch=2), epoch=2))
+    assert store.query_facts()[0].seen == seen._replace(epoch=2)
 
 
 def test_of_one_epoch_only_a_start_takes_a_query_over_from_another_instance(store: ControllerStore) -> None:

@@ -24,7 +24,7 @@ from tests.real import sinks
 from tests.real.kinds import DELTA_CONF
 from tests.real.theatre import sides_of
 from tests.scene import Scene
-from tests.streams import has_rested, uncommit
+from tests.streams import forget_seen, has_rested, uncommit
 from tests.world import running_clusters
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), pytest.mark.jars("delta")]
@@ -118,6 +118,7 @@ def play(resume: str, moment: str, postgres: Postgres, folder: Path) -> Played:
                 (folder / f"{name}.hold").unlink(missing_ok=True)
                 if moment == "after":
                     uncommit(folder / "checkpoints" / name)
+                    forget_seen(scene.store, name)
             scene.run("b")
             said = scene.failover("--all", west).end()
             assert said.code == 0, said.err

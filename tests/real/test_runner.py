@@ -40,7 +40,7 @@ from state.model.entities import (
 from state.store.controller_store import ControllerStore
 from state.store.sql.migrate import open_store
 from tests.runner_process import RunnerProcess
-from tests.streams import SHIFT, Cluster, has_rested, uncommit
+from tests.streams import SHIFT, Cluster, forget_seen, has_rested, uncommit
 from tests.waiting import PROCESS_SECONDS
 
 pytestmark = [pytest.mark.real, pytest.mark.shared]
@@ -338,6 +338,7 @@ def test_a_run_begun_in_an_unfinished_batch_waits_for_its_cluster(stage: Stage, 
         assert uncommit(stage.checkpoint) == 1
         (stage.checkpoint / "offsets" / "1").unlink()
         assert uncommit(stage.checkpoint) == 0
+        forget_seen(stage.store, "ids")
 
         faults.freeze(pair, "east", print)
         runner = stage.runner()

@@ -130,6 +130,7 @@ def test_good_facts_pass_every_gate_that_speaks() -> None:
     assert [gate for gate in found if not gate.ok] == []
     assert refusal(found) is None
     assert {gate.name for gate in found} == {check.__name__.replace("_", "-") for check in GATES} - {
+        "checkpoint-whole",
         "pipeline-fits",
         "cluster-identity",
         "log-truncation",
@@ -226,6 +227,9 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
      "but in the store it is on east with /c"),
     ("store-current", replace(GOOD, assignment=None), "epoch 1 runs", "no assignment",
      "the store has no assignment of it"),
+    ("checkpoint-whole", replace(GOOD, fact=replace(FACT, contradicted="/c: metadata is missing")),
+     "files are missing", "every file that was there",
+     "/c: metadata is missing: restore the files, or accept what lies there: tideover reconcile q --consent repeats"),
     ("assigned", replace(GOOD, assignment=None), "none", "an assignment", "q has never run"),
     ("expect-active", replace(GOOD, expect_active="west"), "east", "west", "q is on east, not on west"),
     ("not-already-there", replace(GOOD, target="east"), "east", "not east", "q is already on east"),

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from state.errors import StoreUnavailable
 from state.messages import SinkState
 from state.model.column_uses import Column
-from state.model.entities import Assignment, Desired, QueryFact, RunnerFact, RunState
+from state.model.entities import Assignment, Desired, QueryFact, RunnerFact, RunState, SeenCheckpoint
 from state.settings.keys import Tideover
 from state.store.sql.schema import assignments, operations
 from streaming.probe.identities import Identities
@@ -81,6 +81,7 @@ class FakeRun:
     """A run that stops when it is allowed to, and comes to a hold when it may."""
 
     run_id, is_active = "r", True
+    query_id = "8a8f2b0e-6cb3-4a51-a2e8-8f7c8c1fb4d2"
     news: Any = None
     resting = False
     told = False
@@ -937,3 +938,35 @@ def test_a_copy_of_a_moved_checkpoint_without_our_files_is_refused_in_words(stag
     until(lambda: stage.store.query_facts() and stage.store.fact.error is not None)
     assert "and no mapping leads from there" in (stage.store.fact.error or "")
     assert stage.runs == []
+
+
+def test_a_query_is_not_started_where_the_store_knows_a_later_batch(stage: Stage) -> None:
+    """Its commit was deleted: Spark would give the sink that batch again, and say nothing."""
+    checkpoint = CheckpointFolder(stage.folder)
+    checkpoint.commit(0)
+    checkpoint.plan(1)
+    stage.store.report_query(
+        samples.fact(query="q", seen=SeenCheckpoint(str(stage.folder), 1, 1, 1, None, False), state=RunState.STOPPED)
+    )
+    hosted = stage.hosted()
+    hosted.begin()
+    until(lambda: stage.store.fact.contradicted is not None)
+    said = f"{stage.folder}: its run of epoch 1 reported that batch 1 is committed, but the newest is commits/0"
+    assert stage.store.fact.contradicted == said
+    assert "tideover reconcile q --consent repeats" in (stage.store.fact.error or "")
+    assert stage.runs == []
+    checkpoint.commit(1)
+    until(lambda: stage.runs)
+    until(lambda: stage.store.fact.contradicted is None)
+
+
+def test_a_running_query_tells_how_far_its_checkpoint_is(stage: Stage) -> None:
+    hosted = stage.hosted()
+    hosted.begin()
+    until(lambda: stage.runs and stage.store.told[-1] is RunState.RUNNING)
+    ledger = hosted._ledger
+    ledger.has_batch(3, committed=True)
+    ledger.has_batch(4, committed=False)
+    ledger.report()
+    seen = SeenCheckpoint(str(stage.folder), 1, 4, 3, FakeRun.query_id, None)
+    assert stage.store.fact.seen == seen

@@ -10,7 +10,17 @@ from orchestrator.cli.context import Context, ask_yes, pass_context, require_per
 from orchestrator.cli.selection import check_one_or_all
 from orchestrator.decide.reconcile import lost_text, put_back_text
 from orchestrator.errors import ExitCode, Refused, UsageError
-from orchestrator.operation.reconcile import Lost, Sides, lost_of, reconcile_as_found, reconcile_by_hand, sides_of
+from orchestrator.operation.reconcile import (
+    Contradicted,
+    Lost,
+    Sides,
+    accept_files,
+    contradicted_of,
+    lost_of,
+    reconcile_as_found,
+    reconcile_by_hand,
+    sides_of,
+)
 from orchestrator.operation.reconcile import reconcile as write_down
 from orchestrator.shapes import json_shapes
 from state.model.entities import Assignment
@@ -33,6 +43,11 @@ SIDE_COLUMNS = ("side", "epoch", "cluster", "runner", "checkpoint", "state", "ba
 @click.option(
     "--runner", metavar="NAME", help="The runner that is to run it, if none runs it now.  [default: as stored]"
 )
+@click.option(
+    "--consent",
+    type=click.Choice(["repeats"]),
+    help="The files of the checkpoint count, although batches are missing there: they run again.",
+)
 @context.reason
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @context.output
@@ -44,6 +59,7 @@ def reconcile(
     cluster: str | None,
     checkpoint: str | None,
     runner: str | None,
+    consent: str | None,
     reason: str,
     yes: bool,
     output: str,
@@ -62,6 +78,10 @@ def reconcile(
     --cluster and --checkpoint are for files that cannot be read, and for folders of an older version that do not name
     their cluster. A place that the files contradict is refused.
 
+    A runner does not start a query from a checkpoint of which files are missing that were there, or that is older than
+    what the store knows. Restore the files. Or say --consent repeats: the query starts from what lies there, and its
+    sink gets the batches a second time that are missing. A checkpoint that you made new by hand needs it, too.
+
     With --all each query is shown, and one question is asked for all of them. Queries whose place cannot be read, or
     that the configuration does not allow where they are, are named and left (exit 1).
 
@@ -70,12 +90,13 @@ def reconcile(
       tideover reconcile revenue
       tideover reconcile --all --reason "backup of Monday restored"
       tideover reconcile revenue --yes --reason "backup of Monday restored"
+      tideover reconcile revenue --consent repeats --reason "checkpoint restored from Monday"
       tideover reconcile revenue --cluster west --checkpoint /checkpoints/revenue/epoch-2-261121-083525-3fa92c71
     """
     check_one_or_all(ctx, query, every=every)
     if query is None:
-        if (cluster, checkpoint, runner) != (None, None, None):
-            raise UsageError("--cluster, --checkpoint and --runner are about one query: name it")
+        if (cluster, checkpoint, runner, consent) != (None, None, None, None):
+            raise UsageError("--cluster, --checkpoint, --runner and --consent are about one query: name it")
         return _all(ctx, reason=reason, yes=yes, output=output)
     if cluster is None and checkpoint is not None:
         raise UsageError("--checkpoint needs --cluster")
@@ -88,6 +109,9 @@ def reconcile(
             )
         return _one(ctx, query, sides, reason=reason, yes=yes, output=output)
     lost = lost_of(ctx.store, query)
+    found = contradicted_of(ctx.store, query) if lost is None else None
+    if found is not None:
+        return _accepted(ctx, query, found, consent, reason=reason, yes=yes, output=output)
     if lost is None:
         text = "the store is current for" if cluster is None else "nothing shows that the store is wrong about"
         render.talk(f"{text} {query}: nothing done")
@@ -107,6 +131,24 @@ def _one(ctx: Context, query: str, sides: Sides, *, reason: str, yes: bool, outp
     with unknown_if_lost("the reconcile", hint=_AGAIN):
         now = write_down(ctx.store, ctx.settings, sides, actor=this_person(), reason=reason)
     _show(now, [stored, runs], output)
+    return ExitCode.DONE
+
+
+def _accepted(
+    ctx: Context, query: str, found: Contradicted, consent: str | None, *, reason: str, yes: bool, output: str
+) -> int:
+    """Let a query start from its files as they are, once a person has agreed. Raises ``Refused`` without consent."""
+    if consent is None:
+        raise Refused(
+            found.why,
+            hint=f"restore the files, or accept what lies there: tideover reconcile {query} --consent repeats",
+        )
+    rows = [json_shapes.assignment_side(found.stored), json_shapes.fact_side(found.fact)]
+    if not yes:
+        _ask(found.why, rows, f"Start {query} from the files that lie there, and give its sink these batches again?")
+    with unknown_if_lost("the reconcile", hint=_AGAIN):
+        now = accept_files(ctx.store, found, actor=this_person(), reason=reason)
+    _show(now, rows, output)
     return ExitCode.DONE
 
 

@@ -15,6 +15,7 @@ from state.model.entities import OperationKind
 
 GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     preconditions.store_current,
+    preconditions.checkpoint_whole,
     preconditions.assigned,
     preconditions.not_already_there,
     preconditions.expect_active,
@@ -53,6 +54,7 @@ GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
 
 REWIND_GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     preconditions.store_current,
+    preconditions.checkpoint_whole,
     preconditions.assigned,
     rewind.time_past,
     rewind.expect_active,

@@ -59,6 +59,21 @@ def store_current(facts: MoveFacts) -> Gate | None:
     )
 
 
+def checkpoint_whole(facts: MoveFacts) -> Gate | None:
+    """Says nothing while the runner has found nothing: it looks through the files every 30 s."""
+    if facts.fact is None or facts.fact.contradicted is None:
+        return None
+    return answer(
+        "checkpoint-whole",
+        False,
+        "files are missing",
+        "every file that was there",
+        "",
+        f"{facts.fact.contradicted}: restore the files, or accept what lies there: "
+        f"tideover reconcile {facts.query} --consent repeats",
+    )
+
+
 def assigned(facts: MoveFacts) -> Gate:
     ok = facts.assignment is not None
     return answer(

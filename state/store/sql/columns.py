@@ -18,7 +18,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from state.errors import Damaged
 from state.model.column_uses import Column, ColumnUse, ColumnUses
-from state.model.entities import Fingerprint
+from state.model.entities import Fingerprint, SeenCheckpoint
 from state.model.fingerprints import Fingerprints
 from state.model.maintenance import PartitionCopy, ReplicationSample, TopicDisorder
 from state.model.pins import Placement
@@ -206,6 +206,22 @@ class Rows(TypeDecorator[RowCounts]):
         batches, read, written, dropped, first, recent = value
         newest = tuple(BatchRows(*each) for each in recent)
         return RowCounts(batches, read, written, dropped, None if first is None else BatchRows(*first), newest)
+
+
+class Seen(TypeDecorator[SeenCheckpoint]):
+    """What was seen of a checkpoint, kept as a JSON array; null where nothing was."""
+
+    impl = sa.JSON
+    cache_ok = True
+
+    def __init__(self) -> None:
+        super().__init__(none_as_null=True)
+
+    def process_bind_param(self, value: SeenCheckpoint | None, dialect: Dialect) -> Any:
+        return None if value is None else list(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> SeenCheckpoint | None:
+        return None if value is None else SeenCheckpoint(*value)
 
 
 class Placements(TypeDecorator[tuple[Placement, ...]]):

@@ -95,7 +95,7 @@ def _reporting(dialect: str, starts: bool) -> ReturningInsert[tuple[str]]:
     if not starts:
         same = sa.and_(same, query_facts.c.instance == insert.excluded.instance)
     newer = sa.or_(query_facts.c.epoch < insert.excluded.epoch, same)
-    changed = changing(insert, query_facts, query_facts.c.keys(), newer, unless_null=("columns",))
+    changed = changing(insert, query_facts, query_facts.c.keys(), newer, unless_null=("columns", "seen"))
     return changed.returning(query_facts.c.query)
 
 

@@ -20,6 +20,7 @@ from state.store.sql.columns import (
     Packed,
     Placements,
     Rows,
+    Seen,
     Uses,
     Word,
     Words,
@@ -224,6 +225,8 @@ query_facts = sa.Table(
     sa.Column("mapping", sa.Text),
     sa.Column("rows", Rows()),
     sa.Column("columns", Uses()),
+    sa.Column("seen", Seen()),
+    sa.Column("contradicted", sa.Text),
     _one_of("state", RunState, "query_facts"),
 )
 

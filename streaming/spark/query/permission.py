@@ -13,6 +13,7 @@ from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Placed, read_moves
 from streaming.spark.checkpoint.read import require_whole
 from streaming.spark.errors import AssignmentMoved, CheckpointError, OtherCluster
+from streaming.spark.known_files import require_known
 from streaming.spark.runner.assignments import may_run
 from streaming.spark.runner.hosting import Hosting
 from streaming.spark.runner.query_report import about, logger_about
@@ -53,8 +54,9 @@ class Permission:
         """Make sure that the query goes on from this checkpoint here, let it, and follow it from where it stands.
 
         Entries that hold the checkpoint no longer are taken away when the row asks for the run: ``authority.clear``.
-        Runs of older epochs stay held by the epoch that was planted beside them. Asked first and last whether the row
-        is still this one. Raises ``CheckpointError``, ``StoreError``, ``OtherCluster`` and ``AssignmentMoved``.
+        Runs of older epochs stay held by the epoch that was planted beside them. Files that are missing are never taken
+        for batches that never were: ``known_files``. First and last it asks whether the row is still this one. Raises
+        ``CheckpointError``, ``StoreError``, ``OtherCluster`` and ``AssignmentMoved``.
         """
         row, files, store = self._assignment, self._hosting.files, self._hosting.store
         self.require_row()
@@ -70,6 +72,7 @@ class Permission:
         for operation in clear(files, row, self._is_over):
             self._log.info("fence removed", operation=operation, checkpoint=row.checkpoint)
         require_whole(files, row.checkpoint, placed)
+        require_known(files, row, store)
         follower = Follower(files, row.checkpoint, self._hosting.declared(row.query, row.cluster), placed)
         self.require_cluster()
         self.require_row()

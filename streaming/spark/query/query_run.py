@@ -113,6 +113,8 @@ class Run:
         self._told = False
         self._kept_in_batch = False
         self.run_id = str(query.runId)
+        self.query_id = str(query.id)
+        """Of its checkpoint, by the file ``metadata``."""
 
     @classmethod
     def start(cls, session: SparkSession, writer: DataStreamWriter, gate: CallbackGate) -> Self:

@@ -14,6 +14,7 @@ from streaming.spark.checkpoint.batch_news import PublishedEntry
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import retained_since
+from streaming.spark.known_files import missing_since
 from streaming.spark.query.query_run import Run
 from streaming.spark.runner.hosting import Hosting, Subject
 from streaming.spark.runner.query_report import QueryReport, Totals, rows_by_source
@@ -23,6 +24,8 @@ _SILENT = timedelta(seconds=3)
 _REPORT_SECONDS = 1.0
 _RETAINED_SECONDS = 10.0
 """How often a query with state tells how far back its checkpoint reaches: two listings and one small file."""
+_FILES_SECONDS = 30.0
+"""How often it is looked whether every file is there that a start needs: three listings and a few small files."""
 _KEPT_BATCHES = 12
 
 
@@ -51,6 +54,7 @@ class RunMonitor:
         self._inspected = False
         self._keeps_state = False
         self._told_retained = -_RETAINED_SECONDS
+        self._looked_at_files = time.monotonic()
         self._published: list[PublishedEntry] = []
 
     @property
@@ -80,6 +84,7 @@ class RunMonitor:
         for batch in self._follower.poll(None if self._run.news is None else published):
             self._offsets[batch.id] = batch.offsets
             self._hosting.listener.see(self._subject, batch)
+            self._ledger.has_batch(batch.id, committed=batch.committed)
             if batch.committed:
                 self._ledger.committed(batch.id, batch.offsets, fresh=batch.id >= self._follower.data_batch)
                 news = True
@@ -99,6 +104,7 @@ class RunMonitor:
             self._ledger.waits(silence if silence is not None and silence >= _SILENT else None)
             self._inspect()
             self._tell_retained()
+            self._look_at_files()
             self._ledger.report()
             self._reported = time.monotonic()
 
@@ -152,6 +158,18 @@ class RunMonitor:
         except TideoverError as error:
             self._log.warning("checkpoint cannot be listed", error=str(error))
         self._told_retained = time.monotonic()
+
+    def _look_at_files(self) -> None:
+        """A run needs few of its files; what was deleted meanwhile is named before a start needs it."""
+        if time.monotonic() - self._looked_at_files < _FILES_SECONDS:
+            return
+        subject = self._subject
+        try:
+            said = missing_since(self._hosting.files, subject.checkpoint, subject.placed, self._ledger.seen)
+            self._ledger.lacks(said)
+        except TideoverError as error:
+            self._log.warning("checkpoint cannot be looked through", error=str(error))
+        self._looked_at_files = time.monotonic()
 
     def _forget_old(self) -> None:
         for batch in sorted(self._offsets)[:-_KEPT_BATCHES]:

@@ -35,6 +35,7 @@ from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
 from streaming.spark.errors import CompanionMissing, DrillFailed, MovedOn, Overtaken
 from streaming.spark.jvm import cause_of
+from streaming.spark.known_files import require_known
 from streaming.spark.query.launch import Sinks, changes_in_its_run
 from streaming.spark.query.sink_memory import UNKNOWN_SINK, Tables, WrittenTo
 from streaming.spark.query.writers_ahead import WritersAhead
@@ -218,12 +219,14 @@ class IntentWorker:
         match intent.kind:
             case IntentKind.INSPECT:
                 asked = InspectRequest.of(intent.request)
+                self._require_known(row)
                 sink = self._written_to(row)
                 report = read_checkpoint(files, asked.checkpoint, declared, file_sink=sink.folder, placed=placed)
                 report = self._tables.with_sink(report, sink)
                 return with_retained(files, report, declared, asked.to_time_ms, placed).as_json(), _at_once
             case IntentKind.FENCE:
                 request = FenceRequest.of(intent.request).model_copy(update={"attempt": intent.attempt})
+                self._require_known(row)
                 hosted = self._hosted_of(intent.query)
                 wait = FinishWait(request, lambda: self._hosting.is_silent(cluster))
                 if not (self._may_be_held(request, intent.query, cluster) and hold(wait, hosted)):
@@ -246,6 +249,11 @@ class IntentWorker:
                     self._ahead.forget(intent.query)
                 wish = ReleaseRequest.of(intent.request)
                 return {"released": list(self._authority(intent, wish.checkpoint).release(wish))}, _at_once
+
+    def _require_known(self, row: Assignment | None) -> None:
+        """No move begins from files that are older than what a run wrote. Raises ``Contradicted``."""
+        if row is not None:
+            require_known(self._hosting.files, row, self._hosting.store)
 
     def _guard(self, intent: Intent) -> FenceContext:
         hosting = self._hosting

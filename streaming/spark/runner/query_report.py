@@ -11,7 +11,7 @@ import structlog
 from state.errors import StoreError
 from state.messages import CheckpointReport, Offsets
 from state.model.column_uses import ColumnUses
-from state.model.entities import Assignment, QueryFact, RunState
+from state.model.entities import Assignment, QueryFact, RunState, SeenCheckpoint
 from state.model.row_counts import NO_ROWS, BatchRows, RowCounts
 from streaming.spark.checkpoint.log_text import Fence, without_mark
 from streaming.spark.errors import AssignmentMoved
@@ -91,6 +91,7 @@ class QueryReport:
         self._hosting = hosting
         self._unreported = False
         self._announced = False
+        self._query_id: str | None = None
         process = hosting.process
         self._fact = QueryFact(
             query=assignment.query,
@@ -153,9 +154,18 @@ class QueryReport:
                 f"name {self._fact.runner}"
             )
 
-    def started(self, run_id: str) -> None:
+    def started(self, run_id: str, query_id: str | None = None) -> None:
+        self._query_id = query_id
         self._fact = replace(self._fact, state=RunState.RUNNING, run_id=run_id, started_at=self._hosting.now())
+        self._fact = replace(self._fact, contradicted=None)
         self.report()
+
+    def has_batch(self, batch: int, *, committed: bool) -> None:
+        """A batch is in the offset log of the checkpoint, or in both its logs: what the files must hold from now on."""
+        fact = self._fact
+        before = fact.seen or SeenCheckpoint(fact.checkpoint, fact.epoch, batch, None, None, None)
+        seen = before.with_batch(batch, committed=committed)._replace(query_id=self._query_id, stateful=fact.stateful)
+        self._fact = replace(fact, seen=seen)
 
     def committed(self, batch: int, offsets: Offsets, *, fresh: bool) -> None:
         """A batch was committed; ``fresh``: this run committed it, and new data was possible in it."""
@@ -188,23 +198,38 @@ class QueryReport:
 
     def inspected(self, report: CheckpointReport) -> None:
         self._fact = replace(self._fact, stateful=report.stateful, deduplicates_ahead=report.deduplicates_ahead)
+        if self._fact.seen is not None:
+            self._fact = replace(self._fact, seen=self._fact.seen._replace(stateful=report.stateful))
 
     def waits(self, silence: timedelta | None) -> None:
         """For how long the run has waited for its cluster; None: it answers. To wait is no progress."""
         since = None if silence is None else self._hosting.now() - silence
         self._fact = replace(self._fact, silent_since=since)
 
+    @property
+    def seen(self) -> SeenCheckpoint | None:
+        """How far the checkpoint was in the present process; None before its first batch."""
+        return self._fact.seen
+
+    def lacks(self, contradicted: str | None) -> None:
+        """Why the query could not be started again from its files; None where all of them are there."""
+        self._fact = replace(self._fact, contradicted=contradicted)
+
     def retains(self, since_ms: int | None) -> None:
         """How far back the checkpoint reaches: when its oldest batch was planned."""
         since = None if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC)
         self._fact = replace(self._fact, retained_from=since)
 
-    def failed(self, error: str, held: Fence | None) -> None:
-        """The run ended, or could not begin; ``held`` tells whose planted entries it met, if it met any."""
+    def failed(self, error: str, held: Fence | None, contradicted: str | None = None) -> None:
+        """The run ended, or could not begin; ``held`` tells whose planted entries it met, if it met any.
+
+        ``contradicted``: why its checkpoint cannot be what the query wrote.
+        """
         operation, epoch = (held.operation, held.epoch) if held is not None else (None, None)
         self._fact = replace(
             self._fact, state=RunState.FAILED, silent_since=None, error=error, held_by=operation, held_epoch=epoch
         )
+        self._fact = replace(self._fact, contradicted=contradicted)
         self.report()
 
     def restless(self, unrest: str) -> None:

@@ -22,7 +22,9 @@ from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.errors import (
     AssignmentMoved,
     CheckpointError,
+    Contradicted,
     FormerRunGoesOn,
+    HalfWritten,
     MovedOn,
     OtherCluster,
     RunFenced,
@@ -270,6 +272,7 @@ class QuerySupervisor:
         while not self._closing.is_set():
             error: str | None = None
             trace: str | None = None
+            contradicted: str | None = None
             try:
                 self._ledger.announce()
                 run, follower = self._go_on() or self._start()
@@ -286,6 +289,7 @@ class QuerySupervisor:
                 continue
             except TideoverError as failure:
                 error = f"{failure} ({failure.hint})" if failure.hint else str(failure)
+                contradicted = str(failure) if isinstance(failure, (Contradicted, HalfWritten)) else None
             except Exception as failure:  # noqa: BLE001 - a thread's edge: Spark and py4j raise what they like
                 error = cause_of(failure)
             if self._closing.is_set():
@@ -294,7 +298,7 @@ class QuerySupervisor:
             pause = pause_seconds(failures)
             more = {} if trace is None else {"trace": trace}
             self._log.warning("query failed", error=error, failures=failures, again_in_seconds=pause, **more)
-            self._ledger.failed(error, self._permission.holder())
+            self._ledger.failed(error, self._permission.holder(), contradicted)
             if not self._ledger.has_progressed:
                 self._look(self._assignment)
             self._closing.wait(pause)
@@ -387,7 +391,7 @@ class QuerySupervisor:
             run.begin_stop()
             raise RunFenced(f"{self._assignment.query} was asked to stop while it started")
         self._log.info(what, run_id=run.run_id, checkpoint=self._assignment.checkpoint)
-        self._ledger.started(run.run_id)
+        self._ledger.started(run.run_id, run.query_id)
 
     def _start(self) -> tuple[Run, Follower]:
         self._await_former()

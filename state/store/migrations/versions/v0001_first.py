@@ -151,6 +151,7 @@ def create_facts() -> None:
         may("mapping", TEXT),
         may("rows", JSON),
         may("columns", JSON),
+        *(may("seen", JSON), may("contradicted", TEXT)),
         one_of("query_facts", "state", "starting", "running", "failed", "stopped"),
     )
 

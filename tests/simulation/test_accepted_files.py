@@ -1,0 +1,80 @@
+"""``reconcile --consent repeats``: a query starts from files that are older than what its run wrote."""
+
+import sys
+import threading
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.operation.reconcile import accept_files, contradicted_of
+from state.model.entities import RunState, SeenCheckpoint
+from streaming.spark.known_files import known_files
+from tests.contract import samples
+from tests.simulation.test_cli import Terminal, run, run_json
+from tests.simulation.world import World
+
+WAIT = 60.0
+
+WHY = "/cp/revenue: its run of epoch 1 reported that batch 7 is committed, but the newest is commits/6"
+SEEN = SeenCheckpoint("/cp/revenue", 1, 7, 7, None, False)
+
+
+@pytest.fixture
+def refused(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """The runner reports why it does not start the query, and reports nothing else any more."""
+    silenced = threading.Event()
+    monkeypatch.setattr(world.runner, "live", silenced.set)
+    assert silenced.wait(WAIT), "the runner reports once more at most, and before this"
+    fact = samples.fact(
+        checkpoint="/cp/revenue", instance="one", mapping=None, state=RunState.FAILED, error=WHY, contradicted=WHY,
+        seen=SEEN,
+    )  # fmt: skip
+    assert world.store.report_query(fact)
+    return world
+
+
+def test_without_consent_the_command_says_what_is_missing(refused: World, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "reconcile", "revenue")
+    assert code == 1
+    assert f"{WHY}" in err
+    assert "tideover reconcile revenue --consent repeats" in err
+    row = refused.store.assignment("revenue")
+    assert row is not None
+    assert row.epoch == 1
+
+
+def test_check_names_the_missing_file(refused: World, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "check", "revenue")
+    assert code == 1
+    assert "checkpoint-whole" in out
+    assert WHY in out
+
+
+def test_a_consent_lets_the_query_start_from_the_files_that_are_there(
+    refused: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    code, _, err = run(capsys, "reconcile", "revenue", "--consent", "repeats")
+    assert (code, "give its sink these batches again?" in err) == (1, True)
+    before = refused.store.assignment("revenue")
+    assert before is not None
+    code, rows = run_json(capsys, "reconcile", "revenue", "--consent", "repeats", "--yes", "--reason", "of Monday")
+    assert code == 0
+    assert isinstance(rows, list)
+    assert [row["side"] for row in rows] == ["store", "runner", "now"]
+    now = refused.store.assignment("revenue")
+    assert now is not None
+    assert replace(now, epoch=before.epoch, changed_at=before.changed_at) == replace(before, operation=None)
+    assert now.epoch == 2
+    assert known_files(now, SEEN, None) == (), "what the run of before reported counts no more"
+    told = refused.store.history(query="revenue")[-1]
+    assert (told.kind, told.text.endswith("of Monday"), WHY in told.text) == ("reconcile", True, True)
+    assert contradicted_of(refused.store, "revenue") is None
+
+
+def test_a_query_that_changed_meanwhile_is_not_accepted(refused: World) -> None:
+    found = contradicted_of(refused.store, "revenue")
+    assert found is not None
+    accept_files(refused.store, found, actor="ann@desk", reason="")
+    with pytest.raises(Exception, match="changed while you looked"):
+        accept_files(refused.store, found, actor="bob@desk", reason="")
