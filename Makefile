@@ -5,6 +5,7 @@ VENV    ?= .venv
 SPARK   ?= 4.2.0
 LOCK    := conf/locks/pyspark-$(SPARK).lock
 BIN     := $(VENV)/bin
+SITE    := .venv-site
 STAMP   := $(VENV)/.installed-$(SPARK)
 FAULT   ?= kill
 RESUME  ?= auto
@@ -118,11 +119,21 @@ pictures: $(STAMP) java browser ## ten minutes: the pictures of docs/images, tak
 recording: java ## two minutes: play the demo and write its recording, docs/images/demo.svg
 	$(BIN)/python -m tests.demo_recording docs/images/demo.svg
 
+site: $(SITE)/.installed ## the documentation as pages with a search, in build/site
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --config-file conf/site/mkdocs.yml
+	@echo "read it: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/site"
+
+$(SITE)/.installed: conf/locks/site.lock
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r conf/locks/site.lock
+	@touch $@
+
 lock: ## make the lock files again (needs uv)
 	@mkdir -p build; for version in 3.5.7 4.0.0 4.2.0; do \
 	  echo "pyspark==$$version" > build/constraint.txt; \
 	  $(COMPILE) pyproject.toml --extra dev --constraint build/constraint.txt -o conf/locks/pyspark-$$version.lock; done
 	@echo "setuptools>=77" > build/image-build.in; printf "confluent-kafka\npyarrow\n" > build/image-lab.in
+	@echo "mkdocs-material" > build/site.in; $(COMPILE) build/site.in -o conf/locks/site.lock
 	@$(COMPILE) pyproject.toml --extra notify --extra otel --constraint $(LOCK) -o conf/locks/image.lock
 	@for part in image-build image-lab; do \
 	  $(COMPILE) build/$$part.in --constraint $(LOCK) -o conf/locks/$$part.lock; done
@@ -133,4 +144,4 @@ mutants: $(STAMP) ## an hour: mutants of verdict, gates, lease, fence, carry, re
 clean: ## remove what was built (not the caches of jars)
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache spark-warehouse
 
-.PHONY: help setup java browser pictures recording companion prometheus archives demo check lint types unit simulate test real beside test-long test-matrix bench wheel chaos chaos-soak reports reports-index docs lock mutants clean
+.PHONY: help setup java browser pictures recording site companion prometheus archives demo check lint types unit simulate test real beside test-long test-matrix bench wheel chaos chaos-soak reports reports-index docs lock mutants clean

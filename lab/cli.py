@@ -226,9 +226,14 @@ def _parser() -> argparse.ArgumentParser:
         fault = verbs.add_parser(verb, parents=[common], help=text)
         fault.add_argument("name", help="east, west, replicator, or one broker: east-2")
         fault.set_defaults(run=_fault)
-    turned = verbs.add_parser("turn", parents=[common], help="turn replication round, behind the last common record")
-    turned.add_argument("--config", help="whose clusters, where DIR is no world: their replicator must not run, and is "
-                        "told where it begins")  # fmt: skip
+    turned = verbs.add_parser(
+        "turn", parents=[common], help="reverse replication, behind the last record that both clusters have"
+    )
+    turned.add_argument(
+        "--config",
+        help="for any MirrorMaker 2: a file that names the clusters east and west; stop that MirrorMaker first, and "
+        "start it after this command",
+    )
     turned.add_argument(
         "--from", dest="source", choices=CLUSTERS, default=STANDBY, help="with --config: what it copies"
     )

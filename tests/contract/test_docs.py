@@ -2,6 +2,7 @@
 
 import functools
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -39,6 +40,12 @@ def test_the_table_of_faults_is_what_the_scenarios_say() -> None:
 def test_every_fault_has_a_scenario_or_is_said_to_have_none() -> None:
     numbers = sorted([row.number for row in table.rows()] + list(table.NOT_BUILT))
     assert numbers == list(range(1, len(numbers) + 1))
+    (but,) = re.findall(r"Each is a test, except ([\d, and]+), which names? what is not built", faults_page())
+    assert [int(number) for number in re.findall(r"\d+", but)] == sorted(table.NOT_BUILT)
+
+
+def faults_page() -> str:
+    return table.PAGE.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("number", sorted(table.REAL))
@@ -59,14 +66,35 @@ def test_a_document_without_one_place_for_the_phases_is_told(text: str) -> None:
         with_phases(text.format(phases()))
 
 
-def test_the_runbook_names_every_gate_that_can_refuse_and_no_other() -> None:
+def test_the_runbook_names_every_gate_that_can_refuse_at_night_and_no_other() -> None:
+    moving, checking = names_of(*GATES, *AUTOMATIC_GATES), names_of(*READINESS_GATES)
+    assert moving <= gates_in_rows("runbook.md") <= moving | checking
     runbook = (ROOT / "docs" / "runbook.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (`[a-z-]+`(?:, `[a-z-]+`)*) \|", runbook, re.MULTILINE)
-    named = {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)}
-    moving = {gate.__name__.replace("_", "-") for gate in (*GATES, *REWIND_GATES, *AUTOMATIC_GATES)}
-    checking = {gate.__name__.replace("_", "-") for gate in READINESS_GATES}
-    assert moving <= named <= moving | checking
-    assert {name for name in checking - named if f"`{name}`" not in runbook} == set()
+    assert [name for name in checking if f"`{name}`" not in runbook] == []
+
+
+def test_the_page_of_daily_operation_names_the_gates_of_a_rewind_and_of_a_check() -> None:
+    named = gates_in_rows("operation.md")
+    new = names_of(*READINESS_GATES) - names_of(*GATES)
+    assert names_of(*REWIND_GATES) - names_of(*GATES) <= named
+    assert named <= names_of(*REWIND_GATES) | names_of(*GATES) | new
+    assert new <= named
+
+
+def names_of(*gates: Callable[..., object]) -> set[str]:
+    return {gate.__name__.replace("_", "-") for gate in gates}
+
+
+def gates_in_rows(page: str) -> set[str]:
+    """The names in the first cells of a page's tables of gates."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    tables = re.findall(r"^\| Gate \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
+    rows = [row for table in tables for row in re.findall(r"^\| (`[a-z-]+`(?:, `[a-z-]+`)*) \|", table, re.MULTILINE)]
+    return {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)}
+
+
+def test_the_runbook_is_short_enough_for_the_night() -> None:
+    assert len((ROOT / "docs" / "runbook.md").read_text(encoding="utf-8").split()) <= 3500
 
 
 def test_the_annotated_configuration_is_valid() -> None:
@@ -126,11 +154,14 @@ def keys_of(group: type[BaseModel]) -> set[str]:
 
 QUOTED = {
     "runbook.md": [
+        "the JVM does not answer", "query stays cold", "query not started", "query failed", "runner is down",
+        "fenced by tideover: epoch ", "what the standby lacks is within the limit",
+        "checked once the old run is stopped, before anything else", "the standby lags: ",
+    ],
+    "operation.md": [
         "the store was restored from an older backup", "it is one of the newest ", ", kept for ", " uses it",
         "retention.checkpoints is not set", " is not declared", " could not clean it: ", "it is outside ",
-        "no runner reports that ", "the JVM does not answer", "query stays cold", "query not started", "query failed",
-        "runner is down", "fenced by tideover: epoch ", "what the standby lacks is within the limit",
-        "checked once the old run is stopped, before anything else", "the standby lags: ",
+        "no runner reports that ",
     ],
     "upgrade.md": [
         "an upgrade needs all operations closed", "the store cannot be reached or is locked",

@@ -177,7 +177,7 @@ def test_a_primary_that_comes_back_in_the_middle_does_not_stop_the_move() -> Liv
     27,
     "the primary comes back after the move",
     verdict=Verdict.UP,
-    then="nothing: the query stays; a person takes it back by another failover",
+    then="nothing: the query stays; a person takes it back by a failback",
 )
 def test_a_primary_that_comes_back_later_changes_nothing() -> LiveWorld:
     world, site = scene()
