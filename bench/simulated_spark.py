@@ -55,8 +55,8 @@ from streaming.kafka.probe import probes_on
 from streaming.probe.identities import Identities
 from streaming.process import own_identity
 from streaming.spark.checkpoint.follower import Batch
+from streaming.spark.hosting import BatchListener, EndedRun, Subject
 from streaming.spark.runner.assignments import Start, Stop, decide_runs
-from streaming.spark.runner.hosting import BatchListener, EndedRun, Subject
 from streaming.spark.runner.runner_probe import BatchListeners, RunnerProbe
 from streaming.spark.tracking.tracker import Tracker
 

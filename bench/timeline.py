@@ -31,7 +31,7 @@ from state.model.fingerprints import Fingerprints
 from state.settings.keys import Timeline
 from state.store.sql.migrate import open_store
 from streaming.spark.checkpoint.follower import Batch
-from streaming.spark.runner.hosting import Subject
+from streaming.spark.hosting import Subject
 from streaming.spark.tracking.timeline_recorder import TimelineRecorder
 from streaming.spark.tracking.track import TAIL, RunProgress, TrackedPartition
 

@@ -45,13 +45,13 @@ from state.store.sql.migrate import open_store
 from streaming.kafka.link import Link
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
+from streaming.spark.hosting import Subject
 from streaming.spark.jvm import JavaObject, java_query
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.kafka_options import PROMPT, SHORT_WAIT
+from streaming.spark.query.query_report import rows_by_source
 from streaming.spark.query.query_run import Run
 from streaming.spark.query.session import open_session
-from streaming.spark.runner.hosting import Subject
-from streaming.spark.runner.query_report import rows_by_source
 from streaming.spark.tracking.tracker import Tracker
 
 NAME = "tracking"

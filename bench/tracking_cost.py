@@ -22,7 +22,7 @@ from state.store.controller_store import ControllerStore
 from state.store.sql.migrate import open_store
 from streaming.kafka.link import Link
 from streaming.spark.checkpoint.follower import Batch
-from streaming.spark.runner.hosting import Subject
+from streaming.spark.hosting import Subject
 from streaming.spark.tracking.tracker import Tracker
 
 NAME = "tracking-cost"

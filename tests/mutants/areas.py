@@ -49,7 +49,7 @@ AREAS = (
         "fence",
         ("streaming/spark/runner/fence.py", "streaming/spark/runner/supervisor.py",
          "streaming/spark/checkpoint/log_fence.py", "streaming/spark/query/query_run.py",
-         "streaming/spark/query/permission.py", "streaming/spark/query/run_monitor.py",
+         "streaming/spark/runner/permission.py", "streaming/spark/query/run_monitor.py",
          "streaming/spark/query/callbacks.py"),
         ("tests/unit/test_fence.py", "tests/unit/test_plant.py", "tests/unit/test_hosted.py",
          "tests/unit/test_run.py", "tests/unit/test_run_pieces.py"),

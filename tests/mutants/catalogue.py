@@ -150,6 +150,20 @@ CATALOGUE = (
         "exposure: other writers' records count as copies",
     ),
     Mistake(
+        "streaming/resume/target.py",
+        "first = [record for record in first if record.timestamp_ms < newest]",
+        "first = first[:most]",
+        ("tests/unit/resume/test_rules.py",),
+        "exposure: records of the newest millisecond that came after the sample count as copies of older ones",
+    ),
+    Mistake(
+        "streaming/spark/tracking/reading.py",
+        "end=max(end.offset or 0, 0 if last is None else last + 1),",
+        "end=end.offset or 0,",
+        ("tests/unit/test_ends.py",),
+        "sample: the end is older than the newest time beside it",
+    ),
+    Mistake(
         "streaming/resume/methods/same_offset.py",
         "if any(record.digest in gone | before for offset, record in there.items() if offset >= place):",
         "if False:",
@@ -789,7 +803,7 @@ CATALOGUE = (
         "switch: a mapping that was deleted is taken for a query that never moved",
     ),
     Mistake(
-        "streaming/spark/query/permission.py",
+        "streaming/spark/runner/permission.py",
         "        require_known(files, row, store)\n",
         "",
         ("tests/unit/test_hosted.py",),
@@ -817,7 +831,7 @@ CATALOGUE = (
         "files that a person accepted are refused for ever",
     ),
     Mistake(
-        "streaming/spark/query/permission.py",
+        "streaming/spark/runner/permission.py",
         "        require_whole(files, row.checkpoint, placed)\n",
         "",
         ("tests/unit/test_hosted.py",),

@@ -27,7 +27,7 @@ from state.settings.keys import Cluster
 from state.store.sql.migrate import open_store
 from streaming.kafka.link import Link
 from streaming.spark.checkpoint.follower import Batch
-from streaming.spark.runner.hosting import Subject
+from streaming.spark.hosting import Subject
 from streaming.spark.tracking.reading import EndSampler, read_ends
 from streaming.spark.tracking.track import RunProgress
 from tests.topics import make_topic

@@ -15,9 +15,9 @@ from state.model.entities import Assignment, Desired
 from state.settings.keys import Tideover
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.errors import PipelineMisfit
+from streaming.spark.hosting import Hosting
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.launch import dry_writer, prepare_writer
-from streaming.spark.runner.hosting import Hosting
 from tests.contract.test_readme import block
 from tests.jars import connector_jars
 

@@ -15,11 +15,11 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from state.model.entities import Assignment, Desired
 from state.settings.keys import Tideover
 from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.hosting import Hosting
 from streaming.spark.query import launch
 from streaming.spark.query.kafka_options import overridden
 from streaming.spark.query.launch import Sinks, dry_writer
 from streaming.spark.query.warmup import _FEW, rehearse, run_once, warm_up
-from streaming.spark.runner.hosting import Hosting
 from tests.memory_store import MemoryStore
 from tests.real.test_carry_spark import clusters, spark
 from tests.streams import ALL, Cluster

@@ -21,10 +21,10 @@ from streaming.spark.checkpoint.log_fence import holder, plant, planted_epochs, 
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Placed, all_moves
 from streaming.spark.errors import MovedOn, Overtaken
+from streaming.spark.hosting import Hosting
 from streaming.spark.query.sink_memory import UNKNOWN_SINK
 from streaming.spark.runner import intents as module
 from streaming.spark.runner.fence import FenceContext, FinishWait, fence
-from streaming.spark.runner.hosting import Hosting
 from streaming.spark.runner.intents import IntentWorker
 from tests.checkpoints import CheckpointFolder, orders
 from tests.contract import samples

@@ -17,9 +17,9 @@ from state.settings.keys import Tideover
 from streaming.process import own_identity
 from streaming.spark.checkpoint import log_fence
 from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.hosting import Hosting, NoListener
 from streaming.spark.runner import cleaning as module
 from streaming.spark.runner.cleaning import CheckpointCleaner
-from streaming.spark.runner.hosting import Hosting, NoListener
 from tests.checkpoints import CheckpointFolder
 from tests.contract import samples
 from tests.memory_store import MemoryStore

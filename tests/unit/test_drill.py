@@ -28,9 +28,9 @@ from state.store.write_checks import CONTROLLER
 from streaming.process import own_identity
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.errors import DrillFailed
+from streaming.spark.hosting import Hosting, NoListener
 from streaming.spark.runner import drill as module
 from streaming.spark.runner.drill import rehearse, sweep
-from streaming.spark.runner.hosting import Hosting, NoListener
 from streaming.spark.runner.intents import IntentWorker
 from tests.checkpoints import CheckpointFolder, orders
 from tests.memory_store import MemoryStore

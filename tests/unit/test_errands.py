@@ -22,10 +22,10 @@ from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.mapping import MAPPINGS
 from streaming.spark.errors import FileVanished
+from streaming.spark.hosting import Hosting, Subject
 from streaming.spark.query.sink_memory import UNKNOWN_SINK
 from streaming.spark.runner import fence as fencing
 from streaming.spark.runner import intents as module
-from streaming.spark.runner.hosting import Hosting, Subject
 from streaming.spark.runner.intents import CopyTurns, IntentWorker
 from streaming.spark.tracking.tracker import Tracker
 from tests.checkpoints import CheckpointFolder

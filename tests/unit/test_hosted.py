@@ -25,14 +25,14 @@ from streaming.spark.checkpoint.log_fence import holder, plant, plant_epoch, pla
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Left, Move, Place, write_move
 from streaming.spark.errors import MovedOn, PipelineRaised, RunFenced, SparkMissing
+from streaming.spark.hosting import Hosting, NoListener
 from streaming.spark.query.callbacks import CallbackGate
-from streaming.spark.query.permission import Permission
 from streaming.spark.query.plan_columns import UNREAD
 from streaming.spark.query.session import Liveness
 from streaming.spark.query.sink_memory import UNKNOWN_SINK, WrittenTo
 from streaming.spark.query.writers_ahead import ReadyWriter
 from streaming.spark.runner import supervisor as module
-from streaming.spark.runner.hosting import Hosting, NoListener
+from streaming.spark.runner.permission import Permission
 from streaming.spark.runner.runner import Runner
 from streaming.spark.runner.supervisor import QuerySupervisor
 from tests.checkpoints import CheckpointFolder, orders

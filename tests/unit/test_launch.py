@@ -6,8 +6,8 @@ from typing import cast
 import pytest
 
 from state.settings.keys import Query
+from streaming.spark.hosting import Hosting
 from streaming.spark.query.launch import changes_in_its_run
-from streaming.spark.runner.hosting import Hosting
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from state.model.entities import TopicPartition
 from state.model.fingerprints import Fingerprints
 from streaming.cluster_log import Fetched
 from streaming.spark.checkpoint.follower import Batch
-from streaming.spark.runner.hosting import Subject
+from streaming.spark.hosting import Subject
 from streaming.spark.tracking.reading import read_ends
 from streaming.spark.tracking.track import RunProgress
 from tests.memory_log import MemoryCluster

@@ -13,7 +13,7 @@ from state.model.entities import TopicPartition
 from state.model.fingerprints import Fingerprints
 from state.model.timeline import NO_TIME, Moment, SourcePartition, Stretch
 from state.settings.keys import Timeline
-from streaming.spark.runner.hosting import Subject
+from streaming.spark.hosting import Subject
 from streaming.spark.tracking import timeline_recorder
 from streaming.spark.tracking.timeline_recorder import TimelineRecorder
 from streaming.spark.tracking.track import TrackedPartition

@@ -11,8 +11,8 @@ import pytest
 from state.model.entities import RunnerFact
 from streaming.process import own_identity
 from streaming.spark.errors import NameTaken
+from streaming.spark.hosting import Hosting
 from streaming.spark.runner import registration
-from streaming.spark.runner.hosting import Hosting
 from streaming.spark.runner.registration import STALE_AFTER, NameTakeover, Registration, clear_name
 from tests.memory_store import MemoryStore
 

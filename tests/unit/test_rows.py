@@ -19,7 +19,7 @@ from orchestrator.decide.evidence.rows import (
 )
 from state.model.entities import QueryFact
 from state.model.row_counts import NO_ROWS, RECENT, BatchRows, RowCounts
-from streaming.spark.runner.query_report import Totals
+from streaming.spark.query.query_report import Totals
 from tests.contract import samples
 
 HOLDS, WRONG, UNKNOWN = Verdict.HOLDS, Verdict.DOES_NOT_HOLD, Verdict.CANNOT_BE_CHECKED

@@ -19,13 +19,13 @@ from streaming.spark.checkpoint.batch_news import PublishedEntry, read_news
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.follower import Batch, Follower
 from streaming.spark.errors import RunFenced
+from streaming.spark.hosting import Subject, absolute
 from streaming.spark.query import run_monitor
 from streaming.spark.query.callbacks import CallbackGate, gated
 from streaming.spark.query.kafka_options import cluster_options, overridden, source_options
+from streaming.spark.query.query_report import Totals, rows_by_source
 from streaming.spark.query.query_run import in_batch
 from streaming.spark.query.run_monitor import RunMonitor
-from streaming.spark.runner.hosting import Subject, absolute
-from streaming.spark.runner.query_report import Totals, rows_by_source
 from tests.checkpoints import CheckpointFolder, orders
 
 DECLARED = {"orders": ("orders",)}
@@ -437,8 +437,9 @@ def monitoring(watched: Watched, counted: list[Totals], inspected: list[str]) ->
     listener = SimpleNamespace(see=ignored, count=ignored)
     hosting = SimpleNamespace(listener=listener, declared=declared, files=LocalFiles())
     ledger = SimpleNamespace(
-        committed=ignored, report=ignored, waits=ignored, has_progressed=False, counted=counted.append
-    )
+        has_batch=ignored, committed=ignored, report=ignored, waits=ignored, has_progressed=False,
+        counted=counted.append,
+    )  # fmt: skip
     seen, log = cast(Any, watched), structlog.get_logger()
     return RunMonitor(cast(Any, hosting), Subject("q", 1, "east", "/nowhere"), seen, seen, cast(Any, ledger), log)
 

@@ -13,10 +13,10 @@ from streaming.errors import JavaMissing
 from streaming.process import INSTANCE_KEY
 from streaming.spark.checkpoint.hadoop_files import fenced_conf, keeps_local_checkpoints, names_own_files
 from streaming.spark.errors import SparkMissing
+from streaming.spark.hosting import logger_about
 from streaming.spark.query import session
 from streaming.spark.query.session import connector_jars, search_path, session_conf, store_jars, task_slots
 from streaming.spark.runner import service
-from streaming.spark.runner.query_report import logger_about
 
 SECRETS = [
     "spark.hadoop.fs.s3a.secret.key",

@@ -7,7 +7,7 @@ from state.model.entities import EndSample, Fingerprint, Position, TopicPartitio
 from state.model.fingerprints import Fingerprints
 from streaming.cluster_log import TopicFacts
 from streaming.spark.checkpoint.follower import Batch
-from streaming.spark.runner.hosting import Subject
+from streaming.spark.hosting import Subject
 from streaming.spark.tracking.track import RunProgress, TrackedPartition, read_until
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

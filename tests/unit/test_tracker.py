@@ -19,7 +19,7 @@ from state.store.sql.schema import assignments
 from streaming.cluster_log import ClusterLog, TopicFacts
 from streaming.errors import ClusterUnreachable, WrongCluster
 from streaming.spark.checkpoint.follower import Batch
-from streaming.spark.runner.hosting import EndedRun, Subject
+from streaming.spark.hosting import EndedRun, Subject
 from streaming.spark.tracking import tracker as module
 from streaming.spark.tracking.spool import Spool
 from streaming.spark.tracking.timeline_recorder import TimelineRecorder

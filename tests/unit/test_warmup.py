@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 from pyspark.sql.streaming.query import StreamingQuery
 
+from streaming.spark.hosting import Hosting
 from streaming.spark.query import warmup
 from streaming.spark.query.launch import Sinks
 from streaming.spark.query.warmup import QueryHosts, WarmupListener, await_batch, begin_warmup, few
-from streaming.spark.runner.hosting import Hosting
 from tests.memory_log import MemoryCluster
 
 

@@ -12,11 +12,10 @@ from structlog.testing import capture_logs
 from state.messages import CheckpointReport
 from state.settings.keys import Query
 from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.hosting import Subject, logger_about
 from streaming.spark.query import run_monitor as module
 from streaming.spark.query.run_monitor import RunMonitor
 from streaming.spark.query.session import polling_delay_ms
-from streaming.spark.runner.hosting import Subject
-from streaming.spark.runner.query_report import logger_about
 
 
 @dataclass

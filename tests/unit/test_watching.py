@@ -16,7 +16,7 @@ from state.store.write_checks import CONTROLLER
 from streaming.probe.identities import Identities
 from streaming.probe.result import LayerPassed, ProbeResult
 from streaming.spark.checkpoint.follower import Batch
-from streaming.spark.runner.hosting import Subject
+from streaming.spark.hosting import Subject
 from streaming.spark.runner.runner_probe import RunnerProbe
 from tests.contract import samples
 from tests.memory_log import MemoryCluster

@@ -15,6 +15,7 @@ from streaming.spark.checkpoint.batch_news import has_companion
 from streaming.spark.checkpoint.log_text import declared_name
 from streaming.spark.checkpoint.mapping import Placed, read_moves
 from streaming.spark.errors import CompanionMissing
+from streaming.spark.hosting import Hosting
 from streaming.spark.query.callbacks import CallbackGate, gated
 from streaming.spark.query.kafka_options import (
     SWITCHING,
@@ -35,7 +36,6 @@ from streaming.spark.query.pipeline import (
 )
 from streaming.spark.query.session import query_session
 from streaming.spark.query.sink_memory import WrittenTo, written_to
-from streaming.spark.runner.hosting import Hosting
 
 
 def prepare_writer(

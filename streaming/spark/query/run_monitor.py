@@ -14,10 +14,10 @@ from streaming.spark.checkpoint.batch_news import PublishedEntry
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import retained_since
+from streaming.spark.hosting import Hosting, Subject
 from streaming.spark.known_files import missing_since
+from streaming.spark.query.query_report import QueryReport, Totals, rows_by_source
 from streaming.spark.query.query_run import Run
-from streaming.spark.runner.hosting import Hosting, Subject
-from streaming.spark.runner.query_report import QueryReport, Totals, rows_by_source
 
 _SILENT = timedelta(seconds=3)
 """A cluster that takes longer for an answer is told of; on a busy machine one takes a second."""

@@ -18,9 +18,9 @@ from state.model.checkpoint_folders import mapping_name
 from state.model.entities import Assignment, Desired
 from state.settings.keys import Resume
 from streaming.spark.checkpoint.mapping import Placed
+from streaming.spark.hosting import Hosting
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.launch import is_switched, prepare_writer
-from streaming.spark.runner.hosting import Hosting
 
 log = structlog.get_logger()
 

@@ -14,9 +14,9 @@ from state.model.found_places import FoundPlace
 from streaming.spark.checkpoint.log_fence import kept_by
 from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.errors import AssignmentMoved, CheckpointError
+from streaming.spark.hosting import Hosting, about, absolute, logger_about
 from streaming.spark.place import find_place
-from streaming.spark.runner.hosting import Hosting, absolute
-from streaming.spark.runner.query_report import QueryReport, about, logger_about
+from streaming.spark.query.query_report import QueryReport
 
 
 @dataclass(frozen=True, slots=True)

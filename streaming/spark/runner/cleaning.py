@@ -24,9 +24,8 @@ from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_fence import holder
 from streaming.spark.checkpoint.read import CLEANED, is_cleaned, newest_commit
 from streaming.spark.errors import LinkedElsewhere, NotFenced
+from streaming.spark.hosting import Hosting, absolute, logger_about
 from streaming.spark.jvm import cause_of
-from streaming.spark.runner.hosting import Hosting, absolute
-from streaming.spark.runner.query_report import logger_about
 from streaming.spark.runner.supervisor import QuerySupervisor
 
 _TREES = ("state", "sources")

@@ -24,11 +24,10 @@ from streaming.spark.checkpoint.files import join
 from streaming.spark.checkpoint.log_text import bind_sources, parse_offset_entry
 from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.errors import CheckpointError, DrillFailed
+from streaming.spark.hosting import Hosting, absolute, logger_about
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.launch import drill_writer
 from streaming.spark.query.query_run import Run
-from streaming.spark.runner.hosting import Hosting, absolute
-from streaming.spark.runner.query_report import logger_about
 
 _LOOK_SECONDS = 0.05
 _IDLE_SECONDS = 1.0

@@ -34,6 +34,7 @@ from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
 from streaming.spark.errors import CompanionMissing, DrillFailed, MovedOn, Overtaken
+from streaming.spark.hosting import EndedRun, Hosting, about, logger_about
 from streaming.spark.jvm import cause_of
 from streaming.spark.known_files import require_known
 from streaming.spark.query.launch import Sinks, changes_in_its_run
@@ -41,8 +42,6 @@ from streaming.spark.query.sink_memory import UNKNOWN_SINK, Tables, WrittenTo
 from streaming.spark.query.writers_ahead import WritersAhead
 from streaming.spark.runner.drill import rehearse
 from streaming.spark.runner.fence import FenceContext, FinishWait, fence, hold
-from streaming.spark.runner.hosting import EndedRun, Hosting
-from streaming.spark.runner.query_report import about, logger_about
 from streaming.spark.runner.supervisor import QuerySupervisor
 
 _LOOK_SECONDS = 0.2

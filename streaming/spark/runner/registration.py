@@ -13,8 +13,7 @@ from state.model.entities import Event, RunnerFact
 from state.store.runner_store import RunnerStore
 from streaming.process import Identity, end_orphans, is_gone, orphans
 from streaming.spark.errors import NameTaken
-from streaming.spark.runner.hosting import Hosting
-from streaming.spark.runner.query_report import logger_about
+from streaming.spark.hosting import Hosting, logger_about
 
 STALE_AFTER = timedelta(seconds=10)
 """A heartbeat younger than this shows a live process, whatever a person says."""

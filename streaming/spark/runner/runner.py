@@ -18,6 +18,7 @@ from state.store.wakeups import Wakeups
 from streaming.probe.identities import Identities
 from streaming.pulse import own_pulse
 from streaming.spark.errors import SparkMissing
+from streaming.spark.hosting import Hosting, about, absolute, logger_about
 from streaming.spark.jvm import end_jvm, jvm_has_ended
 from streaming.spark.query.launch import Sinks, changes_in_its_run
 from streaming.spark.query.session import Liveness
@@ -32,9 +33,7 @@ from streaming.spark.runner.assignments import (
     decide_runs,
 )
 from streaming.spark.runner.cleaning import CheckpointCleaner
-from streaming.spark.runner.hosting import Hosting, absolute
 from streaming.spark.runner.intents import IntentWorker
-from streaming.spark.runner.query_report import about, logger_about
 from streaming.spark.runner.registration import Registration
 from streaming.spark.runner.supervisor import QuerySupervisor
 

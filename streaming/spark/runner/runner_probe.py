@@ -20,7 +20,7 @@ from streaming.clocks import Clocks, store_time
 from streaming.probe.prober import Prober
 from streaming.probe.result import ClusterProbe, probe_report
 from streaming.spark.checkpoint.follower import Batch
-from streaming.spark.runner.hosting import BatchListener, EndedRun, Subject
+from streaming.spark.hosting import BatchListener, EndedRun, Subject
 
 _LEAST_PAUSE_SECONDS = 0.1
 """Looks at several clusters end at nearly the same time: one report tells of all."""

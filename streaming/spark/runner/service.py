@@ -34,14 +34,13 @@ from streaming.spark.checkpoint.hadoop_files import (
     names_own_files,
 )
 from streaming.spark.errors import RunError, UnsafeCheckpoint, UnsafeFileSystem
+from streaming.spark.hosting import Hosting, absolute, logger_about
 from streaming.spark.jvm import has_stopped, java_context
 from streaming.spark.query.kafka_options import count_partitions
 from streaming.spark.query.launch import Sinks
 from streaming.spark.query.session import Liveness, open_session, search_path
 from streaming.spark.query.warmup import begin_warmup
 from streaming.spark.runner.drill import begin_sweep
-from streaming.spark.runner.hosting import Hosting, absolute
-from streaming.spark.runner.query_report import logger_about
 from streaming.spark.runner.registration import NameTakeover, Registration, clear_name
 from streaming.spark.runner.runner import Runner
 from streaming.spark.runner.runner_probe import BatchListeners, RunnerProbe

@@ -30,17 +30,17 @@ from streaming.spark.errors import (
     RunFenced,
     SparkMissing,
 )
+from streaming.spark.hosting import Hosting, Subject, about, logger_about
 from streaming.spark.jvm import cause_of, detach, one_line
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.launch import prepare_writer, switched_sources
-from streaming.spark.query.permission import Permission
 from streaming.spark.query.plan_columns import UNREAD, uses_in_writer
+from streaming.spark.query.query_report import QueryReport
 from streaming.spark.query.query_run import Run
 from streaming.spark.query.run_monitor import RunMonitor
 from streaming.spark.query.sink_memory import Tables, WrittenTo, written_to
 from streaming.spark.query.writers_ahead import WritersAhead
-from streaming.spark.runner.hosting import Hosting, Subject
-from streaming.spark.runner.query_report import QueryReport, about, logger_about
+from streaming.spark.runner.permission import Permission
 
 FIRST_SECONDS = 0.5
 LONGEST_SECONDS = 30.0

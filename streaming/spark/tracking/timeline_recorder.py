@@ -17,7 +17,7 @@ from state.model.fingerprints import Fingerprints, back
 from state.model.timeline import NO_TIME, Moment, SourcePartition, Stretch, precision_of
 from state.settings.keys import Timeline
 from state.store.runner_store import RunnerStore
-from streaming.spark.runner.hosting import Subject
+from streaming.spark.hosting import Subject
 from streaming.spark.tracking.track import TrackedPartition
 
 FLUSH_SECONDS = 60.0

@@ -16,7 +16,7 @@ from state.model.entities import EndSample, Fingerprint, Position, TopicPartitio
 from state.model.fingerprints import LIMIT, Fingerprints
 from streaming.cluster_log import TopicFacts
 from streaming.spark.checkpoint.follower import Batch
-from streaming.spark.runner.hosting import Subject
+from streaming.spark.hosting import Subject
 
 TAIL = 32
 """Records read before each end."""

@@ -23,8 +23,7 @@ from state.store.runner_store import RunnerStore
 from streaming.cluster_log import ClusterLog
 from streaming.errors import KafkaError, WrongCluster
 from streaming.spark.checkpoint.follower import Batch
-from streaming.spark.runner.hosting import EndedRun, Subject
-from streaming.spark.runner.query_report import logger_about
+from streaming.spark.hosting import EndedRun, Subject, logger_about
 from streaming.spark.tracking.reading import EndSampler, read_ends
 from streaming.spark.tracking.spool import Spool, Spooled
 from streaming.spark.tracking.timeline_recorder import TimelineOf, TimelineRecorder

@@ -13,10 +13,9 @@ from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Placed, read_moves
 from streaming.spark.checkpoint.read import require_whole
 from streaming.spark.errors import AssignmentMoved, CheckpointError, OtherCluster
+from streaming.spark.hosting import Hosting, about, logger_about
 from streaming.spark.known_files import require_known
 from streaming.spark.runner.assignments import may_run
-from streaming.spark.runner.hosting import Hosting
-from streaming.spark.runner.query_report import about, logger_about
 
 
 class Permission:

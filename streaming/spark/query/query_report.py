@@ -15,8 +15,8 @@ from state.model.entities import Assignment, QueryFact, RunState, SeenCheckpoint
 from state.model.row_counts import NO_ROWS, BatchRows, RowCounts
 from streaming.spark.checkpoint.log_text import Fence, without_mark
 from streaming.spark.errors import AssignmentMoved
+from streaming.spark.hosting import Hosting, known_offsets
 from streaming.spark.query.sink_memory import SinkWatch
-from streaming.spark.runner.hosting import Hosting, known_offsets
 
 Report = Mapping[str, Any]
 
@@ -258,14 +258,3 @@ class QueryReport:
     def is_behind(self) -> bool:
         """Whether the last report was lost, and is worth another try."""
         return self._unreported
-
-
-def about(row: Assignment) -> dict[str, object]:
-    """What a log line names that is about a query under its row."""
-    named: dict[str, object] = {"query": row.query, "epoch": row.epoch}
-    return named if row.operation is None else {**named, "operation": row.operation}
-
-
-def logger_about(fields: Mapping[str, object]) -> structlog.stdlib.BoundLogger:
-    """A logger that says whom a line is about."""
-    return log.bind(**fields)  # type: ignore[no-any-return] # structlog types its loggers at run time

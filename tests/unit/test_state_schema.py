@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streaming.spark.checkpoint.files import LocalFiles
-from streaming.spark.query.warmup import misfit, pinned
+from streaming.spark.state_schema import misfit, pinned
 from tests.checkpoints import CheckpointFolder
 
 FILES = LocalFiles()

@@ -1,11 +1,12 @@
 """What everything that hosts queries in this process shares."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
+import structlog
 from pyspark.sql import SparkSession
 
 from state.messages import Offsets, Process
@@ -18,6 +19,8 @@ from streaming.spark.checkpoint.files import CheckpointFiles
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.log_text import Declared
 from streaming.spark.checkpoint.mapping import Placed
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +144,14 @@ def absolute(path: str, base: Path) -> str:
 def known_offsets(offsets: Offsets) -> Offsets | None:
     """Offsets for a fact: nothing instead of an empty map."""
     return offsets or None
+
+
+def about(row: Assignment) -> dict[str, object]:
+    """What a log line names that is about a query under its row."""
+    named: dict[str, object] = {"query": row.query, "epoch": row.epoch}
+    return named if row.operation is None else {**named, "operation": row.operation}
+
+
+def logger_about(fields: Mapping[str, object]) -> structlog.stdlib.BoundLogger:
+    """A logger that says whom a line is about."""
+    return log.bind(**fields)  # type: ignore[no-any-return] # structlog types its loggers at run time
