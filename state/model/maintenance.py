@@ -178,6 +178,8 @@ class RememberedRows(NamedTuple):
     """That it has left."""
     places: int = 0
     """Where a runner found it that could not run it."""
+    mappings: int = 0
+    """Copies of the files by which it moved."""
 
 
 class PrunedRows(NamedTuple):

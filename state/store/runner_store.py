@@ -3,7 +3,7 @@
 A few verbs, each one transaction. What a runner writes is of its epoch, and late where the store has a higher one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -72,6 +72,12 @@ class RunnerStore(Protocol):
 
     def found_place(self, query: str) -> FoundPlace | None:
         """The newest report of a runner that read where a query is; None where none had to."""
+
+    def keep_mapping(self, query: str, name: str, content: str) -> None:
+        """The content of a mapping beside a checkpoint, by the name of its file; one that is kept stays as it is."""
+
+    def mappings(self, query: str) -> Mapping[str, str]:
+        """By name, every mapping that is kept of a query."""
 
     def save_positions(self, positions: Iterable[Position]) -> None:
         """Bulk upsert by (query, epoch, batch, source, topic, partition); keeps the newest 12 batches of each query.

@@ -7,7 +7,8 @@ the last one the store is asked whether that request still counts. Where it does
 its own token, and nothing else: what another attempt wrote has another token, and another name.
 
 A freeze that never ends leaves such a file behind. Whoever starts the query removes it (``clear``): an entry holds
-nothing once its operation is over, and a row that asks for the run is proof of that.
+nothing once its operation is over, and a row that asks for the run is proof of that. And it writes again what a move
+needs and somebody deleted (``restore_mappings``).
 """
 
 import contextlib
@@ -18,7 +19,7 @@ from state.errors import StoreError
 from state.messages import ReleaseRequest
 from state.model.entities import Assignment, Desired, Intent
 from state.store.runner_store import RunnerStore
-from streaming.spark.checkpoint.files import CheckpointFiles
+from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_fence import (
     Knows,
     Still,
@@ -31,7 +32,14 @@ from streaming.spark.checkpoint.log_fence import (
     unplant,
 )
 from streaming.spark.checkpoint.log_text import Fence
-from streaming.spark.checkpoint.mapping import withdraw_attempt
+from streaming.spark.checkpoint.mapping import (
+    MAPPINGS,
+    Placed,
+    all_moves,
+    chain_with,
+    parse_move,
+    withdraw_attempt,
+)
 from streaming.spark.errors import CheckpointError, Overtaken
 
 
@@ -122,3 +130,25 @@ def clear(files: CheckpointFiles, row: Assignment, is_over: Callable[[str], bool
         if done and unplant(files, row.checkpoint, operation, row.epoch):
             removed.add(operation)
     return frozenset(removed)
+
+
+def restore_mappings(files: CheckpointFiles, row: Assignment, store: RunnerStore) -> frozenset[str]:
+    """Write the mappings again that lead a query to where its row says, and that are missing; their names.
+
+    The store keeps the content of each from before its move is committed. What it does not hold it gets here, so that
+    a store that was restored knows them again. Raises ``Contradicted`` where a file says something else than what was
+    kept of it, what ``chain_of`` raises where one is lost, and ``StoreError``.
+    """
+    if row.mapping is None:
+        return frozenset()
+    kept = store.mappings(row.query)
+    moves = [parse_move(content, f"mapping {name} in the store") for name, content in kept.items()]
+    found = {move.name: move for move in all_moves(files, row.checkpoint)}
+    restored: set[str] = set()
+    for move in chain_with(list(found.values()), moves, row.mapping, Placed.of(row), row.checkpoint).chain:
+        if move.name not in kept:
+            store.keep_mapping(row.query, move.name, move.content().decode())
+        if move.name not in found:
+            files.create_atomically(join(row.checkpoint, MAPPINGS, move.name), move.content())
+            restored.add(move.name)
+    return frozenset(restored)

@@ -133,6 +133,15 @@ def test_the_batches_seen_of_a_checkpoint_stay_until_more_is_seen(store: Control
     assert store.query_facts()[0].seen == seen._replace(epoch=2)
 
 
+def test_a_mapping_is_kept_as_it_was_first_written(store: ControllerStore) -> None:
+    for content in ("one", "another"):
+        store.keep_mapping("revenue", "2-op.1", content)
+    store.keep_mapping("revenue", "1-op-0.1", "{}")
+    store.keep_mapping("clicks", "2-op.1", "its own")
+    assert store.mappings("revenue") == {"1-op-0.1": "{}", "2-op.1": "one"}
+    assert store.mappings("unknown") == {}
+
+
 def test_of_one_epoch_only_a_start_takes_a_query_over_from_another_instance(store: ControllerStore) -> None:
     assert store.report_query(samples.fact())
     other = {"instance": "a-2", "pid": 4712, "host": "elsewhere", "application_id": "app-1"}

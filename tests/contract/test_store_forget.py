@@ -30,6 +30,7 @@ WHOLE = RememberedRows(
     disorders=1,
     pauses=1,
     checkpoints=1,
+    mappings=1,
 )
 
 
@@ -49,6 +50,7 @@ def fill(store: ControllerStore, query: str, term: int) -> None:
     event, sample = samples.event(query=query), samples.standby_sample(query=query)
     store.keep_readiness(samples.readiness(query=query), term=term, event=event, sample=sample)
     store.keep_disorder(samples.disorder(query=query), term=term)
+    store.keep_mapping(query, "2-op.1", "{}")
     store.pause(Pause(scope=query, since=AT, until=None, reason="", actor="ann"), event=samples.event(query=query))
 
 

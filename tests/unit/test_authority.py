@@ -229,6 +229,29 @@ def test_a_mapping_is_not_left_where_its_request_is_over(world: World, monkeypat
     assert all_moves(FILES, world.path) == []
 
 
+def test_the_store_knows_a_mapping_before_its_move_is_committed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(FILES, world.path, operation="op", epoch=2, knows=lambda _: True)
+    hosting = Hosting(
+        settings=SETTINGS, runner="a", instance="one", spark_master="local[4]", application_id="app", base=Path(),
+        here=own_identity(), session=cast(Any, None), files=FILES, store=world.store,
+        listener=cast(Any, SimpleNamespace(catch_up=lambda *_: True)), is_silent=lambda _: False, now=lambda: NOW,
+    )  # fmt: skip
+    monkeypatch.setattr(module, "counts", lambda _store, _intent: lambda: None)
+    monkeypatch.setattr(IntentWorker, "_require_companion", lambda *_: None)
+    worker = IntentWorker(hosting, lambda _: [], cast(Any, SimpleNamespace(sink=lambda _: UNKNOWN_SINK)))
+    known: list[dict[str, str]] = []
+
+    def hears(intent: Intent) -> bool:
+        assert intent.state is IntentState.DONE, intent.result
+        known.append(dict(world.store.mappings("q")))
+        return True
+
+    monkeypatch.setattr(world.store, "report", hears)
+    worker.take([world.asked(IntentKind.PREPARE)])
+    until(lambda: known)
+    assert known == [{"2-op.1": world.checkpoint.text("_tideover_mappings/2-op.1")}]
+
+
 def test_a_release_for_an_operation_that_is_over_removes_nothing(world: World) -> None:
     """The checkpoint may be held again, by the takeover of the very operation."""
     plant(FILES, world.path, operation="op", epoch=2, knows=lambda _: True)

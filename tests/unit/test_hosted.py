@@ -970,3 +970,35 @@ def test_a_running_query_tells_how_far_its_checkpoint_is(stage: Stage) -> None:
     ledger.report()
     seen = SeenCheckpoint(str(stage.folder), 1, 4, 3, FakeRun.query_id, None)
     assert stage.store.fact.seen == seen
+
+
+def test_a_mapping_that_was_deleted_is_restored_from_the_store(stage: Stage) -> None:
+    checkpoint = moved(stage.folder)
+    checkpoint.write("metadata", '{"id":"8a8f2b0e-6cb3-4a51-a2e8-8f7c8c1fb4d2"}')
+    name = "_tideover_mappings/2-op-1.1"
+    before = checkpoint.text(name)
+    stage.store.keep_mapping("q", "2-op-1.1", before)
+    LocalFiles().delete(f"{stage.folder}/_tideover_mappings", recursive=True)
+    placed(stage, mapping="2-op-1.1").begin()
+    until(lambda: stage.runs)
+    assert checkpoint.text(name) == before
+
+
+def test_a_mapping_that_differs_from_what_the_store_kept_is_refused(stage: Stage) -> None:
+    checkpoint = moved(stage.folder)
+    stage.store.keep_mapping("q", "2-op-1.1", checkpoint.text("_tideover_mappings/2-op-1.1"))
+    stage.store.keep_mapping("q", "2-op-1.1", "the first one stays")
+    before = checkpoint.text("_tideover_mappings/2-op-1.1")
+    checkpoint.write("_tideover_mappings/2-op-1.1", before.replace("910", "911"))
+    placed(stage, mapping="2-op-1.1").begin()
+    until(lambda: stage.store.query_facts() and stage.store.fact.contradicted is not None)
+    assert "says something else than the store kept of it" in (stage.store.fact.error or "")
+    assert stage.runs == []
+
+
+def test_a_start_gives_the_store_the_mapping_that_it_lacks(stage: Stage) -> None:
+    """It was restored from a backup older than the move, and somebody reconciled it since."""
+    checkpoint = moved(stage.folder)
+    placed(stage, mapping="2-op-1.1").begin()
+    until(lambda: stage.runs)
+    assert stage.store.mappings("q") == {"2-op-1.1": checkpoint.text("_tideover_mappings/2-op-1.1")}

@@ -22,11 +22,21 @@ from streaming.spark.checkpoint.log_fence import (
     unplant,
 )
 from streaming.spark.checkpoint.log_text import Fence, parse_offset_entry, read_mark, with_mark
-from streaming.spark.checkpoint.mapping import MAPPINGS, Move, Placed, all_moves, chain_of, read_moves
+from streaming.spark.checkpoint.mapping import (
+    MAPPINGS,
+    Left,
+    Move,
+    Placed,
+    all_moves,
+    chain_of,
+    chain_with,
+    read_moves,
+)
 from streaming.spark.checkpoint.read import read_checkpoint, read_log_end
 from streaming.spark.checkpoint.retained import read_retained, retained_since
 from streaming.spark.errors import (
     AlreadyRun,
+    Contradicted,
     HalfWritten,
     HeldByStranger,
     MalformedEntry,
@@ -432,3 +442,42 @@ def test_a_carry_takes_a_switched_query_back_to_sparks_own_offsets(checkpoint: C
     assert not any(name.startswith(MAPPINGS) for name in made)
     assert "@" not in (target / "offsets" / "3").read_text() + (target / "offsets" / "2").read_text()
     assert read_checkpoint(FILES, str(target), SOURCES, placed=EAST).offsets == {"orders": orders(3, BACK)}
+
+
+def named(epoch: int, left: tuple[str, int], to: str, attempt: int = 1) -> Move:
+    origin = Left(cluster=left[0], epoch=left[1])
+    return Move(epoch=epoch, operation=f"op{epoch}", attempt=attempt, left=origin, to=to, places={"0": ()})
+
+
+OUT, BACK_HOME = named(2, ("east", 0), "west"), named(4, ("west", 2), "east")
+
+
+@pytest.mark.parametrize(
+    ("found", "kept"),
+    [([OUT, BACK_HOME], []), ([OUT], [BACK_HOME]), ([BACK_HOME], [OUT]), ([], [OUT, BACK_HOME])],
+)
+def test_links_that_are_missing_are_those_that_the_store_kept(found: list[Move], kept: list[Move]) -> None:
+    chain = chain_with(found, kept, "4-op4.1", HOME, "it").chain
+    assert chain == (OUT, BACK_HOME)
+
+
+def test_a_later_attempt_that_nobody_committed_does_not_count() -> None:
+    late = named(4, ("west", 2), "east", attempt=2)
+    assert chain_with([OUT], [BACK_HOME, late], "4-op4.1", HOME, "it").chain == (OUT, BACK_HOME)
+    with pytest.raises(Contradicted, match=r"came here by mapping 4-op4\.1, but _tideover_mappings has 4-op4\.2"):
+        chain_with([OUT, late], [BACK_HOME], "4-op4.1", HOME, "it")
+
+
+def test_a_link_that_nobody_has_is_refused() -> None:
+    with pytest.raises(HalfWritten, match="by a mapping of epoch 4"):
+        chain_with([OUT], [], "4-op4.1", HOME, "it")
+    with pytest.raises(HalfWritten, match="no mapping that leads there"):
+        chain_with([], [BACK_HOME], "4-op4.1", HOME, "it")
+
+
+def test_a_file_that_differs_from_what_was_kept_of_it_is_refused() -> None:
+    other = BACK_HOME.model_copy(update={"places": {"1": ()}})
+    with pytest.raises(Contradicted, match=r"it/_tideover_mappings/4-op4\.1 says something else"):
+        chain_with([OUT, other], [BACK_HOME], "4-op4.1", HOME, "it")
+    unused = named(3, ("east", 0), "north")
+    assert chain_with([OUT, BACK_HOME, unused], [OUT, unused.model_copy(update={"to": "south"})], "4-op4.1", HOME, "it")

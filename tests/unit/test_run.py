@@ -19,7 +19,7 @@ class Query:
     """Spark's query after it was told to stop: its thread may have ended or not."""
 
     def __init__(self, stack: Sequence[str] = (), *, active: bool = False) -> None:
-        self.runId, self.isActive = RUN, active
+        self.id, self.runId, self.isActive = "of the query", RUN, active
         self.stack = stack
         self._jsq = self
         self.returned = threading.Event()

@@ -29,6 +29,7 @@ from state.store.sql.schema import (
     found_places,
     history,
     intents,
+    mappings,
     operations,
     pauses,
     pins,
@@ -199,6 +200,7 @@ _OF_A_QUERY = {
     "pauses": pauses.c.scope,
     "checkpoints": formers.c.query,
     "places": found_places.c.query,
+    "mappings": mappings.c.query,
 }
 
 

@@ -1,6 +1,6 @@
 """What runners and controllers report, of themselves, of queries, of their standbys and of clusters."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 
@@ -22,6 +22,7 @@ from state.store.sql.schema import (
     cluster_statuses,
     disorders,
     found_places,
+    mappings,
     operations,
     pins,
     probe_reports,
@@ -77,6 +78,16 @@ class PlaceTable(Part):
     def found_place(self, query: str) -> FoundPlace | None:
         found = sa.select(found_places).where(found_places.c.query == query)
         return next(iter(self._rows(FoundPlace, found)), None)
+
+    def keep_mapping(self, query: str, name: str, content: str) -> None:
+        with self._writing() as connection:
+            insert = self._insert(mappings).values(query=query, name=name, content=content)
+            connection.execute(insert.on_conflict_do_nothing(index_elements=["query", "name"]))
+
+    def mappings(self, query: str) -> Mapping[str, str]:
+        kept = sa.select(mappings.c.name, mappings.c.content).where(mappings.c.query == query)
+        with translated(), self._engines.read.connect() as connection:
+            return {row.name: row.content for row in connection.execute(kept.order_by(mappings.c.name))}
 
 
 @cache

@@ -249,6 +249,15 @@ found_places = sa.Table(
     sa.Column("found_at", Instant, nullable=False),
 )
 
+mappings = sa.Table(
+    "mappings",
+    metadata,
+    sa.Column("query", Name, primary_key=True),
+    sa.Column("name", Name, primary_key=True),
+    sa.Column("content", sa.Text, nullable=False),
+)
+"""What lies in ``_tideover_mappings`` beside its checkpoints, as long as the query is known."""
+
 positions = sa.Table(
     "positions",
     metadata,

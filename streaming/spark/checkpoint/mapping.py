@@ -27,7 +27,7 @@ from state.model.checkpoint_folders import mapping_name, read_mapping_name
 from state.model.entities import Assignment
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import Fence, OffsetEntry, TopicOffsets, read_mark, with_mark
-from streaming.spark.errors import HalfWritten, MalformedEntry, NoMapping, TargetTaken, WrongCluster
+from streaming.spark.errors import Contradicted, HalfWritten, MalformedEntry, NoMapping, TargetTaken, WrongCluster
 
 MAPPINGS = "_tideover_mappings"
 HOME = 0
@@ -178,6 +178,33 @@ def chain_of(found: Collection[Move], placed: Placed | None, where: str) -> Move
     return Moves(tuple(chain))
 
 
+def chain_with(found: Collection[Move], kept: Collection[Move], name: str, placed: Placed, where: str) -> Moves:
+    """The moves that lead to a place, of the mappings beside a checkpoint and of those that the store kept.
+
+    ``name`` is the mapping by which the row says that the query came there: of that epoch no other one counts. Raises
+    what ``chain_of`` raises, and ``Contradicted`` where a file and what was kept of it are not the same.
+    """
+    kept = [move for move in kept if move.epoch != placed.epoch or move.name == name]
+    there = {move.name: move for move in found}
+    chain = chain_of([*found, *(move for move in kept if move.name not in there)], placed, where)
+    newest = chain.chain[-1].name
+    if newest != name:
+        raise Contradicted(f"{where}: the query came here by mapping {name}, but {MAPPINGS} has {newest} of that epoch")
+    for move in kept:
+        lies = there.get(move.name)
+        if lies in chain.chain and lies != move:
+            raise Contradicted(f"{join(where, MAPPINGS, move.name)} says something else than the store kept of it")
+    return chain
+
+
+def parse_move(content: bytes | str, where: str) -> Move:
+    """Read the content of a mapping. Raises ``MalformedEntry``."""
+    try:
+        return Move.model_validate_json(content)
+    except ValidationError as error:
+        raise MalformedEntry(f"{where} is not a mapping: {error.errors()[0]['msg']}") from error
+
+
 class _Linked(Protocol):
     """A mapping, read whole or by its head."""
 
@@ -240,10 +267,7 @@ def all_moves(files: CheckpointFiles, checkpoint: str) -> list[Move]:
 
 def read_move(files: CheckpointFiles, path: str) -> Move:
     """One file. Raises ``MalformedEntry`` and ``FileVanished``."""
-    try:
-        return Move.model_validate_json(files.read_bytes(path))
-    except ValidationError as error:
-        raise MalformedEntry(f"{path} is not a mapping: {error.errors()[0]['msg']}") from error
+    return parse_move(files.read_bytes(path), path)
 
 
 def places_of(

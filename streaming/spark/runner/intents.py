@@ -26,11 +26,12 @@ from state.messages import (
 from state.model.checkpoint_folders import mapping_name
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState
 from state.settings.keys import Resume
-from streaming.spark.authority import Authority, counts
+from streaming.spark.authority import Authority, counts, restore_mappings
 from streaming.spark.checkpoint.carry import prepare
+from streaming.spark.checkpoint.files import join
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.log_text import Fence
-from streaming.spark.checkpoint.mapping import Placed
+from streaming.spark.checkpoint.mapping import MAPPINGS, Placed, read_move
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
 from streaming.spark.errors import CompanionMissing, DrillFailed, MovedOn, Overtaken
@@ -241,6 +242,7 @@ class IntentWorker:
                 self._build_ahead(intent, wanted.cluster, wanted.resume, wanted.target_offsets if fresh else None)
                 with self._copies.one():
                     prepared = prepare(files, wanted, declared, placed=placed, still=still)
+                self._keep_mapping(intent, wanted)
                 self._require_in_run(intent, wanted, row)
                 return prepared.as_json(), _at_once
             case IntentKind.RELEASE:
@@ -250,9 +252,17 @@ class IntentWorker:
                 return {"released": list(self._authority(intent, wish.checkpoint).release(wish))}, _at_once
 
     def _require_known(self, row: Assignment | None) -> None:
-        """No move begins from files that are older than what a run wrote. Raises ``Contradicted``."""
+        """No move begins from files that are older than what a run wrote, or without a mapping. ``CheckpointError``."""
         if row is not None:
+            restore_mappings(self._hosting.files, row, self._hosting.store)
             require_known(self._hosting.files, row, self._hosting.store)
+
+    def _keep_mapping(self, intent: Intent, wanted: PrepareRequest) -> None:
+        """The store knows what the move depends on before it is committed: the file may be deleted later."""
+        if wanted.resume == Resume.SWITCH:
+            name = mapping_name(wanted.epoch, wanted.operation, wanted.attempt)
+            move = read_move(self._hosting.files, join(wanted.checkpoint, MAPPINGS, name))
+            self._hosting.store.keep_mapping(intent.query, name, move.content().decode())
 
     def _guard(self, intent: Intent) -> FenceContext:
         hosting = self._hosting

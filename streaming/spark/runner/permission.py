@@ -6,7 +6,7 @@ Asked anew before each step after which the query could write, for each of the t
 from py4j.protocol import Py4JError
 
 from state.model.entities import Assignment
-from streaming.spark.authority import clear
+from streaming.spark.authority import clear, restore_mappings
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.log_fence import kept_by, require_unmoved
 from streaming.spark.checkpoint.log_text import Fence
@@ -59,6 +59,8 @@ class Permission:
         """
         row, files, store = self._assignment, self._hosting.files, self._hosting.store
         self.require_row()
+        for name in restore_mappings(files, row, store):
+            self._log.warning("mapping restored", mapping=name, checkpoint=row.checkpoint)
         require_unmoved(
             files,
             row.checkpoint,

@@ -165,6 +165,7 @@ def create_found_places() -> None:
         *(may("moved_by", NAME), may("held_by", NAME), may("held_epoch", BIG), need("text", TEXT)),
         need("found_at", TIME),
     )
+    op.create_table("mappings", *(key("query", NAME), key("name", NAME), need("content", TEXT)))
 
 
 def create_positions() -> None:
