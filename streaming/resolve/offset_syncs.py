@@ -236,6 +236,9 @@ def prove_copies(run: Lookup, cases: Sequence[Case]) -> None:
         bounds = run.bound(case.key, Spec.EARLIEST), run.bound(case.key, Spec.LATEST)
         kept = same_offset.sampled(case.want, begin=bounds[0], end=bounds[1]) if case.partner else ()
         wanted[case.key] += (record.offset for record in kept)
+        last = same_offset.tracked_to(case.want, end=bounds[1]) - 1
+        if kept and kept[0].offset <= last < kept[0].offset + same_offset.WIDEST:
+            wanted[case.key].append(last)
     records = _read_offsets(run, wanted)
     for case in cases:
         if not case.partner or case.added:

@@ -172,6 +172,7 @@ def _take_scan(run: Lookup, case: Case) -> None:
     if outcome is None and case.scan is None:
         return
     begin, first = run.bound(case.key, Spec.EARLIEST), run.first_kept(case.key)
+    case.is_cut = case.is_cut or (case.scan is not None and case.scan.is_shorter)
     is_cut = (begin > 0 or case.is_cut) and not (
         isinstance(outcome, NoPlace) and outcome.cause is Cause.EMPTY and case.idle is True
     )
@@ -193,13 +194,14 @@ def _begins_older(run: Lookup, case: Case, first: OffsetAnswer | None) -> bool:
     """Whether what retention has left begins before T minus the buffer: then no unread record lay before that.
 
     T is the oldest time of the records read last here, as one of them may be ahead of all others. The first record by
-    its time may be a marker, so the records count if they were read. The standby's own times say nothing.
+    its time may be a marker, so the records count if they were read. The standby's own times say nothing, nor do those
+    of a handful of records.
     """
     read_last = timestamps_of(case.want.ring[-READ_LAST:])
     times = [time for time in (case.want.timestamp_ms, *read_last) if time is not None]
     since = asked_time(min(times, default=None), run.rules.buffer_of(case.want))
     stamped = run.asks_append_time(case.key.topic) or (case.scan is not None and case.scan.append_time)
-    if since is None or stamped:
+    if since is None or stamped or 0 < len(case.want.ring) < READ_LAST:
         return False
     if case.scan is not None and case.scan.start <= run.bound(case.key, Spec.EARLIEST):
         first_times = [record.timestamp_ms for record in case.scan.search.records[:FIRST]]

@@ -75,6 +75,8 @@ class Scan:
     """Whether the standby says that it has no record as new as the newest of the last ones read."""
     back: int = 0
     """How many records before its lower bound are searched, because an answer is in doubt."""
+    is_shorter: bool = False
+    """Whether the log does not reach back to its begin, as that was looked up."""
     is_grown: bool = False
     """Whether the log was longer when it was read than when its end was looked up."""
     found: Found | None = None
@@ -180,7 +182,10 @@ def _is_doubtful(item: Scan) -> bool:
             item.search_back(why)
             return False
         item.hint = None
-    return item.outcome is not None and item.search.is_by_end and not item.is_wide and not item.compacted
+    if item.is_wide or item.compacted or item.outcome is None:
+        return False
+    is_in_doubt = item.append_time and isinstance(item.outcome, Found) and item.outcome.repeats is None
+    return item.search.is_by_end or is_in_doubt
 
 
 _LATE = "the records before the first one of a time are as new as it"
@@ -240,6 +245,7 @@ def _take(item: Scan, got: Fetched) -> bool:
 
 def _take_error(item: Scan, got: Fetched) -> None:
     assert got.error is not None
+    item.is_shorter = item.is_shorter or got.error.name == "OFFSET_OUT_OF_RANGE"
     if got.error.name == "OFFSET_OUT_OF_RANGE" and got.log_start is not None and got.log_start > item.next:
         item.next = item.begin = got.log_start  # retention moved the begin meanwhile
         item.hint = None  # the answers are older than this

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from state.model.entities import Fingerprint, TopicPartition
+from state.model.fingerprints import timestamps_of
 from streaming.clocks import Deadline
 from streaming.cluster_log import OFFSET, LogRecord, Spec
 from streaming.resolve.batched_lookups import ask_offsets
@@ -71,7 +72,7 @@ def _look(run: Lookup, case: Case) -> _Look | None:
     end, place = run.bound(case.key, Spec.LATEST), found.offset + (found.repeats or 0)
     if found.offset >= end:
         case.behind = ()
-    if place >= end:
+    if found.offset >= end:
         return None
     first = found.offset if scan is None or scan.found is None else scan.found.offset
     known = () if scan is None else scan.search.records
@@ -113,7 +114,7 @@ def _read(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
         assert isinstance(look.case.alignment, Found)
         look.case.behind = records[bisect_left(records, look.case.alignment.offset, key=OFFSET) :]
         look.behind = _behind(look, records)
-        look.case.resent = _with_twice(look.behind.proven(), look)
+        look.case.resent = _with_strangers(_with_twice(look.behind.proven(), look), look, records)
         look.left = look.behind.suspects()
         look.oldest = min(look.left, default=0)
 
@@ -122,7 +123,8 @@ def _behind(look: _Look, records: Sequence[LogRecord]) -> Behind:
     """Records that were read after those remembered are known from the standby, where they follow."""
     want, place = look.case.want, _read_before(look, records)
     if not place:
-        ring = FingerprintMatcher(want.ring, 1) if look.case.scan is None else look.case.scan.ring
+        scan = look.case.scan
+        ring = FingerprintMatcher(want.ring, 1) if scan is None else (scan.read or scan.ring)
         return Behind(ring, records, keeps_offsets=isinstance(look.case.copy, Found))
     last = want.ring[-1].offset
     more = (Fingerprint(last + 1 + i, each.timestamp_ms, each.digest) for i, each in enumerate(records[:place]))
@@ -145,15 +147,26 @@ def _with_twice(resent: Resent, look: _Look) -> Resent:
     found, behind = look.case.alignment, look.case.behind
     if resent.records is None or not isinstance(found, Found) or not found.is_partial or not behind:
         return resent
-    known = {(each.digest, each.timestamp_ms) for each in look.case.want.ring}
-    others = [(each.digest, each.timestamp_ms) for each in behind if (each.digest, each.timestamp_ms) not in known]
+    timed = not any(each.append_time for each in behind)
+    known = {(each.digest, timed and each.timestamp_ms) for each in look.case.want.ring}
+    there = [(each.digest, timed and each.timestamp_ms) for each in behind]
+    others = [each for each in there if each not in known]
     again = len(behind) - len(others)
     if found.repeats:
         distinct = len(set(others))
         again += min(found.repeats, distinct) + len(others) - distinct - found.repeats
-        last = max((i for i, each in enumerate(behind, 1) if (each.digest, each.timestamp_ms) in known), default=0)
-        again = max(again, min(last, len(behind) - found.repeats))
+        last = max((i for i, each in enumerate(there, 1) if each in known), default=0)
+        again = max(again, min(last + len(others) - distinct, len(behind) - found.repeats))
     return replace(resent, records=max(resent.records, again))
+
+
+def _with_strangers(resent: Resent, look: _Look, records: Sequence[LogRecord]) -> Resent:
+    """What is to come is unknown if a record that is taken for a read one may as well be an older one, sent again."""
+    known = {each.digest for each in look.case.want.ring}
+    top_ms = max(timestamps_of(look.case.want.ring))
+    taken = records[: _read_before(look, records)]
+    is_told = all(each.digest in known or (not each.append_time and each.timestamp_ms >= top_ms) for each in taken)
+    return resent if is_told else replace(resent, later=None)
 
 
 def _search(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:

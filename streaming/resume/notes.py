@@ -29,7 +29,10 @@ NO_SEGMENT = "no segment of the standby is that old: resumed at the start of its
 
 CAUSES = {
     Cause.NOT_REMEMBERED: "no records are remembered for this partition",
-    Cause.LAGS: "the standby lags: all its records are older than those remembered",
+    Cause.LAGS: (
+        "the standby lags: all its records are older than those remembered; records of other writers among them may be "
+        "skipped"
+    ),
     Cause.UNACCOUNTED: "the standby holds no record as new as the last one read, and that it lags is not shown",
     Cause.CONTRADICTED: "the standby's answers contradict each other",
     Cause.EMPTY: "the standby's partition is empty",

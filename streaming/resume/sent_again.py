@@ -91,7 +91,7 @@ class Behind:
         if min((each.timestamp_ms for each in self.records), default=self._top_ms) >= self._top_ms:
             return found
         for at in range(self._last + 1, len(self.records)):
-            if self._is_older(self.records[at], self._top_ms):
+            if self._is_suspect(self.records[at]):
                 row.append(at)
                 continue
             found += row if len(row) >= IN_A_ROW else []
@@ -145,6 +145,12 @@ class Behind:
     def _is_older(self, record: LogRecord, top_ms: int) -> bool:
         """Whether rows of unread records that follow one of that time do not go back so far."""
         return not record.append_time and record.timestamp_ms < top_ms - self._slack_ms
+
+    def _is_suspect(self, record: LogRecord) -> bool:
+        """Whether a first copy is to be looked for; where times go back over all that is remembered, of all but new."""
+        times = self._ring.known.timestamps
+        is_wild = self._slack_ms > 0 and self._slack_ms >= self._top_ms - min(times)
+        return self._is_older(record, self._top_ms + self._slack_ms if is_wild else self._top_ms)
 
     def _copies(self) -> tuple[int, int]:
         """The last copy of a remembered record, and the last record that may be one; -1 for none."""

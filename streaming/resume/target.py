@@ -101,7 +101,7 @@ def exposure(
     if old.begin == old.end:
         return 0, 0.0
     records = _lacking(want, found, facts, old)
-    return records, 0.0 if records == 0 else _behind_seconds(want, found, facts, old)
+    return records, 0.0 if records == 0 else _behind_seconds(want, found, facts, old, records)
 
 
 def _lacking(want: Want, found: Found | None, facts: StandbyLookup, old: EndSample) -> int | None:
@@ -130,7 +130,10 @@ def _copies(want: Want, found: Found, facts: StandbyLookup, old: EndSample) -> S
     known = {(each.digest, each.timestamp_ms) for each in want.ring}
     seen = [record for record in facts.behind if record.offset < facts.end]
     unread = [record for record in seen if (record.digest, record.timestamp_ms) not in known]
-    copies = _before_the_sample(unread, timestamps_of(want.ring[-LAST:]), newest, most=old.end - want.offset)
+    read = timestamps_of(want.ring)
+    is_newest_ahead = newest > max([*read, want.timestamp_ms or 0])
+    lacks = is_newest_ahead and all(record.timestamp_ms != newest for record in unread)
+    copies = _before_the_sample(unread, read[-LAST:], newest, most=old.end - want.offset - lacks)
     distinct = len({(each.digest, each.timestamp_ms) for each in copies})
     return copies if distinct == len(copies) else ()
 
@@ -156,16 +159,22 @@ def _before_the_sample(
     return first if len(first) <= most else ()
 
 
-def _behind_seconds(want: Want, found: Found | None, facts: StandbyLookup, old: EndSample) -> float | None:
+def _behind_seconds(
+    want: Want, found: Found | None, facts: StandbyLookup, old: EndSample, lacking: int | None
+) -> float | None:
     """From the newest record that is known to be there to the old log's newest time.
 
-    A time ahead of the old cluster's clock when it was seen says nothing of the records that are missing.
+    Where the newest is there and more than one is ``lacking``, the replicator left holes, and which records it left out
+    is not known: then from the last one that was read. A time ahead of the old cluster's clock when it was seen says
+    nothing of the records that are missing.
     """
     if old.newest_timestamp_ms is None or facts.append_time:
         return None
     newest = min(old.newest_timestamp_ms, int(old.sampled_at.timestamp() * 1000))
     if found is not None and (copies := _copies(want, found, facts, old)):
-        return max(0, newest - max(record.timestamp_ms for record in copies[-LAST:])) / 1000
+        behind = max(0, newest - max(record.timestamp_ms for record in copies[-LAST:])) / 1000
+        if behind or lacking == 1:
+            return behind
     last = timestamps_of(want.ring[-LAST:])
     since = [] if want.timestamp_ms is None else [want.timestamp_ms]
     if found is not None and found.missing != 0:
@@ -188,11 +197,12 @@ def target(question: MethodInput, old: EndSample | None, *, note: str) -> Target
         if want.read_to is not None and not want.lost:
             cost = set_back_cost(cost, want.read_to - want.offset, facts.end - place.offset)
             note = notes.joined(note, notes.set_back(want.read_to, want.offset))
-        exact = place.exact and cost.replay_records == 0
+        expired = facts.alignment.expired or _is_at_edge(question, cost)
+        exact = place.exact and cost.replay_records == 0 and not expired
     else:
         _, seconds = exposure(want, None, facts, old)
         cost = Forecast(replay_records=None, replay_later_records=None, exposure_records=None, exposure_seconds=seconds)
-        exact = False
+        exact, expired = False, facts.alignment.expired
     return Target(
         source=want.source,
         topic=want.topic,
@@ -213,13 +223,13 @@ def target(question: MethodInput, old: EndSample | None, *, note: str) -> Target
         exposure_seconds=cost.exposure_seconds,
         note=notes.joined(note, place.note, cost.note),
         error=None if isinstance(place, ResumeOffset) else _error(facts),
-        expired=facts.alignment.expired or is_retention(facts.alignment) or _emptied(question, place),
+        expired=expired or is_retention(facts.alignment) or _emptied(question, place),
         later=remembered(want, cost.replay_later_records),
         last=(*_last(want, facts), *facts.resent.seen) if facts.resent.seen else _last(want, facts),
         after_last=0 if want.ring_offset is None else want.offset - want.ring_offset,
         sampled_end=None if old is None else old.end,
         sampled_at=None if old is None else old.sampled_at,
-        sent_again=isinstance(place, ResumeOffset) and place.exact and facts.resent.records != 0,
+        sent_again=isinstance(place, ResumeOffset) and place.exact and facts.resent.records != 0 and not expired,
     )
 
 
@@ -277,6 +287,15 @@ def _emptied(question: MethodInput, place: ResumeOffset | NotApplicable) -> bool
     if isinstance(place, ResumeOffset) and place.expired:
         return True
     return question.facts.begin == question.facts.end > 0 and question.idle is not True
+
+
+def _is_at_edge(question: MethodInput, cost: Forecast) -> bool:
+    """Whether retention may have deleted unread records before the place; not if the standby is shown to have all."""
+    found = question.facts.alignment
+    if not isinstance(found, Found) or not found.at_edge or question.idle is True:
+        return False
+    comes_again = bool(question.facts.resent.records)  # behind the place, so the copy before it is no second one
+    return cost.exposure_records != 0 and not (found.exact and comes_again)
 
 
 def _error(facts: StandbyLookup) -> str | None:

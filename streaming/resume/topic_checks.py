@@ -87,7 +87,7 @@ def expired(
 
     A mismatch is its work where the standby's first record is younger than all that is remembered. Unread records may
     be among those deleted (``is_cut``: there are such) unless what is left begins with records that were copied before
-    any unread one (``is_older``).
+    any unread one (``is_older``). Where the last record read is not accounted for, times show nothing.
     """
     if outcome is None:
         return NoPlace(Cause.DEADLINE, expired=is_cut)
@@ -97,4 +97,5 @@ def expired(
     first_ms = None if first is None else first.timestamp_ms
     if outcome.cause in (Cause.MISMATCH, Cause.THIN) and first_ms is not None and newest < first_ms:
         return NoPlace(Cause.RETENTION, notes.retention(first_ms, newest), expired=True)
-    return replace(outcome, expired=outcome.cause is Cause.RETENTION or (is_cut and not is_older))
+    is_told = is_older and not outcome.expired and outcome.cause is not Cause.UNACCOUNTED
+    return replace(outcome, expired=outcome.cause is Cause.RETENTION or (is_cut and not is_told))

@@ -1,11 +1,45 @@
 """Worlds in which the resolver was wrong once, as the fuzzer of ``tests/worlds`` made them small."""
 
+from dataclasses import fields
+from typing import Any
+
 import pytest
 
 from tests.worlds.honest import dishonest
 from tests.worlds.play import findings
 from tests.worlds.show import report
 from tests.worlds.world import Kept, Lie, Partition, Sample, World, Written
+
+IN_WORLD = {each.name for each in fields(World)}
+
+
+def _one(old: str, here: str, **given: Any) -> World:
+    """A world of one partition: ``offset time payload [state]``, and ``offset time payload [of OLD] [state]``.
+
+    Unless ``given``: the query has read to ``position`` and remembers it all, and the replicator has copied all.
+    """
+    written = tuple(_written(*row.split()) for row in old.split(", "))
+    kept = tuple(_kept(*row.split()) for row in here.split(", "))
+    part = {
+        "written_end": written[-1].offset + 1,
+        "kept_end": kept[-1].offset + 1,
+        "ring_at": given["position"],
+        "remembered": ((0, given["position"]),),
+    } | {name: value for name, value in given.items() if name not in IN_WORLD}
+    part = {"next_copy": part["written_end"]} | part
+    world = {name: value for name, value in given.items() if name in IN_WORLD}
+    return World(partitions=(Partition(written=written, kept=kept, **part),), **world)
+
+
+def _written(offset: str, time: str, payload: str, state: str = "") -> Written:
+    return Written(int(offset), int(time), payload, state)
+
+
+def _kept(offset: str, time: str, payload: str, *more: str) -> Kept:
+    of = int(more[1]) if more[:1] == ("of",) else None
+    state = more[-1] if len(more) % 2 else ""
+    return Kept(int(offset), int(time), payload, of, state)
+
 
 WORLDS = {
     "a stale end of one partition": World(
@@ -81,6 +115,108 @@ WORLDS = {
         now=3617000,
         methods=("synced",),
         sync_lag=10,
+    ),
+    "a compacted log and a record that was read in between": _one(
+        "0 20 r0, 1 0 r1, 2 30 r2",
+        "0 20 r0 of 0, 1 0 r1 of 1",
+        position=3,
+        remembered=((0, 1), (2, 3)),
+        compacted=True,
+        now=10,
+    ),
+    "a standby that stamps, and a gap sent again": _one(
+        "29 0 r29, 30 10 r30, 31 20 r31, 32 30 r32, 33 40 r33, 35 40 r35, 36 40 r36, 38 50 r38, 39 60 r39, "
+        "40 70 r40, 42 80 r42, 43 90 r43, 44 90 r44",
+        "0 100 r29 of 29, 1 110 r30 of 30, 2 120 r31 of 31, 3 130 r32 of 32, 4 140 r33 of 33, "
+        "5 140 r35 of 35, 6 140 r36 of 36, 7 150 r38 of 38, 8 160 r39 of 39, 9 170 r40 of 40, "
+        "10 180 r38 of 38, 11 180 r39 of 39, 12 180 r40 of 40, 13 180 r42 of 42, 14 190 r43 of 43, "
+        "15 190 r44 of 44, 16 200 r29 of 29, 17 200 r30 of 30, 18 200 r31 of 31, 19 200 r32 of 32, "
+        "20 200 r33 of 33, 21 200 r35 of 35, 22 200 r36 of 36, 23 200 r38 of 38, 24 200 r39 of 39, "
+        "25 200 r40 of 40, 26 200 r42 of 42, 27 200 r43 of 43, 28 200 r44 of 44",
+        position=59,
+        written_end=202,
+        remembered=((0, 39),),
+        ring_at=39,
+        append_time=True,
+        now=210,
+    ),
+    "aborted records sent again": _one(
+        "0 0 r0, 1 10 r1 aborted, 2 20 r2 aborted, 3 20 r3 aborted, 4 20 r4 aborted, 5 20 r5 aborted",
+        "0 10 r1 of 1, 1 20 r2 of 2, 2 20 r3 of 3, 3 20 r4 of 4, 4 10 r1 of 1, 5 30 x5",
+        position=6,
+        now=40,
+    ),
+    "another writer in a hole of the same offsets": _one(
+        "1000 0 r1000, 1001 0 r1001, 1004 1000 r1004, 1005 2000 r1005, 1006 3000 r1006, 1007 3000 r1007, "
+        "1009 4000 r1009, 1013 5000 r1013",
+        "1000 0 r1000 of 1000, 1001 0 r1001 of 1001, 1004 1000 r1004 of 1004, 1005 2000 r1005 of 1005, "
+        "1006 3000 r1006 of 1006, 1007 3000 r1007 of 1007, 1009 4000 r1009 of 1009, 1013 5000 r1013 of 1013, "
+        "1027 6000 x1027",
+        position=1030,
+        written_end=1030,
+        kept_end=1033,
+        methods=("identity", "exact", "timestamp"),
+        keeps_offsets=True,
+        now=7000,
+    ),
+    "a slow clock and one equal record": _one(
+        "0 3700 p1, 1 195000 p1", "0 -197000 p1 of 0, 1 -5000 p1 of 1", position=1, append_time=True, now=195000
+    ),
+    "another writer is all that retention left": _one(
+        "6 10 r6, 7 20 r7", "0 20 r7 of 7, 1 0 x1", position=7, kept_begin=1, buffer_ms=0, now=30
+    ),
+    "a begin that is no longer the begin": _one(
+        "0 0 r0, 1 0 r1",
+        "0 0 r1 of 1",
+        position=1,
+        kept_begin=1,
+        lie=Lie(kind="stale-begin", amount=1, partition=0, only=None),
+        now=10,
+    ),
+    "a second copy is all that retention left": _one(
+        "0 10 r0, 1 0 r1, 2 20 r2",
+        "0 10 r0 of 0, 1 0 r1 of 1, 2 20 r2 of 2, 3 10 r0 of 0, 4 0 r1 of 1",
+        position=2,
+        kept_begin=3,
+        now=30,
+    ),
+    "the last record equals one that nobody remembers": _one(
+        "0 0 p1, 1 0 p1", "0 0 p1 of 0", position=2, next_copy=1, remembered=((1, 2),), now=1000
+    ),
+    "one equal record of a handful": _one(
+        "0 0 p0, 1 0 p0", "0 0 p0 of 0", position=2, next_copy=1, remembered=((1, 2),), now=10
+    ),
+    "two records and the first of them again": _one(
+        "4 0 r4, 5 1000 r5",
+        "0 0 r4 of 4, 1 1000 r5 of 5, 2 0 r4 of 4",
+        position=32,
+        written_end=32,
+        next_copy=5,
+        now=2000,
+    ),
+    "old records again where times go back an hour": _one(
+        "10 210 r10, 21 3600330 r21, 24 370 r24, 25 380 r25, 26 390 r26, 33 460 r33, 34 3600470 r34",
+        "0 210 r10 of 10, 1 370 r24 of 24, 2 380 r25 of 25, 3 390 r26 of 26, 4 460 r33 of 33, 5 210 r10 of 10",
+        position=38,
+        written_end=55,
+        remembered=((19, 23), (24, 27), (29, 30), (31, 32), (33, 38)),
+        now=3600470,
+    ),
+    "equal records of which the older one was copied": _one(
+        "0 0 p0, 1 0 p4, 2 0 p0, 3 0 p3", "0 0 p0 of 0, 1 0 p4 of 1", position=4, remembered=((2, 4),), now=1000
+    ),
+    "the last record twice among equal ones": _one(
+        "0 0 p0, 1 0 p0, 2 1000 p0, 3 2000 p0",
+        "0 0 p0 of 0, 1 0 p0 of 1, 2 1000 p0 of 2, 3 2000 p0 of 3, 4 2000 p0 of 3",
+        position=4,
+        now=3000,
+    ),
+    "a lag, and the first record again": _one(
+        "0 40 r0, 1 0 r1, 2 50 r2, 3 10 r3, 4 60 r4, 5 20 r5, 6 70 r6, 7 80 r7",
+        "0 40 r0 of 0, 1 0 r1 of 1, 2 40 r0 of 0",
+        position=8,
+        next_copy=1,
+        now=30,
     ),
 }
 

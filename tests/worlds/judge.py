@@ -140,24 +140,31 @@ def _numbers(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, st
 
 
 def _exposure(truth: Truth, target: Target) -> Iterable[tuple[str, str]]:
-    lacking = truth.lacking(also_expired=not target.expired)
-    if target.exposure_records is not None and target.exposure_records < len(lacking):
+    """Each record of another writer among the copies, as old as they are, may stand in for one (``seems_copied``)."""
+    lacking, alike = truth.lacking(also_expired=not target.expired), truth.seems_copied()
+    if target.exposure_records is not None and target.exposure_records + alike < len(lacking):
         wanted = [each.offset for each in lacking]
         yield "exposure", f"exposure {target.exposure_records}, but the standby lacks {_some(wanted)}, acknowledged"
     spread = _spread(truth, lacking) / 1000
-    if target.exposure_seconds is not None and target.exposure_seconds < spread:
+    if target.exposure_seconds is not None and target.exposure_seconds < spread and not alike:
         yield "seconds", f"exposure of {target.exposure_seconds} s, but what the standby lacks spans {spread} s"
 
 
 def _spread(truth: Truth, lacking: Sequence[Written]) -> int:
     """Milliseconds between the oldest and the newest of them, where the old log's times were in order.
 
-    A time ahead of the clock that the log was sampled by says nothing.
+    Seconds go by largest timestamps (``docs/places.md``): of what the standby lacks behind its newest copy. Holes
+    before that one count as records alone, unless there are only holes. A time ahead of the clock that the log was
+    sampled by says nothing.
     """
-    times, sample = [each.time for each in truth.partition.written], truth.partition.sample
+    written, sample = truth.partition.written, truth.partition.sample
+    times = [each.time for each in written]
     if not lacking or sample is None or times != sorted(times):
         return 0
-    return min(lacking[-1].time, sample.at) - min(lacking[0].time, sample.at)
+    newest = max((of for of in truth.ahead if of in truth.shown), default=-1)
+    if any(newest < each.offset < sample.end for each in written):
+        lacking = [each for each in lacking if each.offset > newest]
+    return 0 if not lacking else min(lacking[-1].time, sample.at) - min(lacking[0].time, sample.at)
 
 
 def _some(offsets: Sequence[int]) -> str:

@@ -149,17 +149,27 @@ class Truth:
     def to_come(self) -> list[int]:
         """Read records that the replicator, going on from where it is, has yet to append.
 
-        A restart that has not sent anything again yet cannot show: then it goes on behind its last copy.
+        A restart that has not sent anything again yet cannot show: then it goes on behind its last copy. One that keeps
+        offsets, as its route says (section 4, identity), appends nothing at an offset that another writer has taken.
         """
         part, world = self.partition, self.world
         last = next((row.of for row in reversed(part.kept) if row.of is not None), None)
         first = part.next_copy if last is None else max(part.next_copy, last + 1)
+        if world.keeps_offsets and self._keeps_offsets() and self._is_taken(first):
+            return []
         return [
             of
             for of, record in self.read.items()
             if of >= first and of not in part.filtered
             if record.state == COMMITTED or (record.state == ABORTED and not world.copies_committed)
         ]
+
+    def _keeps_offsets(self) -> bool:
+        return all(row.of == row.offset for row in self.partition.kept if row.of is not None)
+
+    def _is_taken(self, first: int) -> bool:
+        """Whether another writer's records lie where the copy of that old record would."""
+        return any(row.of is None and row.state != MARKER and row.offset >= first for row in self.partition.kept)
 
     def lacking(self, *, also_expired: bool) -> list[Written]:
         """Unread records, acknowledged and within the sampled end, that the standby does not have."""
@@ -171,6 +181,17 @@ class Truth:
             if of < end and record.state == COMMITTED and of not in self.shown and of not in self.compacted
             if also_expired or of not in self.deleted
         ]
+
+    def seems_copied(self) -> int:
+        """How many records of other writers are no newer than the old log was when it was last sampled.
+
+        Nothing tells them from copies of unread records (``docs/places.md``, what cannot be promised). Counting no
+        record as a copy would call every unread record exposed.
+        """
+        part = self.partition
+        end = part.written_end if part.sample is None else part.sample.end
+        newest = max((each.time for each in part.written if each.offset < end), default=-1)
+        return sum(row.of is None and row.time <= newest and is_shown(row, part, self.world) for row in part.kept)
 
     def ideal(self) -> int:
         """The right place where order was kept: behind each first copy of what was read, before all else."""

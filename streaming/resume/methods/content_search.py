@@ -25,6 +25,9 @@ that were never read may lie between (holes), else with ``THIN``.
 
 A shorter one will do where the whole history of the partition is remembered and has no holes."""
 
+TOLD = 16
+"""So many remembered records between the first one that retention has left and the place are taken for first copies."""
+
 LOOK_AHEAD = 4_096
 """How many records after a place are looked at for an equal one, at most."""
 
@@ -72,6 +75,9 @@ class Found:
     """At most this many records from ``offset`` on were already read; None when that cannot be told."""
     expired: bool = False
     """Retention on the standby has deleted records, and unread ones may be among them."""
+    at_edge: bool = False
+    """Nothing shows that the records before the place are first copies: it lies so near to the first record that
+    retention has left that first copies, with unread records behind them, may be among the deleted."""
     is_partial: bool = False
     """Records were read that the place does not go by: they are not remembered, or not on the standby."""
     again: int = 0
@@ -163,10 +169,12 @@ class Search:
 
         The replicator keeps its order, so the first copy is still there if the first record that is left was read:
         then it is remembered, or older than what is, with more records before the place than follow without a hole.
+        A remembered one may be a second copy too, where more was deleted than the little that is left before the place.
         """
-        if not self._begins_unknown:
-            return found
         before = bisect_left(self.records, found.offset, key=OFFSET)
+        if not self._begins_unknown:
+            deleted = self.records[0].offset if self.cut and self.records else 0
+            return replace(found, at_edge=deleted > before and before < TOLD if found.exact else deleted > 0)
         return self._expired() if before <= self.matcher.unbroken or self._begins_unread() else found
 
     def _begins_unread(self) -> bool:
@@ -265,6 +273,9 @@ class Search:
             return Found(record.offset + 1)
         repeats = None if open_ended or short or self.matcher.holed else back
         missing = self._missing_of_twin(record)
+        if short:  # this may be the copy of an older equal one, and by content alone another writer's
+            known = self.matcher.size if record.append_time else missing
+            missing = known if self.matcher.is_whole else None
         return Found(record.offset + 1, exact=False, missing=missing, repeats=repeats, note=AMBIGUOUS)
 
     def _missing_of_twin(self, record: LogRecord) -> int | None:
@@ -333,15 +344,24 @@ class Search:
         home, last, newest = homes[-1], self.matcher.last.offset, self.matcher.size - 1
         missing = last - self.matcher.records[home].offset
         bound = MISSING_BOUND if missing > newest - home else ""
+        is_known = self._is_no_older(self.matcher.fit(self.records, at, home).agreed)
         again = self.records[at + 1 :]
+        came = next((i for i in reversed(range(len(indices))) if indices[i] >= 0), at)
+        oldest = self.matcher.indices(self.records[came])[-1]
+        more = max(0, self.matcher.records[home].offset - self.matcher.records[oldest].offset)
         if not again or (self.matcher.is_telling and all(self.matcher.is_only(record) for record in again)):
-            came = self.matcher.records[indices[-1]].offset
-            more = max(0, self.matcher.records[home].offset - came)
-            return Found(self.end, exact=missing == 0, missing=missing, again=more, note=bound)
+            known = missing if is_known else None
+            return Found(self.end, exact=known == 0, missing=known, again=more, note=bound)
         note = f"the standby does not hold the last {newest - home} records read, and other records lie behind them"
         unseen = min(missing - (newest - home), len(again))
         return Found(
-            self.records[at].offset + 1, exact=False, is_partial=True, missing=missing, repeats=unseen, note=note
+            self.records[at].offset + 1,
+            exact=False,
+            is_partial=True,
+            missing=missing if is_known else None,
+            again=more,
+            repeats=unseen if is_known else None,
+            note=note,
         )
 
     def _without_any(self) -> NoPlace:
@@ -355,7 +375,9 @@ class Search:
             return self._expired()
         if self._begins_unknown:
             return NoPlace(
-                Cause.THIN, "no record that is left was read, and only timestamps say that the last one read was older"
+                Cause.THIN,
+                "no record that is left was read, and only timestamps say that the last one read was older",
+                expired=True,
             )
         return NoPlace(Cause.LAGS if self.records and self.matcher.is_long else Cause.UNACCOUNTED)
 
@@ -363,6 +385,13 @@ class Search:
         """Whether a record that equals the last one read is the copy of an older equal one, in that one's company."""
         at = bisect_left(self.records, offset, key=OFFSET)
         return any(self._is_at_home(at, index) for index in self.matcher.indices(self.records[at])[1:])
+
+    def _is_no_older(self, agreed: int) -> bool:
+        """Whether a record with so much company is no copy of one that was read before all that is remembered.
+
+        So it is where all is remembered, or where no two of these are alike, in content and time.
+        """
+        return self.matcher.is_whole or self.matcher.is_telling or agreed >= TRUSTED
 
     def _is_at_home(self, at: int, index: int) -> bool:
         walk = self.matcher.fit(self.records, at, index)
@@ -389,9 +418,17 @@ class Search:
         at = bisect_left(self.records, place - 1, key=OFFSET)
         oldest = self.matcher.indices(self.records[at])[-1]
         missing = self.matcher.last.offset - self.matcher.records[oldest].offset
+        is_known = self._is_no_older(1)
         note = (
             "" if index == newest else f"compacted: the last {newest - index} records read are gone, or not there yet"
         )
         behind = len(self.records) - at - 1
         unseen = min(missing - (newest - oldest), behind)  # what was read and is not remembered may lie there
-        return Found(place, exact=missing == 0, is_partial=missing > 0, missing=missing, repeats=unseen, note=note)
+        return Found(
+            place,
+            exact=missing == 0 and is_known,
+            is_partial=missing > 0,
+            missing=missing if is_known else None,
+            repeats=unseen if is_known else None,
+            note=note,
+        )

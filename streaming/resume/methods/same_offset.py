@@ -48,6 +48,11 @@ def sampled(want: Want, *, begin: int, end: int) -> tuple[Fingerprint, ...]:
     return tuple(record for record in kept if kept[-1].offset - record.offset < WIDEST)
 
 
+def tracked_to(want: Want, *, end: int) -> int:
+    """Up to which offset both sides can be compared: before it every record that was read is known, as is each hole."""
+    return min(end, want.offset, want.offset if want.ring_offset is None else want.ring_offset)
+
+
 def prove(want: Want, here: Lineage, records: Sequence[LogRecord] | None) -> Found | str:
     """The place, or in one sentence why the same offset is not proven to be it.
 
@@ -63,6 +68,8 @@ def prove(want: Want, here: Lineage, records: Sequence[LogRecord] | None) -> Fou
     same = [_is_same(each, there.get(each.offset), here) for each in expected]
     if not all(same):
         return _diverged(want, expected, same, there)
+    if stray := _stray(want, here, expected, records or ()):
+        return f"the standby holds a record at {stray.offset}, where the old log had none"
     if _is_repetitive(expected, there, here) and not _ends_agree(want, here):
         return "the remembered records are too similar to tell one offset from another"
     is_whole = bool(expected) and expected[-1].offset == len(expected) - 1
@@ -75,6 +82,14 @@ def prove(want: Want, here: Lineage, records: Sequence[LogRecord] | None) -> Fou
     missing = max(0, want.offset - here.end)
     note = f"the standby lags: it ends {missing} offsets before the position" if missing else ""
     return Found(min(want.offset, here.end), exact=missing == 0, missing=missing, note=note)
+
+
+def _stray(
+    want: Want, here: Lineage, expected: Sequence[Fingerprint], records: Sequence[LogRecord]
+) -> LogRecord | None:
+    """The first record behind the remembered ones and before the position; one that was aborted fills its own hole."""
+    first, last = expected[-1].offset + 1 if expected else 0, tracked_to(want, end=here.end)
+    return next((each for each in records if first <= each.offset < last and not each.uncommitted), None)
 
 
 def _diverged(

@@ -571,6 +571,23 @@ def test_copies_and_other_records_that_cannot_be_told_apart_are_not_counted() ->
     shows(target, target_offset=50, exact=True, exposure_records=50, exposure_seconds=0.53)
 
 
+def test_of_holes_that_a_replicator_left_no_seconds_are_claimed() -> None:
+    """The newest record is there, so the lag is 0; which others are not there is unknown: they may lie far apart."""
+    old = stream(0, 100)
+    here = copied([record for record in old if record[0] not in (60, 90)])
+    target = one(standby(Slot(here)), want(old[:50]), None, sample(100, old[-1][1]))
+    shows(target, target_offset=50, exact=True, exposure_records=2, exposure_seconds=0.53)
+    one_hole = one(standby(Slot(copied(old[:60] + old[61:]))), want(old[:50]), None, sample(100, old[-1][1]))
+    shows(one_hole, exposure_records=1, exposure_seconds=0.0)
+
+
+def test_as_many_records_as_were_unread_without_the_newest_are_no_copies() -> None:
+    old = stream(0, 53)
+    here = copied(old[:50]) + [(50 + i, old[50][1] + i, f"p{i}") for i in range(3)]
+    target = one(standby(Slot(here)), want(old[:50]), None, sample(53, old[-1][1]))
+    shows(target, target_offset=50, exact=True, exposure_records=3)
+
+
 def test_records_that_came_after_the_sample_are_no_copies_of_older_ones() -> None:
     """Three records of the newest millisecond, of which the sample saw one; the standby lacks none, or two of them."""
     old = [*stream(0, 79), *((79 + i, T0 + 790, f"same{i}") for i in range(3))]
