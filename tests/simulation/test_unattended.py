@@ -1,5 +1,6 @@
 """What nobody can tell is taken upon himself by the person who asked; automatic mode has nobody for that."""
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,9 @@ from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.facts.gather import FactGatherer
 from state.model.automation import AUTOMATIC
 from state.model.entities import Operation
+from tests.simulation.clusters import digest_of
 from tests.simulation.control import controller, pass_time
+from tests.simulation.live import LiveWorld, live_settings
 from tests.simulation.world import QUERY, World, settings
 
 
@@ -59,6 +62,54 @@ def test_an_unknown_loss_is_a_persons_to_accept(hide: Callable[[World], None]) -
 
 def test_a_known_loss_within_the_limit_is_nobodys_question() -> None:
     assert moved_by_itself(unattended()).outcome == "done"
+
+
+class Busy(LiveWorld):
+    """Producers write ten times a second, each with a clock of its own."""
+
+    def __init__(self, *, rate: float, out_of_order_ms: int, seed: int) -> None:
+        self._chance, self._out_of_order_ms = random.Random(seed), out_of_order_ms
+        super().__init__(live_settings(), rate=rate)
+
+    def _produce_second(self) -> None:
+        self._due = self.clock.passed + 0.1
+        east = self.clusters["east"]
+        for number in self.partitions if east.lives else ():
+            for _ in range(max(1, round(self.rate / 10))):
+                self.produced += 1
+                key, late = f"new-{self.produced}", self._chance.randrange(self._out_of_order_ms + 1)
+                self.origin[digest_of(key)] = "east"
+                east.write("orders", number, key, round(self.clock.store_now().timestamp() * 1000) - late)
+        self.replicator.live()
+
+
+@pytest.mark.parametrize(
+    ("rate", "behind", "out_of_order_ms"),
+    [(20, 0.0, 0), (20, 1.0, 0), (20, 0.5, 50), (100, 1.0, 50), (20, 2.0, 3_000), (3, 5.0, 100), (100, 2.0, 20)],
+)
+def test_a_replicator_that_lags_under_load_leaves_no_number_unknown(
+    rate: float, behind: float, out_of_order_ms: int
+) -> None:
+    """In ordinary operation the sample of the ends is up to a second old, and the last records are on their way."""
+    seed = random.randrange(1 << 32)
+    world = Busy(rate=rate, out_of_order_ms=out_of_order_ms, seed=seed)
+    world.replicator.behind_seconds = behind
+    site = controller(world)
+    pass_time(world, 20, site)
+    world.clusters["east"].reachable = False
+    pass_time(world, 60, site, until=lambda: any(not each.is_open for each in world.store.operations()))
+    (operation,) = world.store.operations()
+    assert (operation.outcome, operation.actor) == ("done", AUTOMATIC), f"seed {seed}: {operation.sentence}"
+    assert operation.plan is not None
+    unknown = [name for name in FORECAST if operation.plan["totals"][name] is None]
+    assert unknown == [], f"seed {seed}"
+    assert (world.account(), world.broken) == ((0, 0), []), f"seed {seed}"
+
+
+FORECAST = (
+    "replay_records", "possible_replay_records", "replay_later_records", "exposure_records", "exposure_seconds",
+    "first_batch_records",
+)  # fmt: skip
 
 
 def test_many_queries_are_judged_against_one_verdict_that_stays_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
