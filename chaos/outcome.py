@@ -122,10 +122,19 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
 
 def announced_repeats(operations: Iterable[Mapping[str, Any]], query: str) -> int:
     """How many records of a query its moves said would be read twice: at once, or when a replicator brings them."""
-    totals = [(operation.get("plan") or {}).get("totals") or {} for operation in operations
-              if operation["query"] == query and operation["outcome"] == "done"]  # fmt: skip
+    totals = [
+        {**((operation.get("plan") or {}).get("totals") or {}), **_measured_repeats(operation)}
+        for operation in operations
+        if operation["query"] == query and operation["outcome"] == "done"
+    ]
     keys = ("replay_records", "possible_replay_records", "replay_later_records")
     return sum(total.get(key) or 0 for total in totals for key in keys)
+
+
+def _measured_repeats(operation: Mapping[str, Any]) -> dict[str, int]:
+    """Of a batch that was to go on in its run: what became of it counts, where it is known, and not the plan."""
+    known = (operation.get("measured") or {}).get("possible_replay_records")
+    return {} if known is None else {"possible_replay_records": known}
 
 
 def is_counted(

@@ -129,8 +129,10 @@ def judge(story: Story) -> list[str]:
             problems.append(f"{query}: lost {row['lost']}")
         if plan["resume"] != "fresh" and row["duplicated"]:
             problems.append(f"{query}: repeated {row['duplicated']}")
-        if plan["resume"] == "fresh" and row["duplicated"] not in forecasts(plan["totals"]):
-            problems.append(f"{query}: {row['duplicated']} repeated, and the forecast was {_forecast(plan['totals'])}")
+        if plan["resume"] == "fresh" and row["duplicated"] not in forecasts(story.operation(query)):
+            problems.append(
+                f"{query}: {row['duplicated']} repeated, and the forecast was {_forecast(story.operation(query))}"
+            )
     return problems + (judge_home(story.home) if story.home is not None else [])
 
 
@@ -151,12 +153,12 @@ def judge_home(home: Homecoming) -> list[str]:
     return problems
 
 
-def forecasts(totals: Mapping[str, int | None]) -> set[int]:
+def forecasts(operation: Mapping[str, Any]) -> set[int]:
     """The repeats that keep the forecast: without the batch that was in flight, or with it if the sink had it.
 
     None where the plan could not tell: that is no forecast to be kept.
     """
-    replay, possible = totals["replay_records"], totals["possible_replay_records"]
+    replay, possible = _repeats(operation)
     return set() if replay is None else {replay, replay + (possible or 0)}
 
 
@@ -168,8 +170,14 @@ def judged(story: Story) -> str:
     return "; ".join(f"{', '.join(queries)} {way}" for way, queries in ways.items())
 
 
-def _forecast(totals: Mapping[str, int | None]) -> str:
-    replay, possible = totals["replay_records"], totals["possible_replay_records"]
+def _repeats(operation: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Forecast, and possible of the batch that was in flight: as measured where that is known, else as planned."""
+    totals, measured = operation["plan"]["totals"], operation["measured"].get("possible_replay_records")
+    return totals["replay_records"], totals["possible_replay_records"] if measured is None else measured
+
+
+def _forecast(operation: Mapping[str, Any]) -> str:
+    replay, possible = _repeats(operation)
     in_flight = f" (and {possible:,} more if the sink had the batch in flight)" if possible else ""
     return "unknown" if replay is None else f"{replay:,}{in_flight}"
 
@@ -225,7 +233,7 @@ def _fresh(query: str, operation: Mapping[str, Any], row: Mapping[str, Any]) -> 
         for place in plan["partitions"]
     ]
     lines.append(f"  startingOffsets {json.dumps(plan['starting_offsets'])}")
-    lines.append(f"  replay: forecast {_forecast(plan['totals'])}, measured {row['duplicated']:,}")
+    lines.append(f"  replay: forecast {_forecast(operation)}, measured {row['duplicated']:,}")
     return lines
 
 

@@ -85,7 +85,17 @@ class Busy(LiveWorld):
 
 @pytest.mark.parametrize(
     ("rate", "behind", "out_of_order_ms"),
-    [(20, 0.0, 0), (20, 1.0, 0), (20, 0.5, 50), (100, 1.0, 50), (20, 2.0, 3_000), (3, 5.0, 100), (100, 2.0, 20)],
+    [
+        (20, 0.0, 0),
+        (20, 0.0, 50),
+        (100, 0.2, 300),
+        (20, 1.0, 0),
+        (20, 0.5, 50),
+        (100, 1.0, 50),
+        (20, 2.0, 3_000),
+        (3, 5.0, 100),
+        (100, 2.0, 20),
+    ],
 )
 def test_a_replicator_that_lags_under_load_leaves_no_number_unknown(
     rate: float, behind: float, out_of_order_ms: int

@@ -77,7 +77,7 @@ GOOD = MoveFacts(
 
 
 OF_PLANNED_MOVES = {"active-reachable", "replication-alive", "one-direction", "caught-up"}
-MEANING = {"offset-in-logic", "topic-in-logic", "headers-in-logic", "event-time"}
+MEANING = {"home-offsets", "offset-in-logic", "topic-in-logic", "headers-in-logic", "event-time"}
 RUNNING = Replicating(proven=True, measured="1 s", text="the newest heartbeat copied from east is 1 s old")
 STOPPED = Replicating(proven=False, measured="none", text="west.heartbeats on east holds no heartbeat of west")
 AGAINST = Replicating(proven=True, measured="2 s", text="the newest heartbeat copied from west is 2 s old")
@@ -139,6 +139,7 @@ def test_good_facts_pass_every_gate_that_speaks() -> None:
         "sink-declared",
         "output-copied",
         "upstream-output",
+        "home-offsets",
         "headers-in-logic",
         *OF_PLANNED_MOVES,
     }
@@ -310,6 +311,8 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
                               resolution=resolution(place(offset=80, target_offset=20))),
      "dropDuplicates: offset", "not used",
      "dropDuplicates uses offset, partition: offsets of west differ, so up to 60 records that were not seen before"),
+    ("home-offsets", replace(GOOD, settings=query(home_offsets=True), runners=(replace(RUNNER, companion=False),)),
+     "carry", "switch", "a has no companion, so q would resume by carry, which does not continue the offsets of east"),
     ("topic-in-logic", using(("topic", "groupBy"), topics={"t": "east.t"}), "groupBy: topic", "not used",
      "groupBy uses topic: t is east.t on west, so records would be counted in other groups"),
     ("headers-in-logic", using(("headers", "filter"), attended=False), "unknown", "not used",
@@ -404,6 +407,7 @@ def test_every_gate_can_refuse() -> None:
         ("fresh-allowed", "fresh"),
         ("replication-alive", "replication"),
         ("one-direction", "repeats"),
+        ("home-offsets", "columns"),
         ("offset-in-logic", "columns"),
         ("topic-in-logic", "columns"),
         ("headers-in-logic", "columns"),

@@ -189,6 +189,17 @@ def switching(facts: MoveFacts, **changes: Any) -> MoveFacts:
     return replace(facts, settings=query(resume="switch", **changes), runners=(replace(RUNNER, companion=True),))
 
 
+def test_a_query_with_home_offsets_moves_by_switch_or_not_at_all() -> None:
+    with_it = replace(GOOD, settings=query(home_offsets=True), runners=(replace(RUNNER, companion=True),))
+    assert gate("home-offsets", with_it).ok
+    one_without = replace(with_it, runners=(*with_it.runners, replace(RUNNER, runner="b", companion=False)))
+    refused = gate("home-offsets", one_without)
+    assert (refused.ok, refused.measured) == (False, "carry")
+    assert "runner b has no companion" in refused.text
+    assert not gate("home-offsets", replace(with_it, settings=query(home_offsets=True, resume="fresh"))).ok
+    assert "home-offsets" not in {each.name for each in judge_move(GOOD)}
+
+
 def test_offsets_of_home_do_no_harm_where_the_companion_continues_them() -> None:
     assert gate("offset-in-logic", switching(OFFSET, home_offsets=True)).ok
     assert not gate("offset-in-logic", switching(OFFSET)).ok

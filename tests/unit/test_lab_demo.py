@@ -98,6 +98,9 @@ def test_the_forecast_of_a_fresh_query_excuses_its_repeats_and_no_loss() -> None
     for repeated, right in ((2, True), (5, True), (0, False), (3, False)):
         story = replace(STORY, operations=(fresh,), verdict={"orders": {**ROW, "duplicated": repeated}})
         assert (judge(story) == []) is right
+    went_on = {**fresh, "measured": {"possible_replay_records": 0}}
+    twice = replace(STORY, operations=(went_on,), verdict={"orders": {**ROW, "duplicated": 5}})
+    assert judge(twice) == ["orders: 5 repeated, and the forecast was 2"], "what became of the batch is known"
     lost = replace(STORY, operations=(fresh,), verdict={"orders": {**ROW, "duplicated": 2, "lost": 2}})
     assert judge(lost) == ["orders: lost 2"]
 

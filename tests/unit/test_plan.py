@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.decide.operation.plan import plan_json, target_offsets
 from state.model.entities import OperationKind
+from state.settings.keys import Policy
 from streaming.resume.model import Target
 from tests.unit.test_gates import GOOD, RUNNER, place, query, resolution
 
@@ -31,6 +32,30 @@ def test_exposure_in_seconds_is_the_worst_of_all_partitions_or_unknown(
     totals = plan_json(replace(GOOD, resolution=place_of_all), ())["totals"]
     assert isinstance(totals, dict)
     assert totals["exposure_seconds"] == seconds
+
+
+@pytest.mark.parametrize(
+    ("companion", "cap", "options", "records"),
+    [
+        (True, None, {}, 40),
+        (True, 15, {}, 15),
+        (True, 15, {"maxOffsetsPerTrigger": "9"}, 9),
+        (True, 100, {}, 40),
+        (False, 15, {}, 40),
+    ],
+    ids=["no cap", "capped", "the smaller cap", "a cap that is not reached", "a copied checkpoint"],
+)
+def test_the_first_batch_is_forecast_as_the_companion_caps_it(
+    companion: bool, cap: int | None, options: dict[str, str], records: int
+) -> None:
+    settings = query(sources={"s": {"topics": ["t"], "options": options}})
+    facts = replace(
+        GOOD, settings=settings, policy=Policy(catch_up_batch=cap), runners=(replace(RUNNER, companion=companion),),
+        resolution=resolution(place(target_offset=60, end=100)),
+    )  # fmt: skip
+    totals = plan_json(facts, ())["totals"]
+    assert isinstance(totals, dict)
+    assert totals["first_batch_records"] == records
 
 
 def test_two_topics_in_one_log_skip_no_record_of_either() -> None:

@@ -67,7 +67,7 @@ LIED = ClusterAnswers(
 )  # fmt: skip
 DIFFER = SchemaFinding(topic="t", part="value", agreement=Agreement.DIFFER, text="value of t: id 7 means two")
 REFUSALS: list[tuple[str, ReadinessFacts, str, str]] = [
-    ("retention-reach", at(earliest_timestamps={KEY: 6_000}), "-1 s", "deleted records of t-0"),
+    ("retention-reach", at(place(exact=False), earliest_timestamps={KEY: 6_000}), "-1 s", "deleted records of t-0"),
     ("replication-lag", copies(copy(), copy(1, 60_500, 9)), "60.5 s", "60.5 s behind east at most (t-1, 9 records)"),
     ("replication-lag", copies(copy(age_ms=None, records=9, target_newest_ms=None)), "no record",
      "west holds no record of t-0, east holds 9"),
@@ -125,6 +125,8 @@ def test_an_unknown_replay_is_not_ready_because_automatic_mode_refuses_it() -> N
         ("replication-lag", copies(copy(age_ms=None, records=0, note="LogAppendTime")), "0.0 s"),
         ("retention-reach", at(place(timestamp_ms=None), earliest_timestamps={KEY: 6_000}), "nothing deleted"),
         ("retention-reach", at(earliest_timestamps={KEY: 3_000}), "2 s"),
+        ("retention-reach", at(place(exact=False, sent_again=True), earliest_timestamps={KEY: 6_000}),
+         "nothing deleted"),
         ("time-comparable", replace(READY, facts=replace(BEFORE, settings=query(methods=["exact"])),
                                     topics={"t": APPENDED}), "not used"),
         ("time-comparable", replace(READY, topics={}), "CreateTime"),

@@ -79,7 +79,8 @@ def show_operation(ctx: Context, operation_id: str, evidence: str | None, tail: 
     render.say(f"began at {iso(operation.started_at)}, {end}\n")
     render.say(render.table(step_rows, ("name", "started_at", "ended_at", "outcome")))
     if operation.kind in MOVES:
-        render.say("\n" + render.table([json_shapes.measured_json(operation)], json_shapes.MEASURED))
+        measured = json_shapes.measured_json(operation)
+        render.say("\n" + render.table([measured], list(measured)))
     elif told := render.drill(operation.measured):
         render.say("\n" + told)
     if came := outcome_rows(operation):

@@ -45,6 +45,7 @@ GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     loss.repeats_into_state,
     sinks.sink_declared,
     sinks.fresh_allowed,
+    meaning.home_offsets,
     meaning.offset_in_logic,
     meaning.topic_in_logic,
     meaning.headers_in_logic,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.move_facts import MoveFacts
 from state.model.column_uses import TIMES, Column, ColumnUse
-from state.model.entities import TopicPartition
+from state.model.entities import OperationKind, TopicPartition
 from state.settings.keys import Resume
 from streaming.resume.model import Target
 
@@ -56,6 +56,24 @@ def offset_in_logic(facts: MoveFacts) -> Gate | None:
         return f"{what} of {facts.target} differ, so {_of(uses)}"
 
     return _judged(facts, "offset-in-logic", changed, kept, consequence, beside={Column.PARTITION})
+
+
+def home_offsets(facts: MoveFacts) -> Gate | None:
+    """Only the companion continues the offsets of home; a move by another way would begin with those of the standby.
+
+    Which way ``resume: auto`` takes depends on the runners that are alive, so no configuration shows it beforehand.
+    """
+    if not facts.settings.home_offsets or facts.kind is OperationKind.REWIND or not facts.runners:
+        return None
+    switches, home = _switches(facts), facts.settings.clusters[0]
+    way = "switch" if switches else "fresh" if facts.fresh else "carry"
+    without = f"runner {', '.join(facts.without_companion)} has no companion, so " if facts.without_companion else ""
+    good = f"the companion continues the offsets of {home}" if switches else f"consent {COLUMNS} is given"
+    bad = (
+        f"home_offsets is set, and {without}{facts.query} would resume by {way}, which does not continue the offsets "
+        f"of {home}: start its runners with the companion; --consent {COLUMNS} accepts the offsets of {facts.target}"
+    )
+    return answer("home-offsets", switches or COLUMNS in facts.consents, way, "switch", good, bad)
 
 
 def topic_in_logic(facts: MoveFacts) -> Gate | None:

@@ -154,18 +154,19 @@ def _first_batch(facts: MoveFacts, targets: Sequence[Target]) -> dict[str, objec
         known = waiting.get(target.source, 0)
         unknown = known is None or target.end is None or target.target_offset is None
         waiting[target.source] = None if unknown else known + max(0, target.end - target.target_offset)  # type: ignore[operator]
-    capped = [_capped(records, facts.settings.sources.get(name)) for name, records in waiting.items()]
+    own = facts.policy.catch_up_batch if facts.resume is Resume.SWITCH else None
+    capped = [_capped(records, facts.settings.sources.get(name), own) for name, records in waiting.items()]
     usual = facts.fact.rows.usual if facts.fact is not None and facts.fact.rows is not None else None
     return {"first_batch_records": _sum(capped), "usual_batch_records": usual}
 
 
-def _capped(records: int | None, source: Source | None) -> int | None:
-    """At most what ``maxOffsetsPerTrigger`` allows; Spark's options know no case."""
+def _capped(records: int | None, source: Source | None, own: int | None) -> int | None:
+    """At most what ``maxOffsetsPerTrigger`` and ``own``, the companion's limit, allow; Spark's options know no case."""
     options = source.options if source is not None else {}
     cap = next((value for key, value in options.items() if key.lower() == "maxoffsetspertrigger"), None)
-    if cap is None or not str(cap).isdigit():
-        return records
-    return int(cap) if records is None else min(records, int(cap))
+    limits = [int(cap)] if cap is not None and str(cap).isdigit() else []
+    known = [each for each in (records, *limits, own) if each is not None]
+    return min(known, default=None)
 
 
 def _output(facts: MoveFacts) -> dict[str, object]:

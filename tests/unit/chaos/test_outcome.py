@@ -1,6 +1,7 @@
 """Whether a scenario ended as expected, and how that is reported."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from chaos.faults import EAST, Act, Action, When
-from chaos.outcome import Change, Load, Outcome, changes_of, judge
+from chaos.outcome import Change, Load, Outcome, announced_repeats, changes_of, judge
 from chaos.report import Story, as_json, joined, measured, page, story_of
 from chaos.scenarios import Scenario, named
 from orchestrator.decide.verdict import Judgement, form, verdict_event
@@ -480,6 +481,12 @@ def test_announced_repeats_excuse_no_loss(lost: int) -> None:
     """Three repeats are announced."""
     outcome = replace(RETURNED, verdict={"q": {**ROW, "exposed": 0, "lost": lost}})
     assert judge(scenario("primary-returns-late"), outcome) == [f"q: lost {lost}"]
+
+
+@pytest.mark.parametrize(("measured", "repeats"), [({}, 9), ({"possible_replay_records": 4}, 4)])
+def test_what_became_of_a_batch_under_way_counts_before_the_plan(measured: Mapping[str, int], repeats: int) -> None:
+    moved = {"query": "q", "outcome": "done", "measured": measured, "plan": {"totals": {"possible_replay_records": 9}}}
+    assert announced_repeats([moved], "q") == repeats
 
 
 def story(name: str, outcome: Outcome, commit: str = "abc") -> Story:
