@@ -110,8 +110,8 @@ def test_a_replicator_that_lags_under_load_leaves_no_number_unknown(
     pass_time(world, 60, site, until=lambda: any(not each.is_open for each in world.store.operations()))
     (operation,) = world.store.operations()
     assert (operation.outcome, operation.actor) == ("done", AUTOMATIC), f"seed {seed}: {operation.sentence}"
-    assert operation.plan is not None
-    unknown = [name for name in FORECAST if operation.plan["totals"][name] is None]
+    plan: Any = operation.plan
+    unknown = [name for name in FORECAST if plan["totals"][name] is None]
     assert unknown == [], f"seed {seed}"
     assert (world.account(), world.broken) == ((0, 0), []), f"seed {seed}"
 

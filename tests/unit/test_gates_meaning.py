@@ -192,7 +192,9 @@ def switching(facts: MoveFacts, **changes: Any) -> MoveFacts:
 def test_a_query_with_home_offsets_moves_by_switch_or_not_at_all() -> None:
     with_it = replace(GOOD, settings=query(home_offsets=True), runners=(replace(RUNNER, companion=True),))
     assert gate("home-offsets", with_it).ok
-    one_without = replace(with_it, runners=(*with_it.runners, replace(RUNNER, runner="b", companion=False)))
+    one_without = replace(
+        with_it, runners=(replace(RUNNER, companion=True), replace(RUNNER, runner="b", companion=False))
+    )
     refused = gate("home-offsets", one_without)
     assert (refused.ok, refused.measured) == (False, "carry")
     assert "runner b has no companion" in refused.text
