@@ -20,7 +20,16 @@ from orchestrator.errors import Refused
 from orchestrator.facts.current import latest_fact, open_operation
 from state.messages import ALREADY_RUN, HELD, Failure
 from state.model.checkpoint_folders import plain_path
-from state.model.entities import Assignment, Event, Intent, IntentKind, IntentState, Operation, QueryFact
+from state.model.entities import (
+    Assignment,
+    Event,
+    Intent,
+    IntentKind,
+    IntentState,
+    Operation,
+    QueryFact,
+    are_accepted,
+)
 from state.model.found_places import FoundPlace
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
@@ -87,6 +96,11 @@ class Contradicted:
     fact: QueryFact
     why: str
     """What contradicts what, in one sentence."""
+
+    @property
+    def was_accepted(self) -> bool:
+        """Whether a person has accepted these files before, and its runner still cannot start the query from them."""
+        return are_accepted(self.stored, self.fact.seen)
 
 
 def contradicted_of(store: ControllerStore, query: str) -> Contradicted | None:

@@ -140,6 +140,11 @@ class SeenCheckpoint(NamedTuple):
         return self._replace(planned=max(batch, self.planned), committed=newest)
 
 
+def are_accepted(row: Assignment, seen: SeenCheckpoint | None) -> bool:
+    """Whether a person looked at the files of a query, by ``reconcile``, and no run has reported more of them since."""
+    return row.operation is None and row.epoch > 1 and (seen is None or seen.epoch < row.epoch)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueryFact:
     """A runner's latest report on one query; one row per query, a fact of a stale epoch never replaces a newer one.

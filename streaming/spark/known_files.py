@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from state.model.checkpoint_folders import plain_path
-from state.model.entities import Assignment, Operation, OperationKind, QueryFact, SeenCheckpoint
+from state.model.entities import (
+    Assignment,
+    Operation,
+    OperationKind,
+    QueryFact,
+    SeenCheckpoint,
+    are_accepted,
+)
 from state.settings.keys import Resume
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import parse_fence, parse_kafka_offsets, parse_offset_entry, parse_query_id
@@ -62,8 +69,7 @@ def known_files(row: Assignment, seen: SeenCheckpoint | None, operation: Operati
     written by ``reconcile``: a person looked at the files then, and only what was seen since counts.
     """
     known: list[KnownFiles] = []
-    looked_at = row.epoch if row.operation is None else 0
-    if seen is not None and plain_path(seen.checkpoint) == plain_path(row.checkpoint) and seen.epoch >= looked_at:
+    if seen is not None and plain_path(seen.checkpoint) == plain_path(row.checkpoint) and not are_accepted(row, seen):
         known.append(_as_seen(seen))
     batch = None if operation is None else _left_behind(operation)
     if operation is not None and batch is not None:
@@ -93,8 +99,18 @@ def _left_behind(operation: Operation) -> int | None:
     return 0 if operation.kind is OperationKind.REWIND else batch
 
 
-def contradiction(checkpoint: str, found: FoundFiles, known: tuple[KnownFiles, ...]) -> str | None:
-    """Why the files cannot be what the query wrote, in one sentence; None where they can."""
+def contradiction(
+    checkpoint: str, found: FoundFiles, known: tuple[KnownFiles, ...], *, accepted: bool = False
+) -> str | None:
+    """Why the files cannot be what the query wrote, in one sentence; None where they can.
+
+    ``accepted``: a person has looked at them since, so that they need not be whole in themselves.
+    """
+    alone = None if accepted else _contradicts_itself(checkpoint, found)
+    return alone or next((said for each in known if (said := _contradicts(checkpoint, found, each)) is not None), None)
+
+
+def _contradicts_itself(checkpoint: str, found: FoundFiles) -> str | None:
     if found.is_empty and (found.has_state or found.moved):
         what = "state" if found.has_state else MAPPINGS
         return f"{checkpoint} holds {what}, but no metadata and no batch: its query ran, and its logs are missing"
@@ -103,7 +119,7 @@ def contradiction(checkpoint: str, found: FoundFiles, known: tuple[KnownFiles, .
             f"{checkpoint}: batch 0 is planned and not committed, and {found.unbegun[0]}, which says where it begins, "
             "is missing"
         )
-    return next((said for each in known if (said := _contradicts(checkpoint, found, each)) is not None), None)
+    return None
 
 
 def _contradicts(checkpoint: str, found: FoundFiles, known: KnownFiles) -> str | None:
@@ -146,7 +162,8 @@ def require_known(files: CheckpointFiles, row: Assignment, store: Remembers) -> 
     """Raises ``Contradicted`` where the files of a row's checkpoint are not what the store knows, ``StoreError``."""
     seen = next((fact.seen for fact in store.query_facts(query=row.query)), None)
     operation = None if row.operation is None else store.operation(row.operation)
-    said = contradiction(row.checkpoint, find_files(files, row.checkpoint), known_files(row, seen, operation))
+    found, known = find_files(files, row.checkpoint), known_files(row, seen, operation)
+    said = contradiction(row.checkpoint, found, known, accepted=are_accepted(row, seen))
     if said is not None:
         raise Contradicted(
             said,

@@ -810,7 +810,7 @@ CATALOGUE = (
         "a start gives the sink a batch again whose commit was deleted",
     ),
     Mistake(
-        "streaming/spark/query/permission.py",
+        "streaming/spark/runner/permission.py",
         "for name in restore_mappings(files, row, store):",
         "for name in ():",
         ("tests/unit/test_hosted.py",),
@@ -852,9 +852,9 @@ CATALOGUE = (
         "a batch that the sink may have is planned again, with other records",
     ),
     Mistake(
-        "streaming/spark/known_files.py",
-        "and seen.epoch >= looked_at",
-        "",
+        "state/model/entities.py",
+        "and (seen is None or seen.epoch < row.epoch)",
+        "and False",
         ("tests/unit/test_known_files.py",),
         "files that a person accepted are refused for ever",
     ),

@@ -78,3 +78,21 @@ def test_a_query_that_changed_meanwhile_is_not_accepted(refused: World) -> None:
     accept_files(refused.store, found, actor="ann@desk", reason="")
     with pytest.raises(Exception, match="changed while you looked"):
         accept_files(refused.store, found, actor="bob@desk", reason="")
+
+
+def test_files_that_no_consent_can_help_are_named_with_the_way_out(
+    refused: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The query was accepted before, and its runner still finds batch logs without metadata."""
+    assert run(capsys, "reconcile", "revenue", "--consent", "repeats", "--yes")[0] == 0
+    why = "/cp/revenue: it has batch logs, but no file metadata"
+    late = samples.fact(
+        checkpoint="/cp/revenue", instance="one", mapping=None, state=RunState.FAILED, epoch=2, contradicted=why,
+        seen=None,
+    )  # fmt: skip
+    assert refused.store.report_query(replace(late, state=RunState.STARTING))
+    assert refused.store.report_query(late)
+    code, _, err = run(capsys, "reconcile", "revenue", "--consent", "repeats", "--yes")
+    assert code == 1
+    assert f"{why}: what is left there cannot be continued from" in err
+    assert "empty /cp/revenue: revenue then begins at its starting offsets" in err

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
-from state.model.entities import Assignment, OperationKind, SeenCheckpoint
+from state.model.entities import Assignment, OperationKind, SeenCheckpoint, are_accepted
 from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles
 from streaming.spark.checkpoint.log_text import Fence, fence_sentence, parse_offset_entry
 from streaming.spark.checkpoint.mapping import Left, Move, Place, Placed, write_move
@@ -222,6 +222,19 @@ def test_a_folder_with_state_or_mappings_and_no_logs_is_no_new_query(tmp_path: P
     assert "holds state, but no metadata and no batch" in str(refusal(bare, row_of(CASES[1]), None))
     bare = without(texts, ["metadata", "offsets", "commits", "state"])
     assert "holds _tideover_mappings, but no metadata and no batch" in str(refusal(bare, row_of(CASES[1]), None))
+
+
+def test_a_person_may_accept_a_folder_without_logs_once(tmp_path: Path) -> None:
+    """After a move the mapping is restored into it; else no command would lead out of there."""
+    texts = without(built(tmp_path, CASES[5]), ["metadata", "offsets", "commits", "state"])
+    found = find_files(cast(CheckpointFiles, FilesInMemory(texts)), WHERE)
+    accepted = samples.assignment(checkpoint=WHERE, epoch=5, operation=None)
+    for seen, expected in ((None, True), (seen_of(CASES[5], epoch=4), True), (seen_of(CASES[5], epoch=5), False)):
+        assert are_accepted(accepted, seen) is expected
+        said = contradiction(WHERE, found, known_files(accepted, seen, None), accepted=are_accepted(accepted, seen))
+        assert (said is None) is expected
+    assert not are_accepted(samples.assignment(checkpoint=WHERE, epoch=5, operation="op"), None)
+    assert not are_accepted(samples.assignment(checkpoint=WHERE, epoch=1, operation=None), None)
 
 
 def test_a_batch_that_was_planned_and_is_gone_would_hold_other_records(tmp_path: Path) -> None:

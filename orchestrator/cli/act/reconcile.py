@@ -143,6 +143,11 @@ def _accepted(
             found.why,
             hint=f"restore the files, or accept what lies there: tideover reconcile {query} --consent repeats",
         )
+    if found.was_accepted:
+        raise Refused(
+            f"{found.why}: what is left there cannot be continued from",
+            hint=f"restore the files, or empty {found.stored.checkpoint}: {query} then begins at its starting offsets",
+        )
     rows = [json_shapes.assignment_side(found.stored), json_shapes.fact_side(found.fact)]
     if not yes:
         _ask(found.why, rows, f"Start {query} from the files that lie there, and give its sink these batches again?")
