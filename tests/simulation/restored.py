@@ -279,10 +279,10 @@ def play(case: Case) -> Outcome:
 
 HEAD = """# Restored stores: every case
 
-A store was restored from a backup, and its queries went on after that backup. Each row is a case that was played in
-the simulation: by the history of the query, the moment of the backup (before the first move, or in a phase of it), the
-moment of the restore (after the history, or in a later phase), and the runner (alive, restarted since, or gone and
-started by the operator). The operator types what the answers name, as
+A store was restored from a backup, and its queries had continued after that backup. Each row is a case that was played
+in the simulation. Cases differ by the history of the query and by the moment of the backup: before the first move, or
+in a phase of it. They differ by the moment of the restore: after the history, or in a later phase. And the runner is
+alive, was restarted since, or is gone and started by the operator. The operator types what the answers name, as
 [the runbook](runbook.md#the-store-was-restored-from-an-older-backup) says. In each case the query runs in the end
 where its records are, no run was ended before a command was typed, and no start read another place. `ID` stands for an
 operation. This page is generated.

@@ -68,10 +68,10 @@ def test_heartbeats_alone_keep_a_cluster_from_being_left(phase: float, delay: fl
 
 @fault(
     5,
-    "the primary's whole site is cut off: cluster, runner and replicator run on by themselves",
+    "the primary's whole site is cut off: cluster, runner and replicator run on alone",
     verdict=Verdict.DOWN,
     then="where policy is automatic the query is held, and BLOCKED: nothing proves that the old run has met "
-    "the planted entry. With the site back it stays where it is",
+    "the blocking entry. With the site back it stays where it is",
 )
 def test_a_site_that_is_cut_off_goes_on_alone_and_nothing_starts_beside_it() -> LiveWorld:
     world, site = scene(LiveWorld(hosts=TWO_HOSTS))
@@ -98,8 +98,8 @@ def test_a_site_that_is_cut_off_goes_on_alone_and_nothing_starts_beside_it() -> 
     38,
     "the primary's whole site is lost: cluster, runner, replicator, and the leading controller",
     verdict=Verdict.DOWN,
-    then="the other controller leads when the lease has run out, and holds the query; BLOCKED until somebody answers "
-    "for the lost host, then moved",
+    then="the other controller leads when the lease has run out, and holds the query; BLOCKED until a person confirms "
+    "that the host is lost, then moved",
 )
 def test_a_lost_site_is_left_once_a_person_answers_for_its_host() -> LiveWorld:
     world, first = scene(LiveWorld(hosts=TWO_HOSTS))

@@ -52,9 +52,9 @@ def test_a_query_that_is_moved_under_load_loses_and_repeats_nothing() -> LiveWor
     29,
     "the primary dies while automatic mode is paused",
     verdict=Verdict.DOWN,
-    then="one line of history, and nothing moves; resuming moves nothing by itself, only a cluster that goes down "
+    then="one line of history, and nothing moves; resuming moves nothing; only a cluster that goes down "
     "afterwards is left; a "
-    "controller that stands still or is started anew in between is no reason either",
+    "controller that stands still or is restarted in between is no reason either",
 )
 def test_resuming_after_a_pause_moves_nothing_that_was_down_before() -> LiveWorld:
     world, site = scene()
@@ -114,7 +114,7 @@ def test_a_pause_whose_time_runs_out_moves_nothing_that_was_down_before() -> Liv
 
 @fault(
     33,
-    "two operators ask at once",
+    "two operators type the same move at once",
     verdict=Verdict.UP,
     then="one operation; both requests name it, and the query is started once",
 )
@@ -153,7 +153,7 @@ def test_a_stateful_query_is_started_afresh_only_with_consent() -> LiveWorld:
 
 @fault(
     47,
-    "a move is asked for that is not needed: the query is there already",
+    "a move is requested that is not needed: the query is there already",
     verdict=Verdict.UP,
     then="refused in one sentence; nothing is stopped",
 )

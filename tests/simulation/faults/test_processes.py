@@ -69,8 +69,8 @@ def test_a_leader_that_thaws_writes_nothing_and_follows() -> LiveWorld:
     31,
     "the endpoint for notices is down",
     verdict=Verdict.DOWN,
-    then="no move waits for it; each notice is tried again with growing pauses, and who takes them again gets each "
-    "incident as it stands then",
+    then="no move waits for it; each notice is tried again with growing pauses, and a receiver that works again gets "
+    "the newest state of each incident",
 )
 def test_a_receiver_that_is_down_delays_nothing_and_is_told_later() -> LiveWorld:
     world, site = scene()
@@ -97,10 +97,10 @@ def test_a_receiver_that_is_down_delays_nothing_and_is_told_later() -> LiveWorld
 
 @fault(
     49,
-    "the leader dies right after it asked for a move; the cluster returns, and somebody pauses",
+    "the leader dies right after it requested a move; the cluster returns, and a person pauses",
     verdict=Verdict.DOWN,
-    then="the next leader turns the request down: what automatic mode asked for is taken within 10 s and judged again, "
-    "or not taken",
+    then="the next leader turns the request down: what automatic failover requested is taken within 10 s and judged "
+    "again, or not taken",
 )
 def test_a_dead_leaders_request_is_not_done_when_its_reason_is_gone() -> LiveWorld:
     world, first = scene()
@@ -159,7 +159,7 @@ def test_a_run_that_will_not_stop_is_not_followed_until_it_is_quiet() -> LiveWor
     23,
     "a supervisor starts the old driver again, with what it knew of before the move",
     verdict=Verdict.DOWN,
-    then="it asks the store before it builds anything: its epoch is over, and the old checkpoint is fenced",
+    then="it reads the store before it builds anything: its epoch is over, and the old checkpoint is fenced",
 )
 def test_an_old_driver_that_is_started_again_starts_nothing() -> LiveWorld:
     world, site = scene()

@@ -184,7 +184,7 @@ def test_a_place_that_retention_has_deleted_is_a_gap_that_needs_consent() -> Liv
     32,
     "fifty queries read a topic of a hundred partitions: 5,000 resume offsets",
     verdict=Verdict.DOWN,
-    then="all are moved; each asks the standby a fixed number of questions, however many partitions it has, and "
+    then="all are moved; each sends the standby a fixed number of requests, however many partitions it has, and "
     "writes its positions once a batch at most",
 )
 def test_fifty_queries_of_a_hundred_partitions_ask_few_questions() -> LiveWorld:
