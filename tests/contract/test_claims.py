@@ -22,7 +22,7 @@ from tests.contract.test_docs import ROOT, keys_of
 GENERATED = {"reference.md", "restored.md", "defects.md"}
 """Pages that a program prints, and the one that quotes what was wrong once."""
 PAGES = sorted(
-    page for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    page for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
     if page.name not in GENERATED
 )  # fmt: skip
 EACH_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
