@@ -218,7 +218,8 @@ def plan(value: Mapping[str, object]) -> str:
     if isinstance(gates, list):
         parts.append(table(refusing_first(gates), ("name", "ok", "measured", "limit", "text"), indent="  "))
     if isinstance(partitions, list) and partitions:
-        parts.append(table(partitions, PARTITION_COLUMNS, indent="  "))
+        several = len({str(row["source"]) for row in partitions if "source" in row}) > 1
+        parts.append(table(partitions, ("source", *PARTITION_COLUMNS) if several else PARTITION_COLUMNS, indent="  "))
     if isinstance(buffers := value.get("buffers"), list):
         parts.append("\n".join(f"  buffer of {each['topic']}: {each['text']}" for each in buffers))
     if isinstance(cut := value.get("log_truncation"), list):

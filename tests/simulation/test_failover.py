@@ -121,13 +121,26 @@ def test_a_request_carried_out_but_not_answered_is_not_done_again() -> None:
 
 def test_a_query_that_finds_nothing_left_to_read_has_moved_all_the_same() -> None:
     world = World()
+    world.clusters["west"].cut("orders", 133)
     world.runner.commits, world.runner.idle = False, True
     operation = world.carry_out(world.request(), seconds=5)
     assert operation is not None
+    plan: Any = operation.plan
+    assert plan["totals"]["first_batch_records"] == 0
     assert (operation.phase, operation.outcome) == (Phase.SETTLED, "done")
-    assert "there is nothing to read" in operation.sentence
+    assert "nothing was there to read, so no batch has proven it yet" in operation.sentence
     assert operation.measured["first_commit_at"] is None
     assert operation.measured["switch_seconds"] is not None
+
+
+def test_nothing_to_read_proves_no_move_where_records_wait() -> None:
+    """The plan saw 20 of them behind the resume offsets: a run that found none has not looked there yet."""
+    world = World()
+    world.runner.commits, world.runner.idle = False, True
+    operation = world.carry_out(world.request(), seconds=5)
+    assert operation is not None
+    assert operation.phase is Phase.VERIFYING
+    assert "it found nothing to read, and 20 records wait there: waiting for its first batch" in operation.sentence
 
 
 def test_only_the_first_batch_with_data_proves_the_move() -> None:

@@ -145,6 +145,13 @@ def test_good_facts_pass_every_gate_that_speaks() -> None:
     }
 
 
+def test_a_partition_that_two_sources_read_is_named_once() -> None:
+    behind = [place(source=source, exact=False, replay_later_records=7) for source in ("s", "again")]
+    gate = judged("caught-up", replace(PLANNED, resolution=resolution(*behind), fence="runner"))
+    assert gate is not None
+    assert gate.text.count("t-0") == 1
+
+
 def test_a_planned_move_has_gates_of_its_own_instead_of_exposure() -> None:
     found = judge_move(PLANNED)
     assert [gate for gate in found if not gate.ok] == []

@@ -212,6 +212,15 @@ def test_an_empty_batch_does_not_prove_a_move_that_waits_for_data() -> None:
     assert step(replace(bridged, fact=replace(COMMITS, batch=5)), NOW).trigger is Trigger.PROVEN
 
 
+@pytest.mark.parametrize(("waiting", "proven"), [(0, True), (None, True), (7, False)])
+def test_nothing_to_read_proves_a_move_only_where_nothing_waited(waiting: int | None, proven: bool) -> None:
+    idle = at(VE, fact=replace(RUNS, progressed_at=NOW))
+    plan = {"totals": {"first_batch_records": waiting}}
+    decided = step(replace(idle, operation=replace(idle.operation, plan=plan)), NOW)
+    assert (decided.trigger is Trigger.PROVEN) is proven
+    assert ("7 records wait there" in decided.sentence) is not proven
+
+
 @pytest.mark.parametrize("set_back", [timedelta(0), timedelta(hours=1)], ids=["later", "set back"])
 def test_an_inspection_is_newer_than_the_fence_despite_the_stores_clock(set_back: timedelta) -> None:
     fence = replace(FENCED, created_at=NOW + set_back)

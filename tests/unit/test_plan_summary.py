@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.cli import render
 from orchestrator.cli.plan_summary import MOST_WHOLE, counted, said, summary
 from state.model.entities import Operation
 from tests.contract import samples
@@ -78,3 +79,11 @@ def test_a_long_count_of_plans_is_told_on_the_way(capsys: pytest.CaptureFixture[
     plans: list[Mapping[str, Any]] = [plan(f"q{number}") for number in range(50)]
     assert list(counted(iter(plans), 50)) == plans
     assert capsys.readouterr().err == "planned 25 of 50\n"
+
+
+def test_a_plan_names_the_source_of_each_partition_where_a_query_has_several() -> None:
+    row = {"topic": "t", "partition": 0}
+    one = {**plan("q"), "partitions": [{**row, "source": "s"}]}
+    two = {**one, "partitions": [{**row, "source": "s"}, {**row, "source": "again"}]}
+    assert "again" in render.plan(two)
+    assert "source" not in render.plan(one)

@@ -39,7 +39,7 @@ def targets_of(facts: MoveFacts) -> tuple[Target, ...]:
 
 
 def named(targets: Iterable[Target]) -> str:
-    names = [f"{target.topic}-{target.partition}" for target in targets]
+    names = list(dict.fromkeys(f"{target.topic}-{target.partition}" for target in targets))
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 

@@ -7,7 +7,9 @@ gone, or a query that keeps failing there, ends the operation as failed: the que
 can, and a new operation may carry it elsewhere from there.
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from orchestrator.decide.move_facts import is_planned
 from orchestrator.decide.operation.intents import (
@@ -124,9 +126,18 @@ def verifying(snapshot: Snapshot, now: datetime) -> Decision:
     if fact.state is RunState.FAILED:
         return _unproven(snapshot, stranded(operation, fact, "") or f"the query fails on {operation.target}")
     if fact.first_commit_at is None and fact.progressed_at is not None:
-        text = f"running on {operation.target}; there is nothing to read yet"
+        if waiting := _expected(operation):
+            found = f"running on {operation.target}; it found nothing to read, and {waiting} records wait there"
+            return _unproven(snapshot, f"{found}: waiting for its first batch with data to be committed")
+        text = f"running on {operation.target}; nothing was there to read, so no batch has proven it yet"
         return _proven(snapshot, fact, fact.progressed_at, text, committed=False)
     return _unproven(snapshot, f"running on {operation.target}; waiting for its first batch with data to be committed")
+
+
+def _expected(operation: Operation) -> int:
+    """Offsets that the plan saw behind the resume offsets: Spark plans a batch for them, even if all are markers."""
+    plan: Mapping[str, Any] = operation.plan or {}
+    return int((plan.get("totals") or {}).get("first_batch_records") or 0)
 
 
 def _is_of(operation: Operation, fact: QueryFact) -> bool:
