@@ -17,6 +17,9 @@ HELD = "held"
 ALREADY_RUN = "already-run"
 """Kind of a ``Failure``: the checkpoint that an operation makes was made, and run, by this very operation before."""
 
+CONTRADICTED = "contradicted"
+"""Kind of a ``Failure``: files of the checkpoint are missing, or older than what the store knows of them."""
+
 CLEANED_AWAY = "cleaned-away"
 """Kind of a ``Failure``: the query left the checkpoint long ago, and its state was deleted since."""
 

@@ -41,7 +41,7 @@ TideoverError
 """
 
 from state.errors import TideoverError
-from state.messages import ALREADY_RUN, CLEANED_AWAY, HELD, MOVED_ON, NO_COMPANION
+from state.messages import ALREADY_RUN, CLEANED_AWAY, CONTRADICTED, HELD, MOVED_ON, NO_COMPANION
 
 
 class CheckpointError(TideoverError):
@@ -69,7 +69,7 @@ class HalfWritten(CheckpointError):
 class Contradicted(CheckpointError):
     """The files are not what the query wrote there, by what the store knows: some are missing, or from a backup."""
 
-    kind = "contradicted"
+    kind = CONTRADICTED
 
 
 class MalformedEntry(CheckpointError):

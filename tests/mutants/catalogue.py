@@ -838,6 +838,20 @@ CATALOGUE = (
         "switch: a mapping that was written over is believed against the store",
     ),
     Mistake(
+        "orchestrator/decide/operation/step.py",
+        "    if pursued is None and failure(latest).kind == CONTRADICTED:",
+        "    if False:",
+        ("tests/unit/test_phases_decided.py",),
+        "a move from a checkpoint that lacks files names no way out",
+    ),
+    Mistake(
+        "streaming/spark/known_files.py",
+        "    return 0 if operation.kind is OperationKind.REWIND else batch",
+        "    return None",
+        ("tests/unit/test_known_files.py",),
+        "a checkpoint that a move made and somebody emptied is taken for a new query",
+    ),
+    Mistake(
         "streaming/spark/known_files.py",
         "found.committed < known.committed",
         "False",

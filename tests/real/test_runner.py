@@ -11,6 +11,7 @@ import pytest
 
 from lab import faults
 from lab.world import CLUSTERS, World
+from orchestrator.operation.reconcile import accept_files, contradicted_of
 from state.messages import (
     Evidence,
     FenceReport,
@@ -355,6 +356,30 @@ def test_a_run_begun_in_an_unfinished_batch_waits_for_its_cluster(stage: Stage, 
         assert fact.run_id == waiting.run_id, "the run did not go on"
     finally:
         faults.thaw(pair, "east", print)
+        runner.kill()
+
+
+def test_a_query_whose_commit_was_deleted_waits_for_a_consent(stage: Stage) -> None:
+    """Spark would give the sink that batch again. The store knows that it was committed."""
+    stage.extend(200)
+    runner = stage.runner()
+    try:
+        runner.until("every record is read", lambda: stage.has_all(200))
+        runner.until("the store knows both", lambda: (fact := stage.fact()) and fact.seen and fact.seen.committed == 1)
+        runner.kill()
+        assert uncommit(stage.checkpoint) == 1
+        (stage.checkpoint / "offsets" / "1").unlink()
+        assert uncommit(stage.checkpoint) == 0
+        runner = stage.runner()
+        runner.until("it is refused", lambda: (fact := stage.fact()) and fact.contradicted)
+        found = contradicted_of(stage.store, "ids")
+        assert found is not None
+        assert found.why.endswith("its run of epoch 1 reported that batch 1 is committed, but no batch is committed")
+        assert sorted(stage.ids()) == list(range(200))
+        accept_files(stage.store, found, actor="test", reason="")
+        runner.until("the batch runs again", lambda: len(stage.ids()) == 400 and stage.has_rested())
+        runner.until("it says so", lambda: (fact := stage.fact()) and fact.epoch == 2 and fact.contradicted is None)
+    finally:
         runner.kill()
 
 

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
-from state.model.entities import Assignment, OperationKind, SeenCheckpoint, are_accepted
+from state.model.entities import Assignment, Operation, OperationKind, SeenCheckpoint, are_accepted
 from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles
+from streaming.spark.checkpoint.log_fence import Mark
 from streaming.spark.checkpoint.log_text import Fence, fence_sentence, parse_offset_entry
 from streaming.spark.checkpoint.mapping import Left, Move, Place, Placed, write_move
 from streaming.spark.checkpoint.read import require_whole
@@ -164,7 +165,9 @@ def seen_of(case: Case, **more: Any) -> SeenCheckpoint:
     return SeenCheckpoint(WHERE, row_of(case).epoch, case.planned, case.committed, QUERY_ID, True)._replace(**more)
 
 
-def refusal(texts: Mapping[str, str], row: Assignment, seen: SeenCheckpoint | None) -> str | None:
+def refusal(
+    texts: Mapping[str, str], row: Assignment, seen: SeenCheckpoint | None, operation: Operation | None = None
+) -> str | None:
     """What a start says against the files; None where it begins."""
     files = cast(CheckpointFiles, FilesInMemory(texts))
     try:
@@ -172,7 +175,7 @@ def refusal(texts: Mapping[str, str], row: Assignment, seen: SeenCheckpoint | No
         found = find_files(files, WHERE)
     except CheckpointError as error:
         return str(error)
-    return contradiction(WHERE, found, known_files(row, seen, None))
+    return contradiction(WHERE, found, known_files(row, seen, operation))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -190,6 +193,27 @@ def test_a_start_without_some_files_is_refused_or_continues_right(tmp_path: Path
     print(f"{case.name}: {tried} subsets, {refusals} refused")
     assert refusal(texts, row_of(case), seen_of(case)) is None
     assert 0 < refusals < tried
+
+
+@pytest.mark.parametrize("stateful", [True, False])
+def test_a_start_from_a_copy_without_some_files_is_refused_or_right(tmp_path: Path, stateful: bool) -> None:
+    """A move made it, and no run has reported anything of it: its operation knows the batch behind which it left."""
+    checkpoint = CheckpointFolder(tmp_path, stores=("delta",) if stateful else ())
+    checkpoint.write("_tideover", Mark(operation="op", epoch=2, newest_offsets=3, newest_commit=3).model_dump_json())
+    for batch in (2, 3):
+        checkpoint.commit(batch)
+    texts = checkpoint.files()
+    if not stateful:
+        texts |= {f"state/0/{number}/{batch}.delta": "" for number in (0, 1) for batch in (3, 4)}
+    expected = resumed(texts)
+    assert expected is not None
+    row = samples.assignment(checkpoint=WHERE, epoch=2, mapping=None, operation="op")
+    operation = samples.operation(id="op", plan={"batch": 3, "resume": "carry"})
+    for gone in (*subsets(texts), tuple(name for name in texts if name != "_tideover"), tuple(texts)):
+        left = without(texts, gone)
+        if refusal(left, row, None, operation) is None:
+            assert resumed(left) in {None, expected}, f"without {', '.join(gone)}"
+    assert refusal(texts, row, None, operation) is None
 
 
 ONE_MISSING = {

@@ -14,7 +14,16 @@ from orchestrator.decide.operation.phases import BEFORE_COMMIT, FINAL, TABLE, Tr
 from orchestrator.decide.operation.post_commit import joins
 from orchestrator.decide.operation.snapshot import Ask, Findings, Settle, Snapshot
 from orchestrator.decide.operation.step import MOVES_ON, step
-from state.messages import CheckpointReport, Evidence, Failure, FenceReport, PrepareReport, PrepareRequest, Process
+from state.messages import (
+    CONTRADICTED,
+    CheckpointReport,
+    Evidence,
+    Failure,
+    FenceReport,
+    PrepareReport,
+    PrepareRequest,
+    Process,
+)
 from state.model.cluster_status import Verdict
 from state.model.entities import Desired, Intent, IntentKind, IntentState, Phase, RunnerFact, RunState
 from tests.contract import samples
@@ -102,6 +111,13 @@ def test_an_abort_waits_for_a_mapping_that_may_still_be_written(resume: str, wai
     assert isinstance(silent.act, Ask), "it is waited for while it lives"
     assert silent.act.request["mapped"] is waits
     assert silent.act.request["prepared"] == (None if waits else PREPARE.target)
+
+
+def test_a_checkpoint_without_some_files_is_refused_with_the_way_out() -> None:
+    lacking = Failure(kind=CONTRADICTED, text="/c: commits/7 is missing", hint="restore the files")
+    decided = step(at(Phase.FENCING, asked(FENCE, lacking)), NOW)
+    assert (decided.phase, decided.ending) == (Phase.ABORTED, "refused")
+    assert decided.sentence.startswith("checkpoint-whole: /c: commits/7 is missing: restore the files")
 
 
 def taking_over(*intents: Intent, **changes: Any) -> Snapshot:

@@ -16,6 +16,7 @@ from orchestrator.decide.operation.snapshot import Act, Ask, Decision, Snapshot,
 from state.messages import (
     ALREADY_RUN,
     CLEANED_AWAY,
+    CONTRADICTED,
     FINISH_SECONDS,
     HELD,
     NO_ANSWER,
@@ -40,7 +41,7 @@ _LIMITS = {**dict.fromkeys(IntentKind, ANSWER_WITHIN), IntentKind.PREPARE: COPY_
 TRIES = 3
 """How often an intent that failed in an unforeseen way is asked again."""
 LASTING = frozenset(
-    {ALREADY_RUN, CLEANED_AWAY, HELD, NO_COMPANION}
+    {ALREADY_RUN, CLEANED_AWAY, CONTRADICTED, HELD, NO_COMPANION}
     | {"no-space", "access-denied", "unreadable", "not-a-checkpoint", "empty"}
 )
 """Kinds of failure that asking again does not heal."""

@@ -36,7 +36,16 @@ from orchestrator.decide.operation.phases import Trigger
 from orchestrator.decide.operation.post_commit import looks_later, starting, verifying
 from orchestrator.decide.operation.snapshot import Ask, Commit, Decision, GoBack, Resolve, Snapshot, Wait
 from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text
-from state.messages import ALREADY_RUN, HELD, MOVED_ON, FenceReport, InspectRequest, PrepareReport, PrepareRequest
+from state.messages import (
+    ALREADY_RUN,
+    CONTRADICTED,
+    HELD,
+    MOVED_ON,
+    FenceReport,
+    InspectRequest,
+    PrepareReport,
+    PrepareRequest,
+)
 from state.model.checkpoint_folders import next_folder
 from state.model.entities import Intent, IntentKind, IntentState, OperationKind, Phase
 
@@ -90,6 +99,9 @@ def _fencing(snapshot: Snapshot, now: datetime) -> Decision:
     pursued = pursue(snapshot, latest, "to stop the query", request, now)
     if pursued is None and failure(latest).kind in {HELD, ALREADY_RUN}:
         return _put_back(snapshot, latest)
+    if pursued is None and failure(latest).kind == CONTRADICTED:
+        found = failure(latest)
+        return given_up(snapshot, "refused", f"checkpoint-whole: {found.text}: {found.hint}")
     if pursued is None:
         return given_up(snapshot, "failed", f"the old checkpoint cannot be fenced: {failure(latest).text}")
     if isinstance(pursued, Ask):
