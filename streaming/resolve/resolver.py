@@ -351,6 +351,9 @@ def _regroup(run: Lookup, cases: list[Case]) -> list[Case]:
         against = _against(run, group, members)
         if against:
             common = _common_cases(run, [case.want for case in members if not case.added], against)
+            cut = {case.key for case in members if case.is_cut}
+            for case in common:
+                case.is_cut = case.key in cut
             kept += [case for case in common if run.error(case.key) is None]  # the others have failed already
             continue
         for case in members:

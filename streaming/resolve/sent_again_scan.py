@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from state.model.entities import Fingerprint, TopicPartition
-from state.model.fingerprints import timestamps_of
 from streaming.clocks import Deadline
 from streaming.cluster_log import OFFSET, LogRecord, Spec
 from streaming.resolve.batched_lookups import ask_offsets
@@ -49,6 +48,8 @@ class _Look:
     oldest: int = 0
     """The first of them."""
     decided: bool = True
+    hides: bool = False
+    """Whether records that are no longer there, or not known, may have been sent again: what is to come is unknown."""
 
 
 def count_sent_again(run: Lookup, cases: Iterable[Case]) -> None:
@@ -61,6 +62,8 @@ def count_sent_again(run: Lookup, cases: Iterable[Case]) -> None:
     while doubted:
         _search(run, doubted, deadline)
         doubted = [look for look in doubted if look.left]
+    for look in looks:
+        look.case.resent = replace(look.case.resent, later=None) if look.hides else look.case.resent
     unknown = any(look.case.resent.records is None for look in looks)
     run.search_cut_short = unknown and deadline.passed
 
@@ -114,7 +117,8 @@ def _read(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
         assert isinstance(look.case.alignment, Found)
         look.case.behind = records[bisect_left(records, look.case.alignment.offset, key=OFFSET) :]
         look.behind = _behind(look, records)
-        look.case.resent = _with_strangers(_with_twice(look.behind.proven(), look), look, records)
+        look.case.resent = _with_twice(look.behind.proven(), look)
+        look.hides = _takes_strangers(look, records) or _is_thinned(run, look)
         look.left = look.behind.suspects()
         look.oldest = min(look.left, default=0)
 
@@ -160,13 +164,24 @@ def _with_twice(resent: Resent, look: _Look) -> Resent:
     return replace(resent, records=max(resent.records, again))
 
 
-def _with_strangers(resent: Resent, look: _Look, records: Sequence[LogRecord]) -> Resent:
-    """What is to come is unknown if a record that is taken for a read one may as well be an older one, sent again."""
+def _takes_strangers(look: _Look, records: Sequence[LogRecord]) -> bool:
+    """Whether a record that is taken for a read one may as well be one from before all remembered, sent again."""
     known = {each.digest for each in look.case.want.ring}
-    top_ms = max(timestamps_of(look.case.want.ring))
+    behind = Behind(FingerprintMatcher(look.case.want.ring, 1), ())
     taken = records[: _read_before(look, records)]
-    is_told = all(each.digest in known or (not each.append_time and each.timestamp_ms >= top_ms) for each in taken)
-    return resent if is_told else replace(resent, later=None)
+    return any(each.digest not in known and (each.append_time or behind.is_suspect(each)) for each in taken)
+
+
+def _is_thinned(run: Lookup, look: _Look) -> bool:
+    """Whether compaction may have removed what was sent again: more offsets behind the place have no record than were
+    read and are not there.
+
+    Only a later record of its key lets one go, so holes behind the last record hide nothing.
+    """
+    found, behind = look.case.alignment, look.case.behind
+    if not behind or not isinstance(found, Found) or not run.is_compacted(look.case.key.topic):
+        return False
+    return behind[-1].offset + 1 - found.offset - len(behind) > (found.missing or 0)
 
 
 def _search(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
@@ -197,7 +212,8 @@ def _take(
     same = [each for each in records or () if (each.digest, each.timestamp_ms) == (wanted.digest, wanted.timestamp_ms)]
     if same:
         upto = max([at, *look.left])
-        look.case.resent = look.behind.with_copies(upto, to_come=look.place - same[0].offset - 1)
+        again = look.behind.with_copies(upto, to_come=look.place - same[0].offset - 1)
+        look.case.resent = _with_twice(again, look)
         look.left = []
         return
     whole = records is not None and searched is not None and searched[1] >= look.place

@@ -131,12 +131,11 @@ class PartialSearch(Search):
         note = f"the standby lacks {lacking} of the last {len(self._read.records)} records read: not committed"
         behind = [record for record in self._read.records if record.offset > newest]
         unseen = self._read.last.offset - newest - len(behind)
-        if behind and unseen and found.repeats is not None and found.missing is not None:
+        if behind and unseen and found.missing is not None:
             lacks = found.missing + len(behind) + unseen
+            repeats = None if found.repeats is None else found.repeats + unseen
             note = notes.joined(found.note, note)
-            return replace(
-                found, exact=False, is_partial=True, missing=lacks, repeats=found.repeats + unseen, note=note
-            )
+            return replace(found, exact=False, is_partial=True, missing=lacks, repeats=repeats, note=note)
         if not behind or (found.missing == 0 and self._is_followed(found, max(each.timestamp_ms for each in behind))):
             return replace(found, note=notes.joined(found.note, note if lacking else ""))
         missing = None if found.missing is None else found.missing + len(behind)

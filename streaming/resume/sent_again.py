@@ -91,7 +91,7 @@ class Behind:
         if min((each.timestamp_ms for each in self.records), default=self._top_ms) >= self._top_ms:
             return found
         for at in range(self._last + 1, len(self.records)):
-            if self._is_suspect(self.records[at]):
+            if self.is_suspect(self.records[at]):
                 row.append(at)
                 continue
             found += row if len(row) >= IN_A_ROW else []
@@ -146,7 +146,7 @@ class Behind:
         """Whether rows of unread records that follow one of that time do not go back so far."""
         return not record.append_time and record.timestamp_ms < top_ms - self._slack_ms
 
-    def _is_suspect(self, record: LogRecord) -> bool:
+    def is_suspect(self, record: LogRecord) -> bool:
         """Whether a first copy is to be looked for; where times go back over all that is remembered, of all but new."""
         times = self._ring.known.timestamps
         is_wild = self._slack_ms > 0 and self._slack_ms >= self._top_ms - min(times)

@@ -86,6 +86,10 @@ class Truth:
         """Unread records that the standby holds, only before the target, by old offset."""
         return self._passed_over(target)[0]
 
+    def is_first_unread(self, at: int) -> bool:
+        """Whether the standby holds the copy of the first unread old offset there."""
+        return self.ever.get(self.partition.position) == at
+
     def strangers(self, target: int) -> list[int]:
         """Other writers' records behind all that was read and before the target, by the standby's offset.
 
@@ -102,7 +106,8 @@ class Truth:
         """
         missing = Counter(self._identity(record) for of, record in self.read.items() if of not in self.shown)
         copies = [of for of in self.ahead if (at := self.shown.get(of)) and at[-1] < target]
-        first = self.ideal() if any(of in self.ever for of in self.read) else target
+        passed = [of for of in self.ever if of < self.partition.position]  # aborted ones, too, by the log's order
+        first = max(self.ideal(), *(self.ever[of] + 1 for of in passed)) if passed else target
         others = [
             row for row in self.partition.kept
             if row.of is None and first <= row.offset < target and is_shown(row, self.partition, self.world)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from state.model.fingerprints import back
 from streaming.cluster_log import OFFSET, LogRecord
 from streaming.resume.methods.fingerprint_match import FingerprintMatcher, Fit, Walk
 
@@ -175,7 +176,9 @@ class Search:
         if not self._begins_unknown:
             deleted = self.records[0].offset if self.cut and self.records else 0
             return replace(found, at_edge=deleted > before and before < TOLD if found.exact else deleted > 0)
-        return self._expired() if before <= self.matcher.unbroken or self._begins_unread() else found
+        if before <= self.matcher.unbroken or self._begins_unread():
+            return self._expired()
+        return replace(found, at_edge=not found.exact)
 
     def _begins_unread(self) -> bool:
         """Whether the first record that retention has left may be unread."""
@@ -273,9 +276,10 @@ class Search:
             return Found(record.offset + 1)
         repeats = None if open_ended or short or self.matcher.holed else back
         missing = self._missing_of_twin(record)
-        if short:  # this may be the copy of an older equal one, and by content alone another writer's
-            known = self.matcher.size if record.append_time else missing
-            missing = known if self.matcher.is_whole else None
+        if short and not self._is_no_older(record, walk.agreed):
+            missing = None
+        elif short and record.append_time:
+            missing = self.matcher.size  # by content alone it may be another writer's
         return Found(record.offset + 1, exact=False, missing=missing, repeats=repeats, note=AMBIGUOUS)
 
     def _missing_of_twin(self, record: LogRecord) -> int | None:
@@ -344,7 +348,7 @@ class Search:
         home, last, newest = homes[-1], self.matcher.last.offset, self.matcher.size - 1
         missing = last - self.matcher.records[home].offset
         bound = MISSING_BOUND if missing > newest - home else ""
-        is_known = self._is_no_older(self.matcher.fit(self.records, at, home).agreed)
+        is_known = self._is_no_older(self.records[at], self.matcher.fit(self.records, at, home).agreed)
         again = self.records[at + 1 :]
         came = next((i for i in reversed(range(len(indices))) if indices[i] >= 0), at)
         oldest = self.matcher.indices(self.records[came])[-1]
@@ -386,12 +390,16 @@ class Search:
         at = bisect_left(self.records, offset, key=OFFSET)
         return any(self._is_at_home(at, index) for index in self.matcher.indices(self.records[at])[1:])
 
-    def _is_no_older(self, agreed: int) -> bool:
+    def _is_no_older(self, record: LogRecord, agreed: int) -> bool:
         """Whether a record with so much company is no copy of one that was read before all that is remembered.
 
-        So it is where all is remembered, or where no two of these are alike, in content and time.
+        So it is where all is remembered, where no two of these are alike in content and time, or where it is younger
+        than the oldest of them by more than times go back.
         """
-        return self.matcher.is_whole or self.matcher.is_telling or agreed >= TRUSTED
+        if self.matcher.is_whole or self.matcher.is_telling or agreed >= TRUSTED:
+            return True
+        times = self.matcher.known.timestamps
+        return not record.append_time and record.timestamp_ms > min(times) + back(times)
 
     def _is_at_home(self, at: int, index: int) -> bool:
         walk = self.matcher.fit(self.records, at, index)
@@ -418,7 +426,7 @@ class Search:
         at = bisect_left(self.records, place - 1, key=OFFSET)
         oldest = self.matcher.indices(self.records[at])[-1]
         missing = self.matcher.last.offset - self.matcher.records[oldest].offset
-        is_known = self._is_no_older(1)
+        is_known = self._is_no_older(self.records[at], 1)
         note = (
             "" if index == newest else f"compacted: the last {newest - index} records read are gone, or not there yet"
         )

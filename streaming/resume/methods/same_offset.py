@@ -108,9 +108,12 @@ def _diverged(
     place = expected[at - 1].offset + 1
     if any(record.digest in gone | before for offset, record in there.items() if offset >= place):
         return odd
-    lacking = want.offset - place
+    lacking, odd_at = want.offset - place, expected[at].offset
     note = f"the standby's log parts from the old one at {place}: {lacking} offsets that were read are not there"
-    return Found(place, gone=lacking, note=note)
+    between = sum(place <= offset < odd_at for offset in there)
+    if between:
+        note = f"the standby's log parts from the old one between {place} and {odd_at}, where no record is remembered"
+    return Found(place, exact=not between, repeats=between, gone=lacking, note=note)
 
 
 def _contradiction(want: Want, here: Lineage) -> str:
