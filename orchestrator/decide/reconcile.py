@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from state.messages import ReleaseRequest
-from state.model.checkpoint_folders import plain_path, read_folder, read_mapping_name
+from state.model.checkpoint_folders import read_folder, read_mapping_name
 from state.model.entities import (
     Assignment,
     Desired,
@@ -28,6 +28,7 @@ from state.model.entities import (
     QueryFact,
 )
 from state.model.found_places import FoundPlace
+from state.settings.canonical import are_one_folder
 
 
 def is_put_back(assignment: Assignment | None, fact: QueryFact | None) -> bool:
@@ -47,7 +48,7 @@ def placed_under(fact: QueryFact) -> int:
 
 def _is_at(assignment: Assignment, place: QueryFact | FoundPlace) -> bool:
     """Whether a row names the place; a cluster that no file names contradicts none."""
-    same = place.checkpoint is not None and plain_path(place.checkpoint) == plain_path(assignment.checkpoint)
+    same = place.checkpoint is not None and are_one_folder(place.checkpoint, assignment.checkpoint)
     return same and place.mapping == assignment.mapping and place.cluster in {None, assignment.cluster}
 
 
@@ -93,7 +94,7 @@ def put_back_text(assignment: Assignment | None, fact: QueryFact) -> str:
 
 def held_by(assignment: Assignment | None, fact: QueryFact | None) -> str | None:
     """The operation that keeps the checkpoint in use from being started, as its runner found; None for none."""
-    if assignment is None or fact is None or fact.checkpoint != assignment.checkpoint:
+    if assignment is None or fact is None or not are_one_folder(fact.checkpoint, assignment.checkpoint):
         return None
     return fact.held_by
 
@@ -240,7 +241,7 @@ def vouched(
     """
     made = read_folder(checkpoint)
     epoch = max(stored.epoch, reported_epoch, made.epoch if made is not None else 0)
-    same = plain_path(checkpoint) == plain_path(stored.checkpoint) and cluster == stored.cluster
+    same = are_one_folder(checkpoint, stored.checkpoint) and cluster == stored.cluster
     return Assignment(
         query=stored.query,
         epoch=epoch + 1,

@@ -29,6 +29,7 @@ from orchestrator.facts.source_cluster import (
 )
 from state.messages import CheckpointReport
 from state.model.entities import Operation, OperationKind, RunnerFact
+from state.settings.canonical import are_one_folder
 from state.settings.keys import Resume, Route, Tideover
 from state.settings.topics import all_topics_of
 from state.store.controller_store import ControllerStore
@@ -116,7 +117,7 @@ class FactGatherer:
     def foresee_rewind(self, facts: MoveFacts) -> MoveFacts:
         """What a rewind would find if the query stopped now, so that it is refused before that."""
         fact, row = facts.fact, facts.assignment
-        if fact is None or row is None or fact.checkpoint != row.checkpoint or fact.batch is None:
+        if fact is None or row is None or not are_one_folder(fact.checkpoint, row.checkpoint) or fact.batch is None:
             return facts
         if facts.standby is None or not facts.standby.reachable:
             return facts

@@ -15,6 +15,7 @@ from orchestrator.decide.operation.uncommitted_batch import choose_rewound
 from state.messages import CheckpointReport, Offsets
 from state.model.entities import Position, TopicPartition
 from state.model.timeline import Stretch
+from state.settings.canonical import are_one_folder
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, OffsetAnswer, PartitionError, Spec
 from streaming.resolve.batched_lookups import Question, ask_offsets
@@ -40,7 +41,8 @@ def with_time(facts: MoveFacts, parameters: Mapping[str, object], now: datetime)
     parameters name no time.
     """
     fact, row = facts.fact, facts.assignment
-    known = fact if fact is not None and row is not None and fact.checkpoint == row.checkpoint else None
+    is_here = fact is not None and row is not None and are_one_folder(fact.checkpoint, row.checkpoint)
+    known = fact if is_here else None
     since = known.retained_from if known is not None else None
     rewind = Rewind(
         to_time_ms=to_time_ms_of(parameters),

@@ -19,7 +19,6 @@ from orchestrator.decide.reconcile import (
 from orchestrator.errors import Refused
 from orchestrator.facts.current import latest_fact, open_operation
 from state.messages import ALREADY_RUN, HELD, Failure
-from state.model.checkpoint_folders import plain_path
 from state.model.entities import (
     Assignment,
     Event,
@@ -31,6 +30,7 @@ from state.model.entities import (
     are_accepted,
 )
 from state.model.found_places import FoundPlace
+from state.settings.canonical import are_one_folder
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 
@@ -108,7 +108,7 @@ def contradicted_of(store: ControllerStore, query: str) -> Contradicted | None:
     fact, stored = latest_fact(store, query), store.assignment(query)
     if fact is None or stored is None or fact.contradicted is None or fact.epoch != stored.epoch:
         return None
-    is_here = plain_path(fact.checkpoint) == plain_path(stored.checkpoint)
+    is_here = are_one_folder(fact.checkpoint, stored.checkpoint)
     return Contradicted(stored=stored, fact=fact, why=fact.contradicted) if is_here else None
 
 
@@ -155,7 +155,7 @@ def reconcile(store: ControllerStore, settings: Tideover, sides: Sides, *, actor
     reported = {"epoch": fact.epoch, "cluster": fact.cluster, "checkpoint": fact.checkpoint, "mapping": fact.mapping}
     undo = None
     came_back = open_operation(store, fact.query)
-    if came_back is not None and stored is not None and stored.checkpoint == fact.checkpoint:
+    if came_back is not None and stored is not None and are_one_folder(stored.checkpoint, fact.checkpoint):
         wanted, undo = _undo(store, undone(wanted, came_back, actor=actor), planted_by=came_back.id)
     said = f"as runner {fact.runner} runs it"
     return _written(store, stored, wanted, said, actor=actor, reason=reason, reported=reported, undo=undo)
@@ -205,7 +205,7 @@ def reconcile_by_hand(
             reported_epoch=lost.reported_epoch,
         )  # fmt: skip
         return _written(store, stored, wanted, f"as {actor} says", actor=actor, reason=reason, reported=None)
-    if plain_path(place.checkpoint) != plain_path(checkpoint):
+    if not are_one_folder(place.checkpoint, checkpoint):
         raise _contradicted(stored.query, f"from {checkpoint}", place)
     if place.cluster not in {None, cluster}:
         raise _contradicted(stored.query, f"on {cluster}", place)

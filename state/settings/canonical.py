@@ -37,6 +37,11 @@ def canonical_path(path: str, default: str = "file:///", real: Callable[[str], s
     return f"{scheme}://{authority.removesuffix(':' + _DEFAULT_PORTS.get(scheme, ''))}{_normal(rest)}"
 
 
+def are_one_folder(one: str, other: str) -> bool:
+    """Whether two spellings name one folder."""
+    return canonical_path(one) == canonical_path(other)
+
+
 def _parts(path: str) -> tuple[str, str, str]:
     match = _URI.fullmatch(path)
     if match is None:

@@ -14,6 +14,7 @@ from state.model.automation import Acknowledgement, Pause
 from state.model.cluster_status import ClusterStatus
 from state.model.entities import Assignment, Event, Intent, IntentState, Operation, Phase, Position, Request
 from state.model.maintenance import FormerCheckpoint
+from state.settings.canonical import are_one_folder
 
 CONTROLLER = "controller"
 """Name of the lease whose term guards every controller write."""
@@ -168,7 +169,7 @@ def refuse_stale(term: int, stands: int | None) -> None:
 def left_by(stands: Assignment, wanted: Assignment, at: datetime) -> FormerCheckpoint | None:
     """The checkpoint that a query leaves when its row changes so; None where it stays on it."""
     left = stands.checkpoint.rstrip("/")
-    if left == wanted.checkpoint.rstrip("/"):
+    if are_one_folder(left, wanted.checkpoint):
         return None
     return FormerCheckpoint(
         query=stands.query,

@@ -163,6 +163,19 @@ def test_of_one_epoch_only_a_start_takes_a_query_over_from_another_instance(stor
     assert store.report_query(samples.fact(epoch=2, state=RunState.FAILED))
 
 
+def test_a_process_that_began_after_the_backup_reports_to_the_restored_store(store: ControllerStore) -> None:
+    """The row is of the process before it, under the same epoch, and the start of this one is not in the backup."""
+    assert store.report_query(samples.fact())
+    after = {"instance": "a-2", "pid": 4712}
+    running = samples.fact(state=RunState.RUNNING, batch=118, **after)
+    assert not store.report_query(running), "a process without the name is late"
+    store.register(samples.runner(instance="a-2"))
+    assert not store.report_query(samples.fact(state=RunState.RUNNING, runner="b", **after)), "the name of another one"
+    assert store.report_query(running)
+    assert store.query_facts() == [running]
+    assert not store.report_query(samples.fact(state=RunState.STOPPED)), "the one before it has lost the name"
+
+
 # -- positions ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("length", [0, 1, 4, 32, 256])
 def test_a_ring_comes_back_as_it_went_in(store: ControllerStore, length: int) -> None:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.decide.reconcile import held_by
 from state.settings.canonical import (
     canonical_path,
     canonical_server,
@@ -15,6 +16,8 @@ from state.settings.canonical import (
     of_way_back,
     renaming,
 )
+from state.store.write_checks import left_by
+from tests.contract import samples
 
 SAME = [
     ("/data/cp", "/data/cp/", "/data//cp", "/data/./cp", "/data/x/../cp", "//data/cp", "file:/data/cp",
@@ -148,3 +151,21 @@ def test_an_accepted_map_gives_each_offset_one_place_and_leads_home(
     for topic, name in zip(topics, on_west, strict=True):
         assert copied_as(back, name) in {None, topic}
         assert copied_as(there, topic) in {None, name}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("/cp/q", "file:///cp//q/", True),
+        ("s3://b/cp/q", "s3a://b/cp/./q", True),
+        ("hdfs://H:8020/cp/q", "hdfs://h/cp/q", True),
+        ("/cp/q", "/cp/q-2", False),
+        ("s3://b/cp/q", "/cp/q", False),
+    ],
+)
+def test_a_row_that_spells_its_checkpoint_in_another_way_stays_on_it(one: str, other: str, same: bool) -> None:
+    """Else the checkpoint in use is kept as one that was left, and is cleaned later."""
+    stands = samples.assignment(checkpoint=one)
+    assert (left_by(stands, samples.assignment(checkpoint=other, epoch=stands.epoch + 1), samples.AT) is None) is same
+    held = samples.fact(checkpoint=other, held_by="op")
+    assert (held_by(stands, held) == "op") is same

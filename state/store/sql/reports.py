@@ -100,11 +100,17 @@ def _registering(dialect: str) -> ReturningInsert[tuple[str]]:
 
 @cache
 def _reporting(dialect: str, starts: bool) -> ReturningInsert[tuple[str]]:
-    """The upsert of a report; only one that starts takes the query over from another instance of its epoch."""
+    """The upsert of a report; of its epoch only one that starts takes the query over from another instance.
+
+    But the process that has the runner's name is no late one: where the row names another instance of that runner, the
+    store was restored from before that process began, and will never see it start.
+    """
     insert = insert_into(dialect, query_facts)
     same = query_facts.c.epoch == insert.excluded.epoch
     if not starts:
-        same = sa.and_(same, query_facts.c.instance == insert.excluded.instance)
+        named = sa.select(runners.c.instance).where(runners.c.runner == insert.excluded.runner).scalar_subquery()
+        is_named = sa.and_(query_facts.c.runner == insert.excluded.runner, insert.excluded.instance == named)
+        same = sa.and_(same, sa.or_(query_facts.c.instance == insert.excluded.instance, is_named))
     newer = sa.or_(query_facts.c.epoch < insert.excluded.epoch, same)
     changed = changing(insert, query_facts, query_facts.c.keys(), newer, unless_null=("columns", "seen"))
     return changed.returning(query_facts.c.query)
