@@ -86,6 +86,9 @@ def place_of(folders: Collection[Folder], row: Assignment) -> Place:
         return Place(checkpoint=None, epoch=highest, text=f"{row.checkpoint} and the folders beside it hold no batch")
     if stored is not None and stored.epoch > newest.epoch:
         newest = stored  # committed, and nothing was read yet
+    lost = _lost_mapping(newest, row)
+    if lost is not None:
+        return Place(checkpoint=None, epoch=highest, text=f"{lost} is missing beside {newest.path}")
     move = _move_to(newest, row)
     held = max(newest.planted, key=lambda fence: fence.epoch, default=None)
     if move is not None:
@@ -109,6 +112,20 @@ def place_of(folders: Collection[Folder], row: Assignment) -> Place:
         text=f"{newest.path} holds the newest batch"
         + (f", and no mapping beside it leads away from {cluster}" if cluster is not None else ""),
     )
+
+
+def _lost_mapping(folder: Folder, row: Assignment) -> str | None:
+    """The mapping that was deleted, by which the query came to its place; None where none was.
+
+    That shows no move which the store lost, and no place. A mapping stays beside its checkpoint, so an older store
+    names one that is there, too.
+    """
+    is_row = plain_path(folder.path) == plain_path(row.checkpoint)
+    if is_row and row.mapping is not None and all(move.name != row.mapping for move in folder.moves):
+        return f"mapping {row.mapping}, by which the query came to {row.cluster},"
+    if folder.read_epoch != HOME and all(move.epoch != folder.read_epoch for move in folder.moves):
+        return f"the mapping of epoch {folder.read_epoch}, under which its newest batch was read,"
+    return None
 
 
 def _move_to(folder: Folder, row: Assignment) -> MoveFile | None:

@@ -852,6 +852,13 @@ CATALOGUE = (
         "a checkpoint that a move made and somebody emptied is taken for a new query",
     ),
     Mistake(
+        "streaming/spark/place.py",
+        "if is_row and row.mapping is not None and all(",
+        "if False and all(",
+        ("tests/unit/test_place.py",),
+        "a mapping that was deleted is taken for a store that was restored",
+    ),
+    Mistake(
         "streaming/spark/known_files.py",
         "found.committed < known.committed",
         "False",

@@ -173,3 +173,20 @@ def test_a_folder_elsewhere_is_found_beside_the_configured_one(checkpoint: Check
     moved(checkpoint)
     found = find_place(FILES, str(tmp_path / "configured"), row(checkpoint))
     assert (found.checkpoint, found.cluster) == (str(checkpoint.path), "west")
+
+
+def test_a_mapping_that_was_deleted_is_no_move_that_the_store_lost(checkpoint: CheckpointFolder) -> None:
+    """Else reconcile would take the first cluster for the place, or a person could name it without the mapping."""
+    moved(checkpoint)
+    west = {"cluster": "west", "mapping": "2-move.1", "epoch": 2}
+    assert place(checkpoint, **west).mapping == "2-move.1"
+    FILES.delete(f"{checkpoint.path}/{MAPPINGS}", recursive=True)
+    found = place(checkpoint, **west)
+    assert (found.checkpoint, found.cluster) == (None, None)
+    said = f"mapping 2-move.1, by which the query came to west, is missing beside {checkpoint.path}"
+    assert found.text == said
+    assert place(checkpoint).cluster == "east", "an older store, and nothing was read on west yet"
+    committed_on_west(checkpoint, 3)
+    found = place(checkpoint)
+    assert (found.checkpoint, found.cluster) == (None, None)
+    assert found.text.startswith("the mapping of epoch 2, under which its newest batch was read, is missing")

@@ -26,6 +26,7 @@ from streaming.spark.errors import (
     FormerRunGoesOn,
     HalfWritten,
     MovedOn,
+    NoMapping,
     OtherCluster,
     RunFenced,
     SparkMissing,
@@ -289,7 +290,7 @@ class QuerySupervisor:
                 continue
             except TideoverError as failure:
                 error = f"{failure} ({failure.hint})" if failure.hint else str(failure)
-                contradicted = str(failure) if isinstance(failure, (Contradicted, HalfWritten)) else None
+                contradicted = str(failure) if isinstance(failure, (Contradicted, HalfWritten, NoMapping)) else None
             except Exception as failure:  # noqa: BLE001 - a thread's edge: Spark and py4j raise what they like
                 error = cause_of(failure)
             if self._closing.is_set():
