@@ -126,6 +126,7 @@ ROOTS: Mapping[str, Roots] = {
     "delta-4.0.0": _delta("delta-spark_2.13", "4.0.0"),
     "delta-4.2.0": _delta("delta-spark_4.2_2.13", "4.4.0"),
     "iceberg-4.0.0": Roots(coordinates=("org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",), transitive=False),
+    "hudi-3.5.7": Roots(coordinates=("org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0",), transitive=False),
     "golden-3.5.7": _golden("2.12", "3.5.7"),
     "golden-4.0.0": _golden("2.13", "4.0.0"),
     "golden-4.2.0": _golden("2.13", "4.2.0"),

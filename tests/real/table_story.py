@@ -1,4 +1,4 @@
-"""Moves a query that writes to Delta, Iceberg or files, with one batch in flight; prints what is there, as JSON.
+"""Moves a query that writes to Delta, Iceberg, Hudi or files, with one batch in flight; prints what is there, as JSON.
 
 A process of its own, because the jars of a table format must be on the class path when the driver's JVM starts.
 Arguments: the format (``parquet`` is Spark's own file sink), bootstrap of the old and of the new cluster, a directory.
@@ -57,8 +57,23 @@ SETTINGS: dict[str, dict[str, str | int | float | bool]] = {
         f"spark.sql.catalog.{CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
         f"spark.sql.catalog.{CATALOG}.type": "hadoop",
     },
+    "hudi": {
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+    },
     "parquet": {},
 }
+OPTIONS: dict[str, dict[str, str]] = {
+    "hudi": {
+        "hoodie.table.name": "ids",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.operation": "bulk_insert",  # a record that comes again is a second row
+        "hoodie.metadata.enable": "false",
+        "hoodie.clean.automatic": "false",
+    },
+}
+"""What a format's writer wants beside a path."""
 _SECONDS = 120
 
 
@@ -105,7 +120,7 @@ class FormatSink:
             broken = f.raise_error(f.lit("the sink broke")).cast("int")
             identity = f.when(identity == IN_FLIGHT[-1], broken).otherwise(identity)
         rows = records.select(identity.alias("id"))
-        return rows.writeStream.format(self.format).option("path", self.table)
+        return rows.writeStream.format(self.format).options(**OPTIONS.get(self.format, {})).option("path", self.table)
 
 
 Sink = DeltaSink | FormatSink
@@ -139,6 +154,7 @@ BY_APPLICATION = [
 CASES = {
     "delta": [*BY_FORMAT, FORGOTTEN, *BY_APPLICATION],
     "iceberg": [*BY_FORMAT, FORGOTTEN],
+    "hudi": BY_FORMAT[:2],  # a batch that fails ends the driver: HoodieStreamingSink calls System.exit
     "parquet": BY_FORMAT,
 }
 """``foreachBatch`` has Delta's ``txnAppId``; Iceberg's writer has nothing like it."""

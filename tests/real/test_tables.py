@@ -1,4 +1,4 @@
-"""Queries that write to Delta, to Iceberg or through Spark's file sink move with a batch in flight.
+"""Queries that write to Delta, to Iceberg, to Hudi or through Spark's file sink move with a batch in flight.
 
 Delta knows by ``txnVersion`` what it has of an application; the formats' own sinks know it by query id and batch id,
 and the file sink by its batch id alone.
@@ -22,6 +22,7 @@ Told = Mapping[str, Mapping[str, Any]]
 Story = Callable[[str], Told]
 
 DELTA = pytest.mark.jars("delta")
+HUDI = pytest.mark.jars("hudi")
 BY_FORMAT = pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=pytest.mark.jars(kind)) for kind in ("delta", "iceberg")]
 )
@@ -91,6 +92,15 @@ def test_the_file_sink_knows_the_batch_of_a_carry_too(told: Story) -> None:
     held = told("parquet")["replan-has-by-format"]
     assert (held["missing"], held["repeated"], held["foreign"]) == ([], [], [])
     assert held["memory"] == SinkMemory.BATCH
+
+
+@HUDI
+@pytest.mark.parametrize("way", ["", "-switch"])
+def test_hudis_sink_knows_the_batch_by_its_id_alone(told: Story, way: str) -> None:
+    """Carried or not: its checkpoint identifier is the same for every query that sets none."""
+    held = told("hudi")[f"replan-has-by-format{way}"]
+    assert (held["missing"], held["repeated"], held["foreign"]) == ([], [], [])
+    assert (held["memory"], held["sink"]) == (SinkMemory.BATCH, SinkState.UNKNOWN), "its table is not read"
 
 
 @DELTA

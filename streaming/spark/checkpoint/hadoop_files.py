@@ -233,7 +233,7 @@ class HadoopFiles:
         status = self._jvm.java.lang.reflect.Array.newInstance(self._class("FileStatus"), len(found))
         self._jvm.java.lang.System.arraycopy(found, 0, status, 0, len(found))
         paths = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(status)
-        text = str(self._jvm.scala.runtime.ScalaRunTime.genericWrapArray(paths).mkString(_BETWEEN_PATHS))
+        text = str(self._jvm.scala.Predef.genericWrapArray(paths).mkString(_BETWEEN_PATHS))
         return text.split(_BETWEEN_PATHS) if text else []
 
     def _read(self, status: JavaObject) -> list[tuple[str, int]]:

@@ -6,9 +6,9 @@ a format *can* recognise says little of one table, which forgets: Delta's transa
 before its sink counts as one that has a batch, or lacks it.
 
 Spark's ``FileStreamSink`` goes by the batch id alone; Delta's ``DeltaSink`` and Iceberg's ``SparkWrite`` by query id
-and batch id, which ``tests/real/test_tables.py`` shows. Hudi and Paimon are known from reports of their users: Hudi's
-sink goes by batch id and a checkpoint identifier that is the same for every query that sets none (hudi#6098, #9510),
-Paimon's by the path of the checkpoint and the batch id (paimon#9667). Their tables are not read.
+and batch id; Hudi's by batch id and a checkpoint identifier that is the same for every query that sets none
+(hudi#6098, #9510). ``tests/real/test_tables.py`` shows each. Paimon's goes by the path of the checkpoint and the batch
+id, by a report of its users (paimon#9667). The tables of these two are not read.
 """
 
 import json
