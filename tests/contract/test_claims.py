@@ -100,7 +100,7 @@ def test_each_key_of_the_configuration_that_a_page_names_exists(page: Path) -> N
     assert named <= known
 
 
-def test_the_schemes_that_a_page_says_are_refused_are_refused_and_the_others_are_not() -> None:
+def test_the_schemes_that_a_page_calls_refused_are_refused_and_no_others() -> None:
     page = (ROOT / "docs" / "companion.md").read_text(encoding="utf-8")
     (row,) = re.findall(r"^\| another scheme: (.+?) \|", page, re.MULTILINE)
     refused = re.findall(r"`(\w+)`", row)
@@ -133,7 +133,7 @@ def test_a_cost_in_the_configuration_is_the_one_of_its_report(row: str, report: 
     assert re.search(reads, (ROOT / "docs" / "reports" / f"{report}.md").read_text(encoding="utf-8")), reads
 
 
-def test_what_a_drill_costs_is_said_in_one_place() -> None:
+def test_the_cost_of_a_drill_is_said_in_one_place() -> None:
     concepts = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
     drill = concepts[concepts.index("## A drill") : concepts.index("## What a plan cannot know")]
     assert "(configuration.md#what-it-costs)" in drill

@@ -73,7 +73,7 @@ def test_the_runbook_names_every_gate_that_can_refuse_at_night_and_no_other() ->
     assert [name for name in checking if f"`{name}`" not in runbook] == []
 
 
-def test_the_page_of_daily_operation_names_the_gates_of_a_rewind_and_of_a_check() -> None:
+def test_the_page_of_daily_operation_names_the_gates_of_rewind_and_check() -> None:
     named = gates_in_rows("operation.md")
     new = names_of(*READINESS_GATES) - names_of(*GATES)
     assert names_of(*REWIND_GATES) - names_of(*GATES) <= named

@@ -110,7 +110,7 @@ def test_the_recording_is_small_and_ends_with_the_verdict_of_a_whole_demo() -> N
     assert "log in with" not in drawn
 
 
-def test_the_page_of_the_package_is_the_readme_without_what_leads_into_the_checkout() -> None:
+def test_the_page_of_the_package_is_the_readme_without_links_into_the_repo() -> None:
     page = index_page(README)
     assert re.findall(r"\]\((?!https?:)", page) == []
     assert "```mermaid" not in page

@@ -76,7 +76,7 @@ def test_a_rate_that_is_too_high_is_halved_and_the_reason_is_printed(tmp_path: P
     assert [text.partition(" records/s")[0] for text in on.said] == ["400", "200"]
 
 
-def test_a_machine_that_is_too_slow_for_the_lowest_rate_ends_the_demo_in_one_line(tmp_path: Path) -> None:
+def test_a_machine_too_slow_for_the_lowest_rate_ends_the_demo_in_one_line(tmp_path: Path) -> None:
     on = Answers(tmp_path, [LAGS])
     with pytest.raises(TooSlow, match=r"^this machine does not keep up with 100 records/s: .*it lags$"):
         paced(on, SCRIPT, TRAFFIC, within=0.0)

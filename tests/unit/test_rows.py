@@ -92,9 +92,7 @@ def test_a_count_that_a_sink_does_not_report_decides_nothing() -> None:
 
 
 @pytest.mark.parametrize(("took", "verdict"), [(True, HOLDS), (False, WRONG), (None, UNKNOWN), ("yes", UNKNOWN)])
-def test_a_sink_that_took_nothing_of_the_first_batch_is_a_claim_that_does_not_hold(
-    took: object, verdict: Verdict
-) -> None:
+def test_a_sink_that_took_nothing_of_the_first_batch_fails_its_claim(took: object, verdict: Verdict) -> None:
     found = of_sink(took)
     assert (found.name, found.verdict) == (SINK, verdict)
     known = Claim("replay", "t", 0, HOLDS, 0, 0, "")

@@ -484,7 +484,7 @@ def test_announced_repeats_excuse_no_loss(lost: int) -> None:
 
 
 @pytest.mark.parametrize(("measured", "repeats"), [({}, 9), ({"possible_replay_records": 4}, 4)])
-def test_what_became_of_a_batch_under_way_counts_before_the_plan(measured: Mapping[str, int], repeats: int) -> None:
+def test_the_end_of_a_batch_under_way_counts_before_the_plan(measured: Mapping[str, int], repeats: int) -> None:
     moved = {"query": "q", "outcome": "done", "measured": measured, "plan": {"totals": {"possible_replay_records": 9}}}
     assert announced_repeats([moved], "q") == repeats
 

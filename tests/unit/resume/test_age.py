@@ -65,7 +65,7 @@ def test_markers_behind_the_newest_copy_are_no_records_that_lack() -> None:
     assert aged(east, cluster("east.orders", 1000)).seconds == 1.0
 
 
-def test_what_cannot_be_read_behind_the_newest_copy_leaves_the_age_unknown() -> None:
+def test_records_unread_behind_the_newest_copy_leave_the_age_unknown() -> None:
     class Unread(MemoryCluster):
         def fetch(self, *_: Any, **__: Any) -> Mapping[TopicPartition, Fetched]:
             return {}
