@@ -269,7 +269,12 @@ def _seconds(number: float | None) -> str:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.demo", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--fault", choices=("kill", "freeze"), default="kill", help="what happens to the primary")
-    parser.add_argument("--resume", choices=("auto", "carry", "switch"), default="auto", help="how exact queries go on")
+    parser.add_argument(
+        "--resume",
+        choices=("auto", "carry", "switch"),
+        default="auto",
+        help="how queries with an exact position continue",
+    )
     parser.add_argument("--auto", action="store_true", help="no command is typed: a controller sees it and acts")
     parser.add_argument("--return", dest="way_home", action="store_true", help="and the way home, under load")
     parser.add_argument("--keep", action="store_true", help="leave the world up at the end, to click in, until Ctrl-C")

@@ -40,7 +40,7 @@ def come_home(on: Stage, left: Sequence[Mapping[str, Any]], *, rate: int, fault:
     report = on.directory / "tail.json"
     tail = on.ask("show-op", left[0]["id"], "--tail")
     report.write_text(json.dumps(tail, indent=2) + "\n", encoding="utf-8")
-    on.say(f"{len(tail['records'])} records are on east alone; replication is turned round: west to east")
+    on.say(f"{len(tail['records'])} records are on east alone; replication is reversed: west to east")
     on.lab("turn")
     queries = [operation["query"] for operation in left]
     traffic = on.start_traffic("west", rate, 600)

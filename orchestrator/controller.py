@@ -117,7 +117,7 @@ class Controller:
         try:
             self.lead.give_up()
         except StoreError as error:
-            log.warning("the lease could not be released; it expires by itself", error=str(error))
+            log.warning("the lease could not be released; it expires in seconds", error=str(error))
 
     def _work(self, now: float) -> None:
         if now >= self._next_view or not self._is_calm:

@@ -57,13 +57,13 @@ AUTHENTICATION = (
         "the cluster limits how many connections are made in a second; our credentials are not at fault",
         "AWS MSK with IAM: aws-msk-iam-auth#28, #45, #61"),
     Row(r"throttl|rate exceeded|too many requests|too many connections|quota.{0,20}exceeded|slow ?down",
-        Meaning.THROTTLED, "the service asks for a pause; our credentials are not at fault",
+        Meaning.THROTTLED, "the service requests a pause; our credentials are not at fault",
         "AWS STS ThrottlingException; Kafka THROTTLING_QUOTA_EXCEEDED"),
     Row(r"clock skew|RequestTimeTooSkewed|signature (?:not yet current|expired)|\(37\)", Meaning.CLOCK,
         "the clocks of this host and of the service differ by too much: correct the clock (NTP)",
         "RFC 4120 KRB_AP_ERR_SKEW; AWS Signature Version 4"),
     Row(r"\((?:21|33|34)\)|request is a replay|ticket not yet valid|client not yet valid", Meaning.PASSING,
-        "Kerberos asks to try again", "org.apache.kafka.common.security.kerberos.KerberosError"),
+        "Kerberos requests another try", "org.apache.kafka.common.security.kerberos.KerberosError"),
     Row(r"receive timed out|cannot (?:locate|contact any) KDC|ICMP port unreachable|try again"
         r"|connection (?:refused|reset|timed out)|(?:service|temporarily|currently) (?:un|not )available"
         r"|\b50[0234]\b|internal (?:server )?error",
@@ -117,12 +117,12 @@ ACCESS = (
         "our user has no ACL on the cluster: a sink needs IdempotentWrite on brokers before Kafka 2.8",
         "org.apache.kafka.common.errors"),
     Row(r"ThrottlingQuotaExceededException|throttling quota has been exceeded", Meaning.THROTTLED,
-        "the cluster asks for a pause", "org.apache.kafka.common.errors"),
+        "the cluster requests a pause", "org.apache.kafka.common.errors"),
 )  # fmt: skip
 
 FILES = (
     Row(r"SlowDown|Slow Down|reduce your request rate|Status Code: 503|Status Code: 429|TooManyRequests|ServerBusy",
-        Meaning.THROTTLED, "the store asks for a pause", "S3 error responses; Azure Storage"),
+        Meaning.THROTTLED, "the store requests a pause", "S3 error responses; Azure Storage"),
     Row(r"RequestTimeTooSkewed", Meaning.CLOCK,
         "the clocks of this host and of the store differ by too much: correct the clock (NTP)", "S3 error responses"),
     Row(r"ExpiredToken|TokenRefreshRequired|provided token has expired|token.{0,40}(?:is|has) expired", Meaning.EXPIRED,

@@ -301,7 +301,7 @@ def _exposures(
     if not why and behind:
         try:
             counted = count_exposed(logs(source), logs(target), behind, asked_at_ms)
-            why = f"{source} and {target} hold too little of what they held then, or it cannot be told apart"
+            why = f"{source} and {target} hold too little of what they held then, or its records look the same"
         except KafkaError as error:
             why = f"{source} does not answer: {error}"
     followed = {each.key for each in behind}

@@ -124,9 +124,9 @@ class Guard:
         """The answer to somebody who is turned away; else None, and ``scope`` says who it is."""
         headers = Headers(scope=scope)
         if not self._is_our_name(headers.getlist("host")):
-            return error(421, "wrong-host", "this name is not one of this host", "ask for localhost or 127.0.0.1")
+            return error(421, "wrong-host", "this name is not one of this host", "use localhost or 127.0.0.1")
         if len(scope["query_string"]) > MAX_QUERY_BYTES:
-            return error(414, "usage", f"what stands behind the ? is longer than {MAX_QUERY_BYTES} bytes", "")
+            return error(414, "usage", f"the query string is longer than {MAX_QUERY_BYTES} bytes", "")
         if (wrong := _wrong_body(scope["method"], headers)) is not None:
             return wrong
         if scope["method"] not in {"GET", "HEAD"} and not _is_same_origin(headers):
@@ -181,7 +181,7 @@ def _is_same_origin(headers: Headers) -> bool:
 async def _answer(endpoint: Endpoint, limiter: anyio.CapacityLimiter, request: Request) -> Response:
     who: Principal = request.scope["principal"]
     if not who.role.may(endpoint.role):
-        return error(403, "not-allowed", f"this needs the role {endpoint.role}", "ask with another token")
+        return error(403, "not-allowed", f"this needs the role {endpoint.role}", "use another token")
     call = Call(
         who=who,
         names=request.path_params,
@@ -234,7 +234,7 @@ async def _events(feed: Feed, request: Request) -> Response:
         return feed.join(request.headers.get("last-event-id"))
     except TooManyClients:
         text = f"{CLIENTS} clients follow the history already"
-        return error(503, "too-many-clients", text, "ask again later, or another controller", {"retry-after": "15"})
+        return error(503, "too-many-clients", text, "try again later, or another controller", {"retry-after": "15"})
 
 
 async def _metrics(page: MetricsPage, limiter: anyio.CapacityLimiter, _request: Request) -> Response:
@@ -247,7 +247,7 @@ async def _metrics(page: MetricsPage, limiter: anyio.CapacityLimiter, _request: 
 
 async def _healthz(health: Health, _request: Request) -> Response:
     alive = health.is_turning()
-    return PlainTextResponse("the loop turns\n" if alive else "the loop stands still\n", 200 if alive else 503)
+    return PlainTextResponse("the loop turns\n" if alive else "the loop hangs\n", 200 if alive else 503)
 
 
 async def _readyz(health: Health, limiter: anyio.CapacityLimiter, _request: Request) -> Response:
@@ -275,7 +275,7 @@ def _error_of(why: Exception) -> tuple[int, str, str, str, Mapping[str, str] | N
         return code, why.kind, str(why), why.hint, None
     if isinstance(why, HTTPException):
         return why.status_code, "usage", why.detail, "/api/openapi.json lists the paths", why.headers
-    return 500, "bug", "a bug in Tideover; the log of this controller tells more", "", None
+    return 500, "bug", "a bug in Tideover; the log of this controller has more", "", None
 
 
 def error(code: int, kind: str, text: str, hint: str, headers: Mapping[str, str] | None = None) -> Response:

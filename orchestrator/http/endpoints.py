@@ -121,7 +121,7 @@ def _askable(writes: Writes) -> tuple[Endpoint, ...]:
         ),
         *(_move(writes, kind) for kind in (OperationKind.FAILOVER, OperationKind.SWITCHOVER, OperationKind.FAILBACK)),
         Endpoint(
-            path="/api/rewind", summary="Ask for a rewind whose plan was seen", shape=_REQUEST, role=Role.OPERATOR,
+            path="/api/rewind", summary="Request a rewind whose plan was seen", shape=_REQUEST, role=Role.OPERATOR,
             body=RewindAsked, takes_key=True, code=202,
             answer=lambda call: writes.rewind(_sent(call, RewindAsked), call.who, call.key),
         ),
@@ -155,7 +155,7 @@ def _askable(writes: Writes) -> tuple[Endpoint, ...]:
 
 def _move(writes: Writes, kind: OperationKind) -> Endpoint:
     return Endpoint(
-        path=f"/api/{kind}", summary=f"Ask for a {kind} whose plan was seen", shape=_REQUEST, role=Role.OPERATOR,
+        path=f"/api/{kind}", summary=f"Request a {kind} whose plan was seen", shape=_REQUEST, role=Role.OPERATOR,
         body=MoveAsked, takes_key=True, code=202,
         answer=lambda call: writes.move(kind, _sent(call, MoveAsked), call.who, call.key),
     )  # fmt: skip

@@ -112,7 +112,7 @@ class Reads:
         found = only_labelled(status, [(key, value) for key, _, value in pairs])
         if not found.queries:
             known = ", ".join(known_labels(self.settings)) or "none"
-            raise UsageError("no query has the label that is asked for", hint=f"labels of queries: {known}")
+            raise UsageError("no query has this label", hint=f"labels of queries: {known}")
         return found
 
     def status(self, asked: LabelAsked) -> Mapping[str, object]:

@@ -22,7 +22,7 @@ async def on_thread(work: Callable[[], Worked], limiter: anyio.CapacityLimiter, 
     """What ``work`` returns. A thread that hangs in a store keeps its place until the store lets it go."""
     with anyio.move_on_after(seconds):
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
-    raise StoreUnavailable(f"no answer within {seconds:.0f} s", hint="the store may be away or slow; ask again")
+    raise StoreUnavailable(f"no answer within {seconds:.0f} s", hint="the store may be away or slow; try again")
 
 
 async def body_of(request: Request) -> bytes:

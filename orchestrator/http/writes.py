@@ -92,7 +92,7 @@ class Writes:
         if value["from"] != asked.expect_active:
             raise Refused(f"{asked.query} is on {value['from']}, not on {asked.expect_active}", hint=_AGAIN)
         if _hash(value, asked.consents, run) != asked.plan:
-            raise Refused("the plan is another by now than the one that you saw: nothing was asked for", hint=_AGAIN)
+            raise Refused("the plan is another by now than the one that you saw: nothing was requested", hint=_AGAIN)
         return self._submit(spec, who, key)
 
     def drill(self, asked: DrillAsked, who: Principal, key: str | None) -> Mapping[str, object]:
@@ -196,7 +196,7 @@ class Writes:
 
     def _check_led(self) -> None:
         if not is_led(self.store):
-            raise Refused("no controller leads, so nothing would take the request", hint="start one and ask again")
+            raise Refused("no controller leads, so nothing would take the request", hint="start one and try again")
 
     def _earlier(self, spec: RequestSpec, who: Principal, key: str | None) -> Mapping[str, object] | None:
         """The request that the same key asked for before. Raises ``UsageError`` where it asked for something else."""
@@ -250,7 +250,7 @@ def _hash(plan: Mapping[str, Any], consents: Sequence[str], run: Process | None)
     return hashlib.sha256(json.dumps(decided, sort_keys=True).encode()).hexdigest()
 
 
-_AGAIN = "ask for the plan again: POST /api/plan"
+_AGAIN = "request the plan again: POST /api/plan"
 
 
 def actor_of(who: Principal) -> str:

@@ -68,7 +68,7 @@ def refuse_other_request(wanted: Request, stands: Request) -> None:
     """Raise ``Conflict`` unless the row under the request's id is this very request, answered since or not."""
     if replace(stands, operation=None, refused=None) != replace(wanted, operation=None, refused=None):
         raise Conflict(
-            f"request {wanted.id} exists already, and asks for something else", hint="ask again with a new id"
+            f"request {wanted.id} exists already, and requests something else", hint="try again with a new id"
         )
 
 

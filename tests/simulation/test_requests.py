@@ -67,7 +67,7 @@ def test_a_verb_never_follows_the_operation_of_another_verb(world: World, monkey
     monkeypatch.setattr("orchestrator.operation.requests.secrets.token_hex", lambda size: "ab" * size)
     first = world.request("first")
     assert first.id.endswith("-abababab"), "32 bits"
-    with pytest.raises(Conflict, match="asks for something else"):
+    with pytest.raises(Conflict, match="requests something else"):
         world.request("second")
     scheduler(world).take()
     assert opened(world) == ["first"]

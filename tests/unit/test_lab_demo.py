@@ -128,7 +128,7 @@ def test_whoever_has_the_token_of_the_demo_may_act_on_its_page(tmp_path: Path) -
     assert (on.world / "desk.token").stat().st_mode & 0o077 == 0
 
 
-def test_a_demo_that_cannot_run_says_why_in_one_line_with_the_next_command() -> None:
+def test_a_demo_that_cannot_run_says_why_with_the_next_command() -> None:
     line = ended(StoryFailed("lab up ended with exit code 2: no Java\n\tat java.Main"), Path("build/demo"))
     assert line == f"the demo ended early: lab up ended with exit code 2: no Java; logs: build/demo; next: {NEXT}"
 

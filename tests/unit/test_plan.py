@@ -68,8 +68,8 @@ def test_two_topics_in_one_log_skip_no_record_of_either() -> None:
 
 A = replace(RUNNER, companion=True)
 B = replace(RUNNER, runner="b", companion=False)
-STAYS = "the checkpoint stays, and from now on only a Spark with the companion can go on from it"
-NEW = "a new checkpoint, from which any Spark can go on"
+STAYS = "the checkpoint stays, and from now on only a Spark with the companion can continue from it"
+NEW = "a new checkpoint, from which any Spark can continue"
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,12 @@ NEW = "a new checkpoint, from which any Spark can go on"
     [
         ({"runners": (A,)}, "switch", STAYS),
         ({"runners": (A, B)}, "carry", f"{NEW}; switch cannot be: no companion in the Spark of b"),
-        ({"runners": ()}, "carry", f"{NEW}; switch cannot be: no runner is alive that could tell whether it has the"),
-        ({"runners": None}, "carry", f"{NEW}; switch cannot be: no runner is alive that could tell whether it has the"),
+        ({"runners": ()}, "carry", f"{NEW}; switch cannot be: no runner is alive that could report whether it has the"),
+        (
+            {"runners": None},
+            "carry",
+            f"{NEW}; switch cannot be: no runner is alive that could report whether it has the",
+        ),
         ({"runners": (A,), "settings": query(resume="carry")}, "carry", NEW),
         ({"runners": (B,), "settings": query(resume="switch")}, "switch", STAYS),
         ({"runners": (A,), "settings": query(resume="fresh")}, "fresh", "a new checkpoint, without the state"),

@@ -34,7 +34,7 @@ class Successor:
 @click.command(name="accept-cluster")
 @click.argument("cluster", shell_complete=context.complete_cluster)
 @context.reason
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @context.output
 @pass_context
 def accept_cluster(ctx: Context, cluster: str, reason: str, yes: bool, output: str) -> int:

@@ -30,7 +30,7 @@ _LOOK_SECONDS = 0.2
 @click.option("--timeout", type=context.Seconds(1, 86_400), default=120.0, show_default=True, metavar="SECONDS",
               help="How long to wait for the runners.")  # fmt: skip
 @context.reason
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @context.output
 @pass_context
 def clean(

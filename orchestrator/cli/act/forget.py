@@ -46,7 +46,7 @@ class Leftover:
 @click.argument("query", shell_complete=context.complete_query)
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted. Changes nothing.")
 @context.reason
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @context.output
 @pass_context
 def forget(ctx: Context, query: str, dry_run: bool, reason: str, yes: bool, output: str) -> int:

@@ -49,7 +49,7 @@ SIDE_COLUMNS = ("side", "epoch", "cluster", "runner", "checkpoint", "state", "ba
     help="The files of the checkpoint count, although batches are missing there: they run again.",
 )
 @context.reason
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @context.output
 @pass_context
 def reconcile(

@@ -24,7 +24,7 @@ _CODES = {
 
 @click.command("verify-op")
 @click.argument("operation_id", metavar="[ID]", required=False)
-@click.option("--chain", is_flag=True, help="Check the chain of all documents instead; asks no cluster.")
+@click.option("--chain", is_flag=True, help="Check the chain of all documents instead; reads no cluster.")
 @context.output
 @pass_context
 def verify_operation(ctx: Context, operation_id: str | None, chain: bool, output: str) -> int:

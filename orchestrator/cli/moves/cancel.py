@@ -16,7 +16,7 @@ from state.errors import StoreError
 from state.model.entities import Event, Operation, Request
 
 COLUMNS = ("id", "kind", "query", "from", "to", "phase", "outcome", "sentence")
-_AGAIN = "tideover list shows it, and the same command goes on with it"
+_AGAIN = "tideover list shows it, and the same command continues it"
 
 
 @click.command()

@@ -35,7 +35,7 @@ _ACCEPTED = [name for name in CONSENTS if name not in {"unfenced", "replication"
     "consents",
     type=click.Choice(_ACCEPTED),
     multiple=True,
-    help="Let a gate pass that would ask for this consent in a failover. May be repeated.",
+    help="Let a gate pass that would need this consent in a failover. May be repeated.",
 )
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until the drill has ended.")
 @click.option(

@@ -110,7 +110,7 @@ def how(command: context.Command) -> context.Command:
         click.option("--timeout", type=context.Seconds(1, 86_400), default=120.0, show_default=True, metavar="SECONDS",
                      help="How long to wait. What has begun by then continues; nothing begins later."),
         click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until the operation has ended."),
-        click.option("--yes", is_flag=True, help="Do not ask."),
+        click.option("--yes", is_flag=True, help="Skip the confirmation."),
         context.reason,
     ):  # fmt: skip
         command = decorate(command)

@@ -39,7 +39,7 @@ def status(ctx: Context, output: str) -> int:
 
 @store.command()
 @click.option("--dry-run", is_flag=True, help="Run the upgrade in a transaction and roll it back.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @context.output
 @pass_context
 def upgrade(ctx: Context, dry_run: bool, yes: bool, output: str) -> int:

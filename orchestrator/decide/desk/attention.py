@@ -68,7 +68,7 @@ def _leadership(status: Status) -> Iterator[Concern]:
             urgent=True,
             what="No controller leads: nothing is watched and nothing is decided",
             since=None,
-            todo="Start one: tideover control. Queries run on meanwhile.",
+            todo="Start one: tideover control. Queries run on.",
             anchor="no-controller-leads",
         )
 
@@ -158,7 +158,7 @@ def _trouble_of_run(query: QueryStatus, status: Status, settings: Tideover) -> _
     if query.error is not None or query.state == RunState.FAILED:
         first = (query.error or "").partition("\n")[0]
         what = f"failing on {query.cluster}: {first}"
-        todo = "Read the whole error; the runner tries again by itself."
+        todo = "Read the whole error; the runner tries again."
         return _trouble(f"failed {first}", name, True, what, query.progressed_at, todo, "read-the-error-of-a-query")
     if query.state == SILENT and _is_believed_well(query, status):
         todo = "See whether its runner reaches the cluster: another observer does."
@@ -191,7 +191,7 @@ def _trouble_of_standby(query: QueryStatus, status: Status) -> _Trouble | None:
     if fact is None:
         return None  # no controller has looked yet
     if status.at - fact.sampled_at > SAMPLE_STANDS:
-        todo = "The leading controller asks each minute: read its log."
+        todo = "The leading controller checks each minute: read its log."
         what = "without a readiness check for more than 5 minutes"
         return _trouble("unchecked", query.query, False, what, fact.sampled_at, todo, _READY)
     gate = next((gate for gate in fact.gates if not gate["ok"]), None)

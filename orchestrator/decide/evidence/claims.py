@@ -317,7 +317,7 @@ def _replay(one: Placed, seen: Seen) -> Claim:
     if found is None and seen.last >= one.row["end"]:
         found = _left_over(one, seen.records)
     if found is None:
-        return unknown("its records cannot be told apart, or there are more of them than are read")
+        return unknown("its records look the same, or there are more of them than are read")
     is_bound = one.is_rewound or UNPROVEN_BOUND in one.row["note"]
     if found == expected or (found < expected and is_bound):
         return Claim(*about, Verdict.HOLDS, expected, found, "as many records were read again as was forecast")

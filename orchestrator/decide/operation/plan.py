@@ -260,14 +260,14 @@ def resume_text(facts: MoveFacts) -> str:
     """What the way to go on does to the checkpoint, and why it is this one where the configuration leaves that open."""
     match facts.resume:
         case Resume.SWITCH:
-            return "the checkpoint stays, and from now on only a Spark with the companion can go on from it"
+            return "the checkpoint stays, and from now on only a Spark with the companion can continue from it"
         case Resume.FRESH:
             return "a new checkpoint, without the state"
-    new = "a new checkpoint, from which any Spark can go on"
+    new = "a new checkpoint, from which any Spark can continue"
     if facts.settings.resume is not Resume.AUTO or facts.kind not in MOVES:
         return new
     if not facts.runners:
-        return f"{new}; switch cannot be: no runner is alive that could tell whether it has the companion"
+        return f"{new}; switch cannot be: no runner is alive that could report whether it has the companion"
     return f"{new}; switch cannot be: no companion in the Spark of {', '.join(facts.without_companion)}"
 
 

@@ -173,7 +173,7 @@ def _resolving(snapshot: Snapshot, now: datetime) -> Decision:
     asked = ask(snapshot, IntentKind.PREPARE, findings.prepare.as_json())
     if asked is None:
         return moved(snapshot, Trigger.NO_RUNNER, no_runner(snapshot))
-    making = "writing where each source goes on" if is_mapped(findings.prepare) else "making the checkpoint"
+    making = "writing where each source continues" if is_mapped(findings.prepare) else "making the checkpoint"
     text = f"every partition has a resume offset; runner {asked.runner} is {making}"
     return moved(snapshot, Trigger.RESOLVED, text, asked, plan=findings.plan)
 

@@ -261,7 +261,7 @@ def _counter(connection: sa.Connection, over: threading.Event) -> Generator[bool
         try:
             (now,) = cursor.execute("PRAGMA data_version").fetchone()
         except sqlite3.Error as error:
-            raise StoreUnavailable(f"the store no longer tells of changes: {error}") from error
+            raise StoreUnavailable(f"the store no longer reports changes: {error}") from error
         yield before is not None and now != before
         before = now
         over.wait(_LOOK_SECONDS)

@@ -40,7 +40,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         try:
             return any(True for _ in self.notifies(timeout=seconds, stop_after=1))
         except psycopg.Error as error:
-            raise StoreUnavailable(f"the store no longer tells of changes: {error}") from error
+            raise StoreUnavailable(f"the store no longer reports changes: {error}") from error
 
 
 class Silent(psycopg.OperationalError):

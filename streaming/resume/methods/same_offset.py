@@ -71,7 +71,7 @@ def prove(want: Want, here: Lineage, records: Sequence[LogRecord] | None) -> Fou
     if stray := _stray(want, here, expected, records or ()):
         return f"the standby holds a record at {stray.offset}, where the old log had none"
     if _is_repetitive(expected, there, here) and not _ends_agree(want, here):
-        return "the remembered records are too similar to tell one offset from another"
+        return "the remembered records are too similar to distinguish one offset from another"
     is_whole = bool(expected) and expected[-1].offset == len(expected) - 1
     same_ends = _is_same_topic(here) and _ends_agree(want, here)
     if len(expected) < TRUSTED and not is_whole and not same_ends:

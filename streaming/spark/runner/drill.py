@@ -165,7 +165,7 @@ def _stop(run: Run) -> None:
     deadline = time.monotonic() + _STOP_SECONDS
     while (unrest := run.unrest()) is not None:
         if time.monotonic() >= deadline:
-            raise DrillFailed(f"the rehearsed run was told to stop {_STOP_SECONDS:g} s ago: {unrest}")
+            raise DrillFailed(f"the rehearsed run was ordered to stop {_STOP_SECONDS:g} s ago: {unrest}")
         time.sleep(_LOOK_SECONDS)
 
 

@@ -258,7 +258,7 @@ def _process_gone(here: Identity, hosting: Process, who: str) -> FenceProof:
 def _application_ended(master_ui: str | None, application: str | None) -> FenceProof:
     """Ask a standalone master; an application that it does not know proves nothing."""
     if master_ui is None or application is None:
-        return FenceProof(None, "no cluster manager can be asked (spark.master_ui is not set)")
+        return FenceProof(None, "no cluster manager is known (spark.master_ui is not set)")
     try:
         with urlopen(f"{master_ui.rstrip('/')}/json/", timeout=_MASTER_SECONDS) as answer:
             known = json.load(answer)

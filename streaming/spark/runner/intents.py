@@ -322,7 +322,7 @@ class IntentWorker:
         if drill.query in self._moving or (row is not None and not _is_at(row, drill.epoch)):
             raise DrillFailed(f"stopped, because {drill.query} is being moved")
         if drill.id not in self._pending:
-            raise DrillFailed("stopped, because it is not asked for any more")
+            raise DrillFailed("stopped, because it is not wanted any more")
 
     def _sink_of(self, hosted: Sequence[QuerySupervisor], row: Assignment | None) -> WrittenTo:
         """A query that ran here has told already; no failover waits for an import then."""
