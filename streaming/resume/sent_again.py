@@ -16,8 +16,8 @@ from streaming.resume.methods.fingerprint_match import FingerprintMatcher
 from streaming.resume.model import Want
 
 IN_A_ROW = 4
-"""How many old records in a row are looked for on the standby; fewer come late now and then. At the log's end one is
-enough, for there a copy may just have begun."""
+"""How many old records in a row are looked for on the standby; fewer come late now and then, so they must be far older.
+At the log's end one is enough, for there a copy may just have begun."""
 
 PROVEN = 16
 """How many remembered records in their order prove a second copy where contents repeat and times tell nothing."""
@@ -94,7 +94,7 @@ class Behind:
             if self.is_suspect(self.records[at]):
                 row.append(at)
                 continue
-            found += row if len(row) >= IN_A_ROW else []
+            found += row if len(row) >= IN_A_ROW else [old for old in row if self._is_no_latecomer(self.records[old])]
             row = []
         return _spread(found + row)
 
@@ -146,6 +146,10 @@ class Behind:
         """Whether rows of unread records that follow one of that time do not go back so far."""
         return not record.append_time and record.timestamp_ms < top_ms - self._slack_ms
 
+    def _is_no_latecomer(self, record: LogRecord) -> bool:
+        """Whether even a single one of the remembered records never went back so far."""
+        return record.timestamp_ms < self._top_ms - 2 * self._back_ms
+
     def is_suspect(self, record: LogRecord) -> bool:
         """Whether a first copy is to be looked for; where times go back over all that is remembered, of all but new."""
         times = self._ring.known.timestamps
@@ -177,6 +181,10 @@ class Behind:
     @cached_property
     def _read_until_ms(self) -> int:
         return read_until_ms(self._ring.records)
+
+    @cached_property
+    def _back_ms(self) -> int:
+        return back(self._ring.known.timestamps)
 
     @cached_property
     def _slack_ms(self) -> int:

@@ -224,7 +224,7 @@ class Search:
                 if self._rejected is None and self.matcher.is_same(record, newest):
                     self._rejected = record.offset + 1
                 continue
-            if self._is_vetoed(record):
+            if self._is_vetoed(record, walk):
                 return self._first_seen(self._accepted(record, walk))
             is_thin = walk.agreed < min(THIN, self.matcher.context) and walk.fit is Fit.CUT
             if is_thin or (self.cut and at + 1 == walk.agreed < TRUSTED and not self._is_told_apart(record)):
@@ -257,11 +257,12 @@ class Search:
         times = [each.timestamp_ms for each in here if each.timestamp_ms >= youngest and self.matcher.newest(each) < 0]
         return max(times, default=youngest) > youngest or len(times) > room
 
-    def _is_vetoed(self, record: LogRecord) -> bool:
+    def _is_vetoed(self, record: LogRecord, walk: Walk) -> bool:
         """Whether an equal record that came earlier, without its context, may be the true copy: never step over it."""
         if self._rejected is None:
             return False
-        return self.matcher.holed or self.matcher.last_is_unique(append_time=record.append_time)
+        few = record.append_time and walk.agreed < TRUSTED
+        return few or self.matcher.holed or self.matcher.last_is_unique(append_time=record.append_time)
 
     def _is_told_apart(self, record: LogRecord) -> bool:
         """Whether the last record read is unlike all that are remembered, so that hardly an unread one equals it."""
@@ -404,6 +405,9 @@ class Search:
     def _is_at_home(self, at: int, index: int) -> bool:
         walk = self.matcher.fit(self.records, at, index)
         if walk.agreed < TRUSTED:
+            is_alone = walk.agreed < THIN and not (self.matcher.is_whole and at + 1 == walk.agreed)
+            if is_alone and not self.matcher.is_telling:
+                return False  # an unread record may equal it, and nothing remembered lies before it
             if self.records[at].append_time or (self.cut and at + 1 == walk.agreed):
                 return False
             room = self.matcher.records[index].offset - self.matcher.records[0].offset - index

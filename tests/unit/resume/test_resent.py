@@ -57,10 +57,12 @@ def test_a_copy_under_way_is_told_from_late_records_by_its_first_copy() -> None:
     shows(resumed(late, NEW), target_offset=600, exact=True, replay_records=0)
 
 
-def test_one_old_record_at_the_end_begins_a_copy_and_elsewhere_is_late() -> None:
+def test_a_few_old_records_are_copies_if_they_lie_before_the_place_too() -> None:
     shows(resumed(NEW, OLD[:1]), replay_records=1, replay_later_records=599)
-    shows(resumed(NEW, OLD[:3], NEW), replay_records=0)
-    shows(resumed(NEW, OLD[:4], NEW), replay_records=4)
+    for again in (1, 3, 4):
+        shows(resumed(NEW, OLD[:again], NEW), replay_records=again)
+    late = [(0, time, f"late {value}") for _, time, value in OLD[:3]]
+    shows(resumed(NEW, late, NEW), exact=True, replay_records=0)
 
 
 def test_where_retention_may_have_taken_the_first_copy_nobody_can_tell() -> None:
