@@ -123,7 +123,7 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/resume/methods/content_search.py",
-        "more = max(0, self.matcher.records[home].offset - came)",
+        "more = max(0, self.matcher.records[home].offset - self.matcher.records[oldest].offset)",
         "more = 0",
         ("tests/unit/resume/test_accounted.py",),
         "re-send: what a stopped replicator still sends again is not announced",
