@@ -8,6 +8,7 @@ from orchestrator.decide.buffer import Buffer
 from orchestrator.decide.operation.uncommitted_batch import BatchChoice
 from state.messages import CheckpointReport, RetainedBatch, UncommittedBatch
 from state.model.entities import Assignment, Operation, OperationKind, QueryFact, RunnerFact, TopicPartition
+from state.model.maintenance import ReadinessFact
 from state.model.pins import Pin, Placement
 from state.settings.keys import Policy, Query, Resume, Route
 from streaming.cluster_log import TopicFacts
@@ -194,6 +195,8 @@ class MoveFacts:
     """Of a rewind alone."""
     times: EventTimes | None = None
     """Of a query whose plan uses the time of Kafka's records; None where it does not, or the plan is unknown."""
+    checked: ReadinessFact | None = None
+    """The last check of the query for this target, which asked both clusters; None where there was none."""
 
     def replaced_at(self, cluster: str) -> datetime | None:
         """When another cluster took this name over; what was known of the name before is not of the one that has it."""

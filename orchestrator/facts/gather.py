@@ -29,6 +29,7 @@ from orchestrator.facts.source_cluster import (
 )
 from state.messages import CheckpointReport
 from state.model.entities import Operation, OperationKind, RunnerFact
+from state.model.maintenance import ReadinessFact
 from state.settings.canonical import are_one_folder
 from state.settings.keys import Resume, Route, Tideover
 from state.settings.topics import all_topics_of
@@ -104,8 +105,12 @@ class FactGatherer:
         if not look or route is None or source == target:
             return facts
         facts = replace(facts, names=self._names(facts), standby=self.standby(facts))
-        facts = replace(facts, times=event_times(self._store, facts))
+        facts = replace(facts, times=event_times(self._store, facts), checked=self._checked(query, target))
         return self._of_both_sides(facts) if facts.planned else facts
+
+    def _checked(self, query: str, target: str) -> ReadinessFact | None:
+        found = self._store.readiness(query=query)
+        return next((each for each in found if each.target == target), None)
 
     def _before_rewind(self, facts: MoveFacts, parameters: Mapping[str, object], *, look: bool) -> MoveFacts:
         """A rewind stays on its cluster, and topics have the names that they have there."""

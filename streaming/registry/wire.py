@@ -54,6 +54,8 @@ class Agreement(StrEnum):
     AGREE = "agree"
     DIFFER = "differ"
     UNKNOWN = "unknown"
+    NOT_ASKED = "not asked"
+    """No registry is configured that could be."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,7 +107,7 @@ def _compared(here: Registered, there: Registered, *, rewrites: bool) -> tuple[A
     named = f"id{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids[:5]))}"
     without = [side.cluster for side in (here, there) if side.registry is None]
     if without:
-        return Agreement.UNKNOWN, (
+        return Agreement.NOT_ASKED, (
             f"records carry schema {named}, and no schema_registry of {' and '.join(without)} is configured: whether "
             "an id means the same on both is unknown"
         )

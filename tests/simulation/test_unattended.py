@@ -11,6 +11,7 @@ from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.facts.gather import FactGatherer
 from state.model.automation import AUTOMATIC
 from state.model.entities import Operation
+from tests.contract import samples
 from tests.simulation.clusters import digest_of
 from tests.simulation.control import controller, pass_time
 from tests.simulation.live import LiveWorld, live_settings
@@ -62,6 +63,27 @@ def test_an_unknown_loss_is_a_persons_to_accept(hide: Callable[[World], None]) -
 
 def test_a_known_loss_within_the_limit_is_nobodys_question() -> None:
     assert moved_by_itself(unattended()).outcome == "done"
+
+
+@pytest.mark.parametrize(("name", "consent"), [("schemas-agree", "columns"), ("answers-consistent", "gap")])
+def test_what_the_last_check_refused_refuses_the_move(name: str, consent: str) -> None:
+    """The cluster that is left cannot be asked any more."""
+    world = unattended()
+    said = {"name": name, "ok": False, "measured": "differ", "limit": "agree", "text": "as checked"}
+    now, lead = world.store.now(), world.lead()
+    assert lead.take()
+    found = samples.readiness(query=QUERY, target="west", ready=False, gates=(said,), since=now, sampled_at=now)
+    world.store.keep_readiness(found, term=lead.term, event=samples.event())
+    lead.give_up()
+    world.clusters["east"].reachable = False
+    request = world.request()
+    assert world.carry_out(request) is None
+    asked = world.store.request(request.id)
+    assert asked is not None
+    assert (asked.refused or "").startswith(f"{name}: as checked; --consent {consent} accepts")
+    moved = world.carry_out(world.request(consents=(consent,)))
+    assert moved is not None
+    assert moved.outcome == "done"
 
 
 class Busy(LiveWorld):

@@ -16,6 +16,7 @@ from orchestrator.decide.operation.uncommitted_batch import BatchChoice
 from state.messages import CheckpointReport, Planned, SinkMemory, SinkState, StateOperator, UncommittedBatch
 from state.model.column_uses import Column, ColumnUse
 from state.model.entities import Assignment, Desired, OperationKind, RunnerFact, TopicPartition
+from state.model.maintenance import ReadinessFact
 from state.model.pins import Placement
 from state.settings.keys import Detection, Policy, Query, Route
 from streaming.cluster_log import PartitionError, PartitionFacts, TopicFacts
@@ -77,7 +78,7 @@ GOOD = MoveFacts(
 
 
 OF_PLANNED_MOVES = {"active-reachable", "replication-alive", "one-direction", "caught-up"}
-MEANING = {"home-offsets", "offset-in-logic", "topic-in-logic", "headers-in-logic", "event-time"}
+MEANING = {"schemas-agree", "home-offsets", "offset-in-logic", "topic-in-logic", "headers-in-logic", "event-time"}
 RUNNING = Replicating(proven=True, measured="1 s", text="the newest heartbeat copied from east is 1 s old")
 STOPPED = Replicating(proven=False, measured="none", text="west.heartbeats on east holds no heartbeat of west")
 AGAINST = Replicating(proven=True, measured="2 s", text="the newest heartbeat copied from west is 2 s old")
@@ -121,6 +122,12 @@ def using(*uses: tuple[str, str], delay_ms: int | None = None, **changes: Any) -
     return replace(GOOD, fact=replace(FACT, columns=columns), **changes)
 
 
+def checked(name: str, measured: str, limit: str, *, ok: bool = False) -> ReadinessFact:
+    """The last check, of which one gate said this."""
+    gate = {"name": name, "ok": ok, "measured": measured, "limit": limit, "text": "as checked"}
+    return samples.readiness(query="q", target="west", gates=(gate,))
+
+
 def judged(name: str, facts: MoveFacts) -> Gate | None:
     return next((gate for gate in judge_move(facts) if gate.name == name), None)
 
@@ -139,6 +146,8 @@ def test_good_facts_pass_every_gate_that_speaks() -> None:
         "sink-declared",
         "output-copied",
         "upstream-output",
+        "answers-consistent",
+        "schemas-agree",
         "home-offsets",
         "headers-in-logic",
         *OF_PLANNED_MOVES,
@@ -150,6 +159,24 @@ def test_a_partition_that_two_sources_read_is_named_once() -> None:
     gate = judged("caught-up", replace(PLANNED, resolution=resolution(*behind), fence="runner"))
     assert gate is not None
     assert gate.text.count("t-0") == 1
+
+
+@pytest.mark.parametrize(("measured", "ok", "attended", "passes"), [
+    ("agree", True, False, True),
+    ("not asked", True, False, True),
+    ("unknown", False, True, True),
+    ("unknown", False, False, False),
+    ("differ", False, True, False),
+])  # fmt: skip
+def test_a_gate_of_the_last_check_lets_the_unknown_pass_only_where_a_person_asked(
+    measured: str, ok: bool, attended: bool, passes: bool
+) -> None:
+    facts = replace(GOOD, attended=attended, checked=checked("schemas-agree", measured, "agree", ok=ok))
+    gate = judged("schemas-agree", facts)
+    assert gate is not None
+    assert gate.ok is passes
+    again = judged("schemas-agree", replace(facts, checked=samples.readiness(gates=(gate.as_json(),))))
+    assert again == gate, "what a check without the other cluster keeps does not grow"
 
 
 def test_a_planned_move_has_gates_of_its_own_instead_of_exposure() -> None:
@@ -318,6 +345,10 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
                               resolution=resolution(place(offset=80, target_offset=20))),
      "dropDuplicates: offset", "not used",
      "dropDuplicates uses offset, partition: offsets of west differ, so up to 60 records that were not seen before"),
+    ("answers-consistent", replace(GOOD, checked=checked("answers-consistent", "1 contradictions", "0 contradictions")),
+     "1 contradictions", "0 contradictions", "as checked; --consent gap accepts the records that may be skipped"),
+    ("schemas-agree", replace(GOOD, checked=checked("schemas-agree", "differ", "agree")),
+     "differ", "agree", "as checked; --consent columns accepts the other schemas"),
     ("home-offsets", replace(GOOD, settings=query(home_offsets=True), runners=(replace(RUNNER, companion=False),)),
      "carry", "switch", "a has no companion, so q would resume by carry, which does not continue the offsets of east"),
     ("topic-in-logic", using(("topic", "groupBy"), topics={"t": "east.t"}), "groupBy: topic", "not used",
@@ -414,6 +445,8 @@ def test_every_gate_can_refuse() -> None:
         ("fresh-allowed", "fresh"),
         ("replication-alive", "replication"),
         ("one-direction", "repeats"),
+        ("answers-consistent", "gap"),
+        ("schemas-agree", "columns"),
         ("home-offsets", "columns"),
         ("offset-in-logic", "columns"),
         ("topic-in-logic", "columns"),
@@ -430,7 +463,8 @@ def test_one_consent_opens_its_own_gate_and_no_other(name: str, consent: str) ->
         elif (gate_name, consent) not in {(n, c) for n in ("replay", "repeats-into-state", "timestamp-type",
                                                          "partitions-match", "one-direction",
                                                          "sink-declared")
-                                          for c in ("repeats",)} | {("retention", "gap"), ("upstream-output", "gap")
+                                          for c in ("repeats",)} | {("retention", "gap"), ("upstream-output", "gap"),
+                                                                    ("answers-consistent", "gap")
                                                                     } | {(n, "columns") for n in MEANING}:  # fmt: skip
             assert not gate.ok
 

@@ -13,7 +13,7 @@ from state.model.maintenance import PartitionCopy, ReplicationSample
 from streaming.probe.answers import ClusterAnswers, Contradiction
 from streaming.registry.wire import Agreement, SchemaAnswers, SchemaFinding
 from streaming.resume.truncation import Finding, Standing
-from tests.unit.test_gates import GOOD, NOW, STANDBY, place, query, reset, resolution, topic
+from tests.unit.test_gates import GOOD, NOW, STANDBY, checked, place, query, reset, resolution, topic
 
 KEY = TopicPartition("t", 0)
 
@@ -164,3 +164,15 @@ def test_a_truncation_that_a_failover_would_get_over_is_told_all_the_same() -> N
     proven = replace(found, facts=replace(found.facts, resets=(reset(None),)))
     assert [gate.ok for gate in judge_readiness(proven).gates if gate.name == "log-truncation"] == [False]
     assert judged("log-truncation", proven).text.endswith("; west still holds them")
+
+
+def test_a_cluster_that_is_away_leaves_what_the_check_before_found() -> None:
+    before = checked("schemas-agree", "differ", "agree")
+    away = replace(READY, facts=replace(BEFORE, checked=before))
+    assert judged("schemas-agree", away).measured == "differ"
+    asked = replace(away, schemas=SchemaAnswers(at=NOW, findings=()))
+    assert "schemas-agree" not in {gate.name for gate in judge_readiness(asked).gates}, "no record has an id any more"
+    lied = replace(READY, facts=replace(BEFORE, checked=checked("answers-consistent", "2 contradictions", "0")))
+    assert not judged("answers-consistent", lied).ok
+    mended = replace(lied, answers=(replace(LIED, contradictions=()),))
+    assert judged("answers-consistent", mended).ok

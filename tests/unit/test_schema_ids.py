@@ -154,7 +154,7 @@ def test_without_a_registry_what_ids_mean_is_unknown_and_said(without: str) -> N
         text = (
             f"records carry schema id 7, and no schema_registry of {names} is configured: whether an id means the same"
         )
-        assert said == (Agreement.UNKNOWN, f"value of orders: {text} on both is unknown")
+        assert said == (Agreement.NOT_ASKED, f"value of orders: {text} on both is unknown")
 
 
 def test_one_registry_for_both_is_not_asked() -> None:
@@ -228,14 +228,15 @@ def test_the_gate_refuses_ids_that_differ_and_says_what_is_unknown() -> None:
         gate = schemas_agree(replace(READY, schemas=SchemaAnswers(at=NOW, findings=findings, error=error)))
         return None if gate is None else (gate.ok, gate.measured, gate.text)
 
-    differ, unknown, agree = (
+    differ, unknown, silent, agree = (
         SchemaFinding(topic="t", part="value", agreement=each, text=f"value of t: {each.value}") for each in
-        (Agreement.DIFFER, Agreement.UNKNOWN, Agreement.AGREE))  # fmt: skip
+        (Agreement.DIFFER, Agreement.UNKNOWN, Agreement.NOT_ASKED, Agreement.AGREE))  # fmt: skip
     assert judged() is None
     assert judged(error="no answer") is None
     assert schemas_agree(READY) is None
     assert judged(agree) == (True, "agree", "value of t: agree")
-    assert judged(agree, unknown) == (True, "unknown", "value of t: unknown")
+    assert judged(agree, silent) == (True, "not asked", "value of t: not asked")
+    assert judged(agree, silent, unknown) == (False, "unknown", "value of t: unknown")
     refused = judged(unknown, differ)
     assert refused is not None
     assert refused[:2] == (False, "differ")

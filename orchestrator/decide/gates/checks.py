@@ -8,7 +8,7 @@ look before anything is stopped, the plan, the operation, and a standing readine
 from collections.abc import Callable, Iterable
 
 from orchestrator.decide import truncation
-from orchestrator.decide.gates import copies, loss, meaning, preconditions, rewind, sinks
+from orchestrator.decide.gates import checked, copies, loss, meaning, preconditions, rewind, sinks
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.move_facts import MoveFacts
 from state.model.entities import OperationKind
@@ -45,6 +45,8 @@ GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     loss.repeats_into_state,
     sinks.sink_declared,
     sinks.fresh_allowed,
+    checked.answers_consistent,
+    checked.schemas_agree,
     meaning.home_offsets,
     meaning.offset_in_logic,
     meaning.topic_in_logic,

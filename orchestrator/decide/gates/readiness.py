@@ -212,26 +212,32 @@ def answers_consistent(given: ReadinessFacts) -> Gate | None:
     return answer("answers-consistent", not found, f"{len(found)} contradictions", "0 contradictions", good, bad)
 
 
+_WORST_FIRST = (Agreement.DIFFER, Agreement.UNKNOWN, Agreement.NOT_ASKED, Agreement.AGREE)
+
+
 def schemas_agree(given: ReadinessFacts) -> Gate | None:
     """A schema id in a copied record must mean the same schema on the standby.
 
-    What cannot be told is said and passes: a registry that is away with its cluster must not hold a query there.
+    Without a registry in the configuration nothing is compared, and that is said. A cluster that is away leaves what
+    the check before said (``orchestrator.decide.gates.checked``).
     """
     findings = given.schemas.findings if given.schemas is not None and not given.schemas.error else ()
     if not findings:
         return None
-    worst = min(findings, key=lambda each: (Agreement.DIFFER, Agreement.UNKNOWN, Agreement.AGREE).index(each.agreement))
+    worst = min(findings, key=lambda each: _WORST_FIRST.index(each.agreement))
     measured = UNKNOWN if worst.agreement is Agreement.UNKNOWN else worst.agreement.value
     others = sum(each.agreement is worst.agreement for each in findings) - 1
     text = worst.text + (f", and {others} more" if others else "")
     return answer(
         "schemas-agree",
-        worst.agreement is not Agreement.DIFFER,
+        worst.agreement in {Agreement.AGREE, Agreement.NOT_ASKED},
         measured,
         "agree",
         text,
-        f"{text}: the query would decode records with another schema on {given.facts.target}; copy the schemas with "
-        "their ids, or let the replicator rewrite ids and set routes[].rewrites_schema_ids",
+        text
+        if worst.agreement is Agreement.UNKNOWN
+        else f"{text}: the query would decode records with another schema on {given.facts.target}; copy the schemas "
+        "with their ids, or let the replicator rewrite ids and set routes[].rewrites_schema_ids",
     )
 
 
@@ -250,7 +256,7 @@ def judge_readiness(given: ReadinessFacts) -> Readiness:
 
     There is no person to accept an unknown risk, so it is judged as automatic mode will have to.
     """
-    facts = replace(given.facts, attended=False)
+    facts = replace(given.facts, attended=False, checked=_kept(given))
     own = tuple(gate for check in READINESS_GATES if (gate := check(given)) is not None)
     names = {gate.name for gate in own}
     common = tuple(gate for gate in checks.judge_move(facts) if gate.name not in names)
@@ -268,6 +274,14 @@ def judge_readiness(given: ReadinessFacts) -> Readiness:
         proven=sum(target.exact for target in targets) if targets else None,
         partitions=len(targets) or None,
     )
+
+
+def _kept(given: ReadinessFacts) -> ReadinessFact | None:
+    """The check before, without what this one asked again: a cluster that is away leaves it as it was."""
+    before = given.facts.checked
+    asked = {"answers-consistent"} if any(not each.error for each in given.answers) else set()
+    asked |= {"schemas-agree"} if given.schemas is not None and not given.schemas.error else set()
+    return before and replace(before, gates=tuple(each for each in before.gates if each["name"] not in asked))
 
 
 def _few(names: list[str]) -> str:

@@ -230,8 +230,9 @@ class ReadinessTables(Part):
                 append(connection, [event])
             return not same
 
-    def readiness(self) -> Sequence[ReadinessFact]:
-        return self._rows(ReadinessFact, sa.select(*_FACT).order_by(readiness.c.query))
+    def readiness(self, *, query: str | None = None) -> Sequence[ReadinessFact]:
+        found = sa.select(*_FACT).order_by(readiness.c.query)
+        return self._rows(ReadinessFact, found if query is None else found.where(readiness.c.query == query))
 
     def replication(self, query: str) -> ReplicationSample | None:
         kept = sa.select(readiness.c.replication).where(readiness.c.query == query)
