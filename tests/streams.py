@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Self, cast
+from typing import Literal, Self
 
-import sqlalchemy as sa
 from confluent_kafka.cimpl import NewTopic
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession, functions
@@ -19,8 +18,6 @@ from lab.delivery import Delivery
 from lab.judge import weigh, weight
 from state.messages import CheckpointReport, PrepareRequest, UncommittedBatch
 from state.store.controller_store import ControllerStore
-from state.store.sql.schema import query_facts
-from state.store.sql.store import SqlStore
 from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
@@ -226,8 +223,8 @@ def uncommit(checkpoint: Path) -> int:
 
 def forget_seen(store: ControllerStore, *queries: str) -> None:
     """As if the driver had died before it reported these batches: else a start would miss what is taken back."""
-    with cast(SqlStore, store)._engines.write.begin() as connection:
-        connection.execute(sa.update(query_facts).where(query_facts.c.query.in_(queries)).values(seen=None))
+    for query in queries:
+        store.forget_seen(query)
 
 
 @dataclass

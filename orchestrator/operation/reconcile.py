@@ -18,7 +18,7 @@ from orchestrator.decide.reconcile import (
 )
 from orchestrator.errors import Refused
 from orchestrator.facts.current import latest_fact, open_operation
-from state.messages import ALREADY_RUN, HELD, Failure
+from state.messages import ALREADY_RUN, CONTRADICTED, HELD, Failure
 from state.model.entities import (
     Assignment,
     Event,
@@ -104,12 +104,19 @@ class Contradicted:
 
 
 def contradicted_of(store: ControllerStore, query: str) -> Contradicted | None:
-    """Why its runner does not start a query from the files that lie there; None where nothing speaks against them."""
+    """Why a query is not started, or not moved, from the files that lie there; None where nothing speaks against them.
+
+    Its runner reports it. Where that is lost, the runner said it that was to fence the checkpoint for a move.
+    """
     fact, stored = latest_fact(store, query), store.assignment(query)
-    if fact is None or stored is None or fact.contradicted is None or fact.epoch != stored.epoch:
+    if fact is None or stored is None:
         return None
-    is_here = are_one_folder(fact.checkpoint, stored.checkpoint)
-    return Contradicted(stored=stored, fact=fact, why=fact.contradicted) if is_here else None
+    is_of_row = fact.epoch == stored.epoch and are_one_folder(fact.checkpoint, stored.checkpoint)
+    why = fact.contradicted if is_of_row else None
+    if why is None and stored.operation is not None:
+        made = [Failure.of(each.result) for each in store.intents(stored.operation) if each.state is IntentState.FAILED]
+        why = next((each.text for each in reversed(made) if each.kind == CONTRADICTED), None)
+    return None if why is None else Contradicted(stored=stored, fact=fact, why=why)
 
 
 def accept_files(store: ControllerStore, found: Contradicted, *, actor: str, reason: str) -> Assignment:
@@ -122,7 +129,9 @@ def accept_files(store: ControllerStore, found: Contradicted, *, actor: str, rea
         raise Refused(f"operation {opened.id} of {found.stored.query} is open", hint=f"tideover cancel {opened.id}")
     wanted = accepted(found.stored, found.fact, store.now())
     said = f"as {actor} accepts its files ({found.why})"
-    return _written(store, found.stored, wanted, said, actor=actor, reason=reason, reported=None)
+    row = _written(store, found.stored, wanted, said, actor=actor, reason=reason, reported=None)
+    store.forget_seen(row.query)
+    return row
 
 
 def _place_of(store: ControllerStore, stored: Assignment | None) -> FoundPlace | None:

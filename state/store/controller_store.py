@@ -148,6 +148,9 @@ class ControllerStore(RunnerStore, Protocol):
         one that is in use again is not.
         """
 
+    def forget_seen(self, query: str) -> None:
+        """A person has accepted its files as they are: what runs reported of its checkpoint before counts no more."""
+
     def reconcile(
         self,
         assignment: Assignment,

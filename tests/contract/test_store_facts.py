@@ -131,6 +131,9 @@ def test_the_batches_seen_of_a_checkpoint_stay_until_more_is_seen(store: Control
     assert (store.query_facts()[0].seen, store.query_facts()[0].contradicted) == (seen, None)
     assert store.report_query(samples.fact(seen=seen._replace(epoch=2), epoch=2))
     assert store.query_facts()[0].seen == seen._replace(epoch=2)
+    assert store.report_query(samples.fact(query="another", seen=seen))
+    store.forget_seen("revenue")
+    assert [(each.query, each.seen) for each in store.query_facts()] == [("another", seen), ("revenue", None)]
 
 
 def test_a_mapping_is_kept_as_it_was_first_written(store: ControllerStore) -> None:

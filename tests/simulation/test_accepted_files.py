@@ -7,9 +7,12 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.operation.reconcile import accept_files, contradicted_of
-from state.model.entities import RunState, SeenCheckpoint
+from state.messages import CONTRADICTED, Failure
+from state.model.entities import IntentKind, IntentState, RunState, SeenCheckpoint
+from state.store.sql.schema import assignments, intents, operations
 from streaming.spark.known_files import known_files
 from tests.contract import samples
+from tests.memory_store import MemoryStore
 from tests.simulation.test_cli import Terminal, run, run_json
 from tests.simulation.world import World
 
@@ -67,6 +70,7 @@ def test_a_consent_lets_the_query_start_from_the_files_that_are_there(
     assert replace(now, epoch=before.epoch, changed_at=before.changed_at) == replace(before, operation=None)
     assert now.epoch == 2
     assert known_files(now, SEEN, None) == (), "what the run of before reported counts no more"
+    assert refused.store.query_facts(query="revenue")[0].seen is None, "nor after the next move has taken the row"
     told = refused.store.history(query="revenue")[-1]
     assert (told.kind, told.text.endswith("of Monday"), WHY in told.text) == ("reconcile", True, True)
     assert contradicted_of(refused.store, "revenue") is None
@@ -96,3 +100,26 @@ def test_files_that_no_consent_can_help_are_named_with_the_way_out(
     assert code == 1
     assert f"{why}: what is left there cannot be continued from" in err
     assert "empty /cp/revenue: revenue then begins at its starting offsets" in err
+
+
+def test_files_that_a_fence_refused_are_accepted_without_their_runner() -> None:
+    """The host is lost with the checkpoint, and a copy was put in its place: only the other runner has looked at it."""
+    store = MemoryStore(lambda: samples.AT)
+    row = samples.assignment(epoch=3, mapping=None, operation="op")
+    store.force(assignments, row)
+    assert store.report_query(samples.fact(epoch=1, mapping=None, seen=SEEN))
+    assert contradicted_of(store, "revenue") is None
+    store.force(operations, samples.operation(id="op", query="revenue", epoch=2, outcome="refused"))
+    lacking = Failure(kind=CONTRADICTED, text=WHY, hint="restore the files").as_json()
+    fence = samples.intent(
+        id="op/fence", operation="op", name="fence", kind=IntentKind.FENCE, query="revenue", state=IntentState.FAILED,
+        result=lacking,
+    )  # fmt: skip
+    store.force(intents, fence)
+    found = contradicted_of(store, "revenue")
+    assert found is not None
+    assert (found.why, found.was_accepted) == (WHY, False)
+    now = accept_files(store, found, actor="ann@desk", reason="")
+    assert (now.epoch, now.operation) == (4, None)
+    assert store.query_facts(query="revenue")[0].seen is None
+    assert contradicted_of(store, "revenue") is None

@@ -67,6 +67,10 @@ class ReportTables(Part):
         found = sa.select(query_facts).order_by(query_facts.c.query)
         return self._rows(QueryFact, found if query is None else found.where(query_facts.c.query == query))
 
+    def forget_seen(self, query: str) -> None:
+        with self._writing() as connection:
+            connection.execute(sa.update(query_facts).where(query_facts.c.query == query).values(seen=None))
+
 
 class PlaceTable(Part):
     """One row a query."""

@@ -230,6 +230,8 @@ class QueryReport:
             self._fact, state=RunState.FAILED, silent_since=None, error=error, held_by=operation, held_epoch=epoch
         )
         self._fact = replace(self._fact, contradicted=contradicted)
+        if contradicted is not None:
+            self._fact = replace(self._fact, seen=None)  # the store has it, until a person accepts the files
         self.report()
 
     def restless(self, unrest: str) -> None:
