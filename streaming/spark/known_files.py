@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from state.model.checkpoint_folders import plain_path
 from state.model.entities import (
     Assignment,
     Operation,
@@ -20,6 +19,7 @@ from state.model.entities import (
     SeenCheckpoint,
     are_accepted,
 )
+from state.settings.canonical import are_one_folder
 from state.settings.keys import Resume
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import parse_fence, parse_kafka_offsets, parse_offset_entry, parse_query_id
@@ -69,7 +69,7 @@ def known_files(row: Assignment, seen: SeenCheckpoint | None, operation: Operati
     written by ``reconcile``: a person looked at the files then, and only what was seen since counts.
     """
     known: list[KnownFiles] = []
-    if seen is not None and plain_path(seen.checkpoint) == plain_path(row.checkpoint) and not are_accepted(row, seen):
+    if seen is not None and are_one_folder(seen.checkpoint, row.checkpoint) and not are_accepted(row, seen):
         known.append(_as_seen(seen))
     batch = None if operation is None else _left_behind(operation)
     if operation is not None and batch is not None:
