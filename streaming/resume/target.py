@@ -131,6 +131,8 @@ def _copies(want: Want, found: Found, facts: StandbyLookup, old: EndSample) -> S
     seen = [record for record in facts.behind if record.offset < facts.end]
     unread = [record for record in seen if (record.digest, record.timestamp_ms) not in known]
     read = timestamps_of(want.ring)
+    if facts.resent.records:  # what was read before all that is remembered may have been sent again with it
+        unread = [record for record in unread if record.timestamp_ms > max(read)]
     is_newest_ahead = newest > max([*read, want.timestamp_ms or 0])
     lacks = is_newest_ahead and all(record.timestamp_ms != newest for record in unread)
     copies = _before_the_sample(unread, read[-LAST:], newest, most=old.end - want.offset - lacks)

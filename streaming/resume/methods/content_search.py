@@ -262,7 +262,9 @@ class Search:
         if self._rejected is None:
             return False
         few = record.append_time and walk.agreed < TRUSTED
-        return few or self.matcher.holed or self.matcher.last_is_unique(append_time=record.append_time)
+        if few or self.matcher.holed or self.matcher.last_is_unique(append_time=record.append_time):
+            return True
+        return not record.append_time and not self._is_older_twin(self._rejected - 1)
 
     def _is_told_apart(self, record: LogRecord) -> bool:
         """Whether the last record read is unlike all that are remembered, so that hardly an unread one equals it."""

@@ -237,7 +237,8 @@ class FingerprintMatcher:
 
         Between two remembered records others may only fill holes of the old offsets, and then no more offsets lie
         between their copies than between themselves. Before the first of them only older ones lie; younger ones are
-        there if all that is left of the remembered records is what was sent again. ``seen`` ends with a remembered one.
+        there if all that is left of the remembered records is what was sent again. Where these are few or alike, one
+        that is left may be unread, so none may be as young as the oldest. ``seen`` ends with a remembered one.
         """
         oldest, youngest = min(self.known.timestamps), max(self.tail.timestamps)
         last: tuple[int, int] | None = None
@@ -245,7 +246,7 @@ class FingerprintMatcher:
         for record in seen:
             index = self.newest(record)
             if index < 0:
-                if record.timestamp_ms >= (youngest if last is None else oldest):
+                if record.timestamp_ms >= (youngest if last is None and self.is_telling else oldest):
                     others.append(record)
                 continue
             if others and (last is None or not self._is_hole(last, (index, record.offset), len(others))):

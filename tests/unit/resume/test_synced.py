@@ -24,6 +24,7 @@ from tests.unit.resume.standby import (
     one,
     rules,
     sample,
+    shows,
     standby,
     stream,
     want,
@@ -272,3 +273,11 @@ def test_an_open_transaction_pins_a_sync_too() -> None:
     log = mirrored(Slot(copied(stream(0, 60), 100), stable=115), syncs=[(0, 20, 120)])
     target = one(log, want([], offset=23), replace(SYNCED, committed_only=frozenset({"orders"})), sample(60, T0))
     assert (target.target_offset, target.replay_records) == (115, 45)
+
+
+@pytest.mark.parametrize("downstream", [111, 130])
+def test_an_open_transaction_pins_a_sync_whose_place_content_has_moved(downstream: int) -> None:
+    """The pair points to the place or past it, content proves 111, and a committed reader ends at 106."""
+    old, committed = stream(0, 60), replace(ONLY_SYNCED, committed_only=frozenset({"orders"}))
+    log = mirrored(Slot(copied(old, 100), stable=106), syncs=[(0, 11, downstream)])
+    shows(one(log, want(old[:11]), committed, sample(60, T0)), method="synced", target_offset=106, exact=False)
