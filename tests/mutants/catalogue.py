@@ -17,6 +17,48 @@ class Mistake(NamedTuple):
 
 CATALOGUE = (
     Mistake(
+        "streaming/resume/age.py",
+        "oldest = min(copy_ms, *(record.timestamp_ms for record in tail.records))",
+        "oldest = copy_ms",
+        ("tests/unit/resume/test_age.py",),
+        "a record dated ahead hides a dead replicator",
+    ),
+    Mistake(
+        "state/store/sql/reports.py",
+        "same = sa.and_(same, sa.or_(query_facts.c.instance == insert.excluded.instance, is_named))",
+        "same = sa.and_(same, query_facts.c.instance == insert.excluded.instance)",
+        ("tests/contract/test_store_facts.py",),
+        "a process that began after the backup is never heard by the restored store",
+    ),
+    Mistake(
+        "orchestrator/decide/operation/post_commit.py",
+        "if waiting := _expected(operation):",
+        "if waiting := 0:",
+        ("tests/unit/test_phases_decided.py",),
+        "a move is done before a batch proved it, although records wait",
+    ),
+    Mistake(
+        "orchestrator/decide/gates/meaning.py",
+        "switches or COLUMNS in facts.consents, way",
+        "True, way",
+        ("tests/unit/test_gates_meaning.py",),
+        "home_offsets is forgotten where a runner has no companion",
+    ),
+    Mistake(
+        "orchestrator/decide/gates/checked.py",
+        "passes = gate.measured == UNKNOWN and lets_unknown_pass(facts)",
+        "passes = gate.measured == UNKNOWN",
+        ("tests/unit/test_gates.py",),
+        "automatic mode moves a query whose schemas could not be compared",
+    ),
+    Mistake(
+        "orchestrator/decide/gates/readiness.py",
+        'return before and replace(before, gates=tuple(each for each in before.gates if each["name"] not in asked))',
+        "return before",
+        ("tests/unit/test_readiness.py",),
+        "what an earlier check refused refuses for ever",
+    ),
+    Mistake(
         "streaming/spark/runner/assignments.py",
         "held_before = row.epoch == under.epoch and row.desired is Desired.HELD",
         "held_before = False",
