@@ -146,14 +146,18 @@ def _before_the_sample(
     """The first of ``unread`` that the old log held when its newest time was seen, at most ``most``; maybe empty.
 
     ``read``: times of the records read last. Where times are in order, all up to the newest are older than the sample.
-    Of several records of the newest millisecond some may be younger: where there are too many, none of them counts.
+    Of several records of the newest millisecond some may be younger: where there are too many, none of them counts, and
+    where younger ones follow holes only one.
     Where times are not in order, all up to the one record of the newest time lie before it.
     """
     first = [record for record in unread if record.timestamp_ms <= newest]
     times = [*read, *(record.timestamp_ms for record in first)]
     if times == sorted(times) and first == unread[: len(first)]:
+        older = [record for record in first if record.timestamp_ms < newest]
         if len(first) > most:
-            first = [record for record in first if record.timestamp_ms < newest]
+            first = older
+        elif len(first) < most and len(first) < len(unread):  # holes, and records that came after the sample
+            first = first[: len(older) + 1]
     else:
         at = [i for i, record in enumerate(unread) if record.timestamp_ms >= newest]
         is_there = bool(at) and [unread[i].timestamp_ms for i in at].count(newest) == 1

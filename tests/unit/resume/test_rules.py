@@ -596,6 +596,14 @@ def test_records_that_came_after_the_sample_are_no_copies_of_older_ones() -> Non
     shows(target, target_offset=50, exact=True, exposure_records=1, exposure_seconds=0.01)
 
 
+def test_records_that_came_after_the_sample_fill_no_hole_before_it() -> None:
+    """Three were left out; the sample saw one record of its newest millisecond, and two of its age came after it."""
+    old = [*stream(0, 79), *((79 + i, T0 + 790, f"same{i}") for i in range(3)), *stream(82, 5)]
+    here = copied([record for record in old if record[0] not in (60, 61, 62)])
+    target = one(standby(Slot(here)), want(old[:50]), None, sample(80, T0 + 790))
+    shows(target, target_offset=50, exact=True, exposure_records=3)
+
+
 def test_times_out_of_order_hide_no_copy_before_the_newest_time() -> None:
     old = [(i, T0 + 10 * i + (35 if i % 3 else 0), f"p{i}") for i in range(100)]
     newest = max(at for _, at, _ in old)
