@@ -28,6 +28,7 @@ ALLOWED = {
     "containers.md": (0, 2),
     "deployment.md": (1, 0),
     "faults.md": (18, 0),  # names of tests
+    "operation.md": (1, 0),  # `not asked` is an answer of a gate
     "places.md": (0, 3),
     "programs.md": (1, 2),
 }

@@ -66,7 +66,7 @@ def test_a_known_loss_within_the_limit_is_nobodys_question() -> None:
 
 
 @pytest.mark.parametrize(("name", "consent"), [("schemas-agree", "columns"), ("answers-consistent", "gap")])
-def test_what_the_last_check_refused_refuses_the_move(name: str, consent: str) -> None:
+def test_a_refusal_of_the_last_check_refuses_the_move(name: str, consent: str) -> None:
     """The cluster that is left cannot be asked any more."""
     world = unattended()
     said = {"name": name, "ok": False, "measured": "differ", "limit": "agree", "text": "as checked"}

@@ -168,7 +168,7 @@ def test_a_partition_that_two_sources_read_is_named_once() -> None:
     ("unknown", False, False, False),
     ("differ", False, True, False),
 ])  # fmt: skip
-def test_a_gate_of_the_last_check_lets_the_unknown_pass_only_where_a_person_asked(
+def test_a_gate_of_the_last_check_lets_the_unknown_pass_for_a_person_only(
     measured: str, ok: bool, attended: bool, passes: bool
 ) -> None:
     facts = replace(GOOD, attended=attended, checked=checked("schemas-agree", measured, "agree", ok=ok))
