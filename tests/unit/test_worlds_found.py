@@ -218,6 +218,9 @@ WORLDS = {
         next_copy=1,
         now=30,
     ),
+    "a compacted log of which the first unread record is deleted": _one(
+        "0 0 p3, 1 0 p4, 2 0 p4, 3 0 p4", "0 0 p4 of 2, 1 0 p4 of 3", position=2, kept_begin=1, compacted=True, now=10
+    ),
 }
 
 

@@ -175,7 +175,8 @@ class Search:
         before = bisect_left(self.records, found.offset, key=OFFSET)
         if not self._begins_unknown:
             deleted = self.records[0].offset if self.cut and self.records else 0
-            return replace(found, at_edge=deleted > before and before < TOLD if found.exact else deleted > 0)
+            few = deleted > (0 if self._compacted else before) and before < TOLD
+            return replace(found, at_edge=few if found.exact else deleted > 0)
         if before <= self.matcher.unbroken or self._begins_unread():
             return self._expired()
         return replace(found, at_edge=not found.exact)
