@@ -431,11 +431,14 @@ def test_runs_that_were_missed_are_made_up_for_once() -> None:
     runs: list[float] = []
 
     class Counting:
-        """A store that hears of each run."""
+        """A store that hears of each run, which begins with the answers of all queries."""
+
+        def readiness(self, *, query: str | None = None) -> Any:
+            if query is None:
+                runs.append(time.monotonic())
+            return world.store.readiness(query=query)
 
         def __getattr__(self, name: str) -> Any:
-            if name == "readiness":
-                runs.append(time.monotonic())
             return getattr(world.store, name)
 
     made = Housekeeping(
