@@ -214,8 +214,8 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/resume/target.py",
-        "first = [record for record in first if record.timestamp_ms < newest]",
-        "first = first[:most]",
+        "            first = older\n",
+        "            first = first[:most]\n",
         ("tests/unit/resume/test_rules.py",),
         "exposure: records of the newest millisecond that came after the sample count as copies of older ones",
     ),
