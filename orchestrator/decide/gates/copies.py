@@ -1,5 +1,7 @@
 """Gates of moves that wait for copies: what was read is on the target, and what is written there lies behind it."""
 
+from collections.abc import Sequence
+
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.gates.places import lets_unknown_pass, named, place_of, sum_of, targets_of
 from orchestrator.decide.move_facts import PENDING, MoveFacts
@@ -15,28 +17,11 @@ def caught_up(facts: MoveFacts) -> Gate | None:
     """A planned move loses nothing and repeats nothing: every place is exact, and every record read is there."""
     if facts.resumes_at is None or not facts.planned:
         return None
-    behind = [target for target in targets_of(facts) if not is_caught_up(target)]
-    later = sum_of(target.replay_later_records for target in behind)
-    lacks = f"{facts.target} lacks " + (
-        f"{later} records that {facts.query} has read"
-        if later
-        else f"records that {facts.query} has read, or holds some of them twice: how many is unknown"
-    )
-    waits = facts.fence == PENDING and all(target.replay_later_records for target in behind)
-    worst = max(behind, key=lambda target: target.replay_later_records or 0, default=None)
-    why = (worst.note or "its place is not exact") if worst is not None else ""
-    count = len(targets_of(facts))
-    return answer(
-        CAUGHT_UP,
-        not behind or waits,
-        f"{count - len(behind)} of {count} partitions",
-        f"{count} partitions",
-        f"{facts.target} has every record that {facts.query} has read"
-        if not behind
-        else f"{lacks}; the move waits for them, for at most {facts.policy.catch_up.total_seconds():g} s "
-        "(policy.catch_up)",
-        f"{lacks} ({named(behind)}: {why})",
-    )
+    targets = targets_of(facts)
+    later = sum_of(target.replay_later_records for target in targets if not is_caught_up(target))
+    read = f"that {facts.query} has read"
+    lacks = f"{later} records {read}" if later else f"records {read}, or holds some of them twice: how many is unknown"
+    return _awaited(facts, CAUGHT_UP, targets, f"every record {read}", lacks)
 
 
 def output_copied(facts: MoveFacts) -> Gate | None:
@@ -47,17 +32,23 @@ def output_copied(facts: MoveFacts) -> Gate | None:
     """
     if facts.written is None or not facts.planned:
         return None
-    behind = [target for target in facts.written if not is_caught_up(target)]
+    written = f"of {facts.handed_on}, which {facts.query} writes and another query reads"
+    return _awaited(facts, OUTPUT_COPIED, facts.written, f"every record {written}", f"records {written}")
+
+
+def _awaited(facts: MoveFacts, gate: str, targets: Sequence[Target], every: str, some: str) -> Gate:
+    """A gate at which a planned move waits until the target has ``every`` record; ``some`` are what it lacks."""
+    behind = [target for target in targets if not is_caught_up(target)]
     waits = facts.fence == PENDING and all(target.replay_later_records for target in behind)
-    topic, count = facts.handed_on, len(facts.written)
-    lacks = f"{facts.target} lacks records of {topic}, which {facts.query} writes and another query reads"
-    why = (behind[0].note or "its place is not exact") if behind else ""
+    worst = max(behind, key=lambda target: target.replay_later_records or 0, default=None)
+    why = (worst.note or "its place is not exact") if worst is not None else ""
+    lacks = f"{facts.target} lacks {some}"
     return answer(
-        OUTPUT_COPIED,
+        gate,
         not behind or waits,
-        f"{count - len(behind)} of {count} partitions",
-        f"{count} partitions",
-        f"{facts.target} has every record of {topic}, which {facts.query} writes and another query reads"
+        f"{len(targets) - len(behind)} of {len(targets)} partitions",
+        f"{len(targets)} partitions",
+        f"{facts.target} has {every}"
         if not behind
         else f"{lacks}; the move waits for them, for at most {facts.policy.catch_up.total_seconds():g} s "
         "(policy.catch_up)",
