@@ -77,6 +77,8 @@ class FakeRun:
     rows: list[int]
     """Of each run that is started, the rows of its batch; 0: nothing to read."""
     failure: str | None = None
+    recovers_at: int | None = None
+    """The run from which on nothing fails; None: each fails."""
     restless: int = 1
     started: int = 0
     stopped: int = 0
@@ -92,7 +94,7 @@ class FakeRun:
         return self
 
     def error(self) -> str | None:
-        return self.failure
+        return self.failure if self.recovers_at is None or self.started < self.recovers_at else None
 
     def last_progress(self) -> dict[str, Any] | None:
         if self.hangs:
@@ -203,6 +205,13 @@ def test_a_topic_without_new_records_proves_nothing(stage: Stage) -> None:
     with pytest.raises(DrillFailed, match="no record arrived on west within 0 s"):
         stage.rehearse(within=0.0)
     assert stage.files() == stage.before
+
+
+def test_a_standby_that_answers_late_is_read_again(stage: Stage) -> None:
+    stage.run.failure, stage.run.recovers_at = "TimeoutException: Timeout of 1500ms expired", 3
+    stage.run.rows = [0, 0, 10]
+    report = stage.rehearse()
+    assert (stage.run.started, stage.run.stopped, report.sources[0].rows) == (3, 3, 10)
 
 
 def test_a_query_that_fails_on_the_standby_leaves_nothing(stage: Stage) -> None:
