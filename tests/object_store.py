@@ -22,7 +22,7 @@ from tests.ports import free_port
 from tests.waiting import until
 
 _MODULE, _VERSION = "github.com/versity/versitygw/cmd/versitygw", "v1.8.0"
-BUCKET, ACCESS_KEY, SECRET_KEY = "checkpoints", "tideover", "correct-horse-51b2"
+ACCESS_KEY, SECRET_KEY = "tideover", "correct-horse-51b2"
 _BUILD_SECONDS = 900.0
 
 
@@ -36,7 +36,7 @@ class ObjectStore:
 
     @property
     def url(self) -> str:
-        return f"s3a://{BUCKET}"
+        return f"s3a://{self.folder.name}"
 
     def conf(self) -> dict[str, str]:
         """Hadoop's settings to reach it, the keys included."""
@@ -57,8 +57,9 @@ class ObjectStore:
 def running_store(folder: Path, *options: str) -> Iterator[ObjectStore]:
     """A server from nothing; ``options`` of its backend, such as ``--nometa``, under which it heeds no condition."""
     program = find_program()
-    (folder / BUCKET).mkdir(parents=True)
-    store = ObjectStore(free_port(), folder / BUCKET)
+    port = free_port()
+    store = ObjectStore(port, folder / f"checkpoints-{port}")  # Hadoop keeps one client per bucket, with its endpoint
+    store.folder.mkdir(parents=True)
     secrets = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
     command: Sequence[str] = [program, "--port", f"127.0.0.1:{store.port}", "--quiet", "posix", *options, str(folder)]
     with (folder.parent / f"{folder.name}.log").open("wb") as log:

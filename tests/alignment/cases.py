@@ -189,7 +189,12 @@ CASES: tuple[Case, ...] = (
         share=0.9,
     ),
     Case(name="replicator killed", write=current, killed=True),
-    Case(name="replicator killed, identical payloads", write=current_repeating, killed=True),
+    Case(  # what is sent again may equal a record that was not read: no place is called exact then
+        name="replicator killed, identical payloads",
+        write=current_repeating,
+        killed=True,
+        share=0.9,
+    ),
     Case(name="compacted standby", write=overwritten, standby=_COMPACTED, most=1500, compacted=True),
     Case(name="compacted primary", write=overwritten, primary=_COMPACTED, most=1500, compacted=True),
     Case(
