@@ -100,11 +100,12 @@ def exposure(
         return None, None
     if old.begin == old.end:
         return 0, 0.0
-    records = _lacking(want, found, facts, old)
-    return records, 0.0 if records == 0 else _behind_seconds(want, found, facts, old, records)
+    copies = () if found is None else _copies(want, found, facts, old)
+    records = _lacking(want, found, copies, old)
+    return records, 0.0 if records == 0 else _behind_seconds(want, found, facts, old, copies, records)
 
 
-def _lacking(want: Want, found: Found | None, facts: StandbyLookup, old: EndSample) -> int | None:
+def _lacking(want: Want, found: Found | None, copies: Sequence[LogRecord], old: EndSample) -> int | None:
     """Offsets of the old log that the standby lacks at most; None where the position is not found there.
 
     Each unread offset counts, unless a copy of it is shown.
@@ -112,7 +113,7 @@ def _lacking(want: Want, found: Found | None, facts: StandbyLookup, old: EndSamp
     if found is None or found.missing is None:
         return None
     ahead = max(0, old.end - want.offset)
-    return max(0, ahead - len(_copies(want, found, facts, old))) + found.missing + found.gone
+    return max(0, ahead - len(copies)) + found.missing + found.gone
 
 
 def _copies(want: Want, found: Found, facts: StandbyLookup, old: EndSample) -> Sequence[LogRecord]:
@@ -166,7 +167,12 @@ def _before_the_sample(
 
 
 def _behind_seconds(
-    want: Want, found: Found | None, facts: StandbyLookup, old: EndSample, lacking: int | None
+    want: Want,
+    found: Found | None,
+    facts: StandbyLookup,
+    old: EndSample,
+    copies: Sequence[LogRecord],
+    lacking: int | None,
 ) -> float | None:
     """From the newest record that is known to be there to the old log's newest time.
 
@@ -177,7 +183,7 @@ def _behind_seconds(
     if old.newest_timestamp_ms is None or facts.append_time:
         return None
     newest = min(old.newest_timestamp_ms, int(old.sampled_at.timestamp() * 1000))
-    if found is not None and (copies := _copies(want, found, facts, old)):
+    if copies:
         behind = max(0, newest - max(record.timestamp_ms for record in copies[-LAST:])) / 1000
         if behind or lacking == 1:
             return behind

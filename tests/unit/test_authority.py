@@ -183,6 +183,18 @@ def test_a_store_that_is_away_is_asked_again_by_the_report(world: World) -> None
     assert holder(FILES, world.path) == Fence(2, "op")
 
 
+def worker_of(world: World, monkeypatch: pytest.MonkeyPatch) -> IntentWorker:
+    """A worker for which no look at the store stops an intent."""
+    hosting = Hosting(
+        settings=SETTINGS, runner="a", instance="one", spark_master="local[4]", application_id="app", base=Path(),
+        here=own_identity(), session=cast(Any, None), files=FILES, store=world.store,
+        listener=cast(Any, SimpleNamespace(catch_up=lambda *_: True)), is_silent=lambda _: False, now=lambda: NOW,
+    )  # fmt: skip
+    monkeypatch.setattr(module, "counts", lambda _store, _intent: lambda: None)
+    monkeypatch.setattr(IntentWorker, "_require_companion", lambda *_: None)
+    return IntentWorker(hosting, lambda _: [], cast(Any, SimpleNamespace(sink=lambda _: UNKNOWN_SINK)))
+
+
 @pytest.mark.parametrize("kind", [IntentKind.FENCE, IntentKind.PREPARE])
 def test_an_answer_that_the_store_refuses_takes_back_what_was_written(
     world: World, kind: IntentKind, monkeypatch: pytest.MonkeyPatch
@@ -191,14 +203,7 @@ def test_an_answer_that_the_store_refuses_takes_back_what_was_written(
     if kind is IntentKind.PREPARE:
         plant(FILES, world.path, operation="op", epoch=2, attempt=9, knows=lambda _: True)
     before = world.checkpoint.files()
-    hosting = Hosting(
-        settings=SETTINGS, runner="a", instance="one", spark_master="local[4]", application_id="app", base=Path(),
-        here=own_identity(), session=cast(Any, None), files=FILES, store=world.store,
-        listener=cast(Any, SimpleNamespace(catch_up=lambda *_: True)), is_silent=lambda _: False, now=lambda: NOW,
-    )  # fmt: skip
-    monkeypatch.setattr(module, "counts", lambda _store, _intent: lambda: None)
-    monkeypatch.setattr(IntentWorker, "_require_companion", lambda *_: None)
-    worker = IntentWorker(hosting, lambda _: [], cast(Any, SimpleNamespace(sink=lambda _: UNKNOWN_SINK)))
+    worker = worker_of(world, monkeypatch)
     written: list[dict[str, str]] = []
 
     def refuses(intent: Intent) -> bool:
@@ -231,14 +236,7 @@ def test_a_mapping_is_not_left_where_its_request_is_over(world: World, monkeypat
 
 def test_the_store_knows_a_mapping_before_its_move_is_committed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(FILES, world.path, operation="op", epoch=2, knows=lambda _: True)
-    hosting = Hosting(
-        settings=SETTINGS, runner="a", instance="one", spark_master="local[4]", application_id="app", base=Path(),
-        here=own_identity(), session=cast(Any, None), files=FILES, store=world.store,
-        listener=cast(Any, SimpleNamespace(catch_up=lambda *_: True)), is_silent=lambda _: False, now=lambda: NOW,
-    )  # fmt: skip
-    monkeypatch.setattr(module, "counts", lambda _store, _intent: lambda: None)
-    monkeypatch.setattr(IntentWorker, "_require_companion", lambda *_: None)
-    worker = IntentWorker(hosting, lambda _: [], cast(Any, SimpleNamespace(sink=lambda _: UNKNOWN_SINK)))
+    worker = worker_of(world, monkeypatch)
     known: list[dict[str, str]] = []
 
     def hears(intent: Intent) -> bool:

@@ -4,6 +4,8 @@ A failover has one cluster left to ask, and no time to ask for long. The control
 answer is there when it is needed, and a cluster that is away leaves it as it was.
 """
 
+from dataclasses import replace
+
 from orchestrator.decide.gates.gate import UNKNOWN, Gate
 from orchestrator.decide.gates.meaning import COLUMNS
 from orchestrator.decide.gates.places import lets_unknown_pass
@@ -35,7 +37,7 @@ def _as_checked(facts: MoveFacts, name: str, consent: str, risk: str) -> Gate | 
     if gate.ok:
         return gate
     if consent in facts.consents:
-        return Gate(name=name, ok=True, measured=gate.measured, limit=gate.limit, text=f"consent {consent} is given")
+        return replace(gate, ok=True, text=f"consent {consent} is given")
     text = gate.text if accepts in gate.text else f"{gate.text}; {accepts}"
     passes = gate.measured == UNKNOWN and lets_unknown_pass(facts)
-    return Gate(name=name, ok=passes, measured=gate.measured, limit=gate.limit, text=text)
+    return replace(gate, ok=passes, text=text)
