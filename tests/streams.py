@@ -33,6 +33,13 @@ SHIFT = {"0": 17, "1": 23}
 COMMITTED, PLANNED, ALL = 50, 60, 90
 """How many ids are in committed batches, in the planned one too, and in the standby's topic."""
 
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+}
+"""Of a session in which a batch comes only with records."""
+
 _T0_MS = 1_700_000_000_000
 _SECONDS = 120.0
 

@@ -20,7 +20,21 @@ from streaming.spark.checkpoint.operators import UNNAMED
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import read_retained
 from tests.jars import local_spark
-from tests.streams import ALL, COMMITTED, PLANNED, Cluster, Files, Ledger, Move, Parquet, position, read, run, uncommit
+from tests.streams import (
+    ALL,
+    COMMITTED,
+    PLANNED,
+    SETTINGS,
+    Cluster,
+    Files,
+    Ledger,
+    Move,
+    Parquet,
+    position,
+    read,
+    run,
+    uncommit,
+)
 from tests.waiting import PROCESS_SECONDS, until
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.shared]
@@ -51,9 +65,7 @@ def clusters(pair: World) -> tuple[Cluster, Cluster]:
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     settings = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        **SETTINGS,
         f"{_STORE}.maintenanceInterval": "500ms",
         f"{_STORE}.minDeltasForSnapshot": "2",
     }

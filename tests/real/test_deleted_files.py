@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from lab.world import CLUSTERS, World
 from tests.jars import local_spark
 from tests.real.deleted import KINDS, Losing, began, judged, moved
-from tests.streams import ALL, COMMITTED, PLANNED, Cluster
+from tests.streams import ALL, COMMITTED, PLANNED, SETTINGS, Cluster
 
 pytestmark = [pytest.mark.real, pytest.mark.shared]
 FIRST, MORE = 20, 10
@@ -17,12 +17,7 @@ FIRST, MORE = 20, 10
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    settings = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    }
-    with local_spark(settings) as session:
+    with local_spark(SETTINGS) as session:
         yield session
 
 

@@ -14,7 +14,7 @@ from streaming.spark.checkpoint.files import join
 from tests.jars import local_spark
 from tests.object_store import ObjectStore, running_store
 from tests.real.deleted import Losing, began, judged, moved
-from tests.streams import ALL, COMMITTED, PLANNED, Cluster
+from tests.streams import ALL, COMMITTED, PLANNED, SETTINGS, Cluster
 
 pytestmark = [pytest.mark.real, pytest.mark.shared, pytest.mark.jars("s3a")]
 FIRST, MORE = 20, 10
@@ -33,9 +33,7 @@ def spark(store: ObjectStore) -> Iterator[SparkSession]:
     line = line_of(pyspark.__version__)
     assert line is not None
     settings = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        **SETTINGS,
         MANAGER: line.manager,
         **store.spark_conf(),
     }

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from lab.world import CLUSTERS, World
 from streaming.spark.query.kafka_options import SWITCHING, switching_options
 from tests.jars import local_spark
-from tests.streams import ALL, COMMITTED, PLANNED, Cluster, Ledger, Move, read
+from tests.streams import ALL, COMMITTED, PLANNED, SETTINGS, Cluster, Ledger, Move, read
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.shared]
 LIMIT = 16
@@ -22,12 +22,7 @@ FIRST = 20
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    settings = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    }
-    with local_spark(settings) as session:
+    with local_spark(SETTINGS) as session:
         yield session
 
 
