@@ -1,10 +1,15 @@
-"""The documents use standard words and short sentences.
+"""Documents, messages, docstrings, comments and test names use standard words and short sentences.
 
-Each page has the number of dialect words and of long sentences that it may have. Most have none. Lower a number when
-you mend a page, and raise none.
+Each page and each package has the number of dialect words and of long sentences that it may have. Most have none. Lower
+a number when you mend a text, and raise none.
 """
 
+import ast
+import io
 import re
+import tokenize
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -34,6 +39,26 @@ ALLOWED = {
 }
 """By page: dialect words, and sentences of more than ``LONGEST`` words; a page that is not here has none."""
 JUDGED = [page for page in PAGES if page.name not in WRITTEN_ELSEWHERE]
+IN_PROGRAMS = {
+    "bench": (70, 5),
+    "chaos": (80, 1),
+    "examples": (3, 2),
+    "lab": (95, 4),
+    "orchestrator": (600, 25),
+    "reports": (30, 1),
+    "state": (195, 7),
+    "streaming": (530, 30),
+}
+"""By package: dialect words and long sentences in its messages, docstrings and comments."""
+IN_JAVA = (120, 40)
+"""The same, in the Java of the companion."""
+IN_TEST_NAMES = 610
+"""Dialect words in the names of all tests."""
+NOT_PROSE = re.compile(r"\b(SELECT|NEW\.\w+)\b|</\w+>|/>")
+"""SQL and XML in a string."""
+CODE = re.compile(r"(`+)\w+\1")
+"""The name of something in the program, which no reader takes for a word."""
+JAVA_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 
 
 def prose(page: Path) -> str:
@@ -52,6 +77,39 @@ def too_long(text: str) -> list[str]:
     return [each for each in sentences(text) if len(re.findall(r"[\w`'-]+", each)) > LONGEST]
 
 
+def literals(tree: ast.Module) -> Iterator[str]:
+    """Strings of several words and docstrings; each value that is put into a message counts as a word."""
+    in_messages = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in in_messages:
+            yield node.value
+
+
+def of_python(source: str) -> list[str]:
+    """What a person reads in a module. Comments that follow each other are one text."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = [(token.start[0], token.string.lstrip("# ")) for token in tokens if token.type == tokenize.COMMENT]
+    text = "\n".join(("" if (line - 1) in dict(comments) else "\n") + words for line, words in comments)
+    return [text, *(each for each in literals(ast.parse(source)) if " " in each.strip() and not NOT_PROSE.search(each))]
+
+
+def of_java(source: str) -> list[str]:
+    return [re.sub(r"^\s*(//|/?\*+/?)", "", text, flags=re.MULTILINE) for text in JAVA_TEXT.findall(source)]
+
+
+def faults_of(texts: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Dialect words and long sentences."""
+    kept = [CODE.sub("X", text) for text in texts]
+    words = [word for text in kept for word in DIALECT.findall(" ".join(text.split()))]
+    return words, [each for text in kept for each in too_long(text)]
+
+
+def of_files(files: Iterable[Path], parse: Callable[[str], list[str]]) -> tuple[list[str], list[str]]:
+    return faults_of(text for file in sorted(files) for text in parse(file.read_text(encoding="utf-8")))
+
+
 @pytest.mark.parametrize("page", JUDGED, ids=lambda page: page.name)
 def test_a_page_has_no_more_dialect_and_long_sentences_than_it_had(page: Path) -> None:
     text = prose(page)
@@ -61,10 +119,45 @@ def test_a_page_has_no_more_dialect_and_long_sentences_than_it_had(page: Path) -
     assert len(long) <= allowed[1], long
 
 
+@pytest.mark.parametrize("package", IN_PROGRAMS)
+def test_a_package_has_no_more_dialect_and_long_sentences_than_it_had(package: str) -> None:
+    words, long = of_files((ROOT / package).rglob("*.py"), of_python)
+    assert len(words) <= IN_PROGRAMS[package][0], Counter(words)
+    assert len(long) <= IN_PROGRAMS[package][1], long
+
+
+def test_the_java_has_no_more_dialect_and_long_sentences_than_it_had() -> None:
+    words, long = of_files((ROOT / "streaming" / "companion" / "java").rglob("*.java"), of_java)
+    assert len(words) <= IN_JAVA[0], Counter(words)
+    assert len(long) <= IN_JAVA[1], long
+
+
+def test_names_of_tests_have_no_more_dialect_than_they_had() -> None:
+    files = (ROOT / "tests").rglob("test_*.py")
+    names = [name for file in files for name in re.findall(r"def (test_\w+)", file.read_text(encoding="utf-8"))]
+    found = [name for name in names if DIALECT.search(name.replace("_", " "))]
+    assert len(found) <= IN_TEST_NAMES, found
+
+
 def test_a_long_sentence_and_a_dialect_word_are_seen() -> None:
     assert too_long("word " * 31 + ".") != []
     assert too_long("word " * 20 + ". " + "word " * 20) == []
     assert DIALECT.findall("The run goes on, and nobody tells.") == ["goes on", "nobody", "tells"]
+
+
+def test_messages_docstrings_and_comments_of_a_module_are_seen() -> None:
+    source = (
+        'def f(x):\n    """It told."""\n    # goes\n    # on\n'
+        '    return f"it {x} asked", "asked", "SELECT asked FROM x"\n'
+    )
+    assert sorted(faults_of(of_python(source))[0]) == ["asked", "goes on", "told"]
+    assert faults_of(of_python('"""What is told; ``asked`` is a name."""\n'))[0] == ["told"]
+    assert faults_of(of_python('"""' + "word " * 31 + '"""\n'))[1] != []
+
+
+def test_comments_and_messages_of_java_are_seen() -> None:
+    source = '/** It\n * goes on. */\nclass asked {\n  String a = "nobody came"; // anew\n}\n'
+    assert faults_of(of_java(source))[0] == ["goes on", "nobody", "anew"]
 
 
 def test_the_pages_are_those_of_the_checkout() -> None:
