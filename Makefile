@@ -16,6 +16,7 @@ WORKERS ?= 2 # processes for the real tests, a file each; 0: this one. Each need
 COMPILE := uv pip compile --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-header --no-annotate -q
 CORES   := $(shell getconf _NPROCESSORS_ONLN)
 PYTEST  := $(BIN)/python -m pytest -p no:cacheprovider
+REAL    := $(PYTEST) -n $(strip $(WORKERS)) --dist loadfile --no-loadscope-reorder
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 unexport PYTHONDONTWRITEBYTECODE # hundreds of short processes need not compile us again, each
 
@@ -73,11 +74,17 @@ simulate: $(STAMP) ## two minutes: the whole product against clusters, Spark and
 archives: java ## a minute or two, once: archive the classes of Kafka and Spark, so that tests and demo start them in half the time
 	$(BIN)/python -m lab archive
 
-test: check java prometheus browser archives ## half an hour: check, then the simulation beside one of each kind on real brokers, Spark, PostgreSQL and Chromium
+test: check java prometheus browser archives ## 12 minutes: check, then the simulation beside one test of each promise on real brokers, Spark, PostgreSQL and Chromium
+	$(MAKE) --no-print-directory -j 2 core beside
+
+test-all: check java prometheus browser archives ## most of an hour: every test but the long ones, on real parts and in the simulation
 	$(MAKE) --no-print-directory -j 2 real beside
 
+core:
+	$(REAL) -m "core and not long" tests/real
+
 real:
-	$(PYTEST) -n $(strip $(WORKERS)) --dist loadfile --no-loadscope-reorder -m "real and not long"
+	$(REAL) -m "real and not long"
 
 beside: # the real tests wait for most of their time, and go first where they do not
 	nice $(MAKE) --no-print-directory --output-sync=target simulate
@@ -144,4 +151,4 @@ mutants: $(STAMP) ## an hour: mutants of verdict, gates, lease, fence, carry, re
 clean: ## remove what was built (not the caches of jars)
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache spark-warehouse
 
-.PHONY: help setup java browser pictures recording site companion prometheus archives demo check lint types unit simulate test real beside test-long test-matrix bench wheel chaos chaos-soak reports reports-index docs lock mutants clean
+.PHONY: help setup java browser pictures recording site companion prometheus archives demo check lint types unit simulate test test-all core real beside test-long test-matrix bench wheel chaos chaos-soak reports reports-index docs lock mutants clean

@@ -97,6 +97,19 @@ def test_the_badge_is_of_a_workflow_that_runs_the_two_commands_of_the_readme() -
     assert all(f"`{command}`" in README or f"\n{command} " in README for command in commands)
 
 
+def test_continuous_integration_runs_every_test_that_is_not_long() -> None:
+    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()[-1] == "exec make test-all"
+    nightly = yaml.safe_load((ROOT / ".github" / "workflows" / "all.yml").read_text(encoding="utf-8"))["jobs"]
+    assert [step["run"] for job in nightly.values() for step in job["steps"] if "run" in step] == ["make test-all"]
+    recipes = dict(
+        re.findall(r"^([\w-]+):.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    assert "real beside" in recipes["test-all"]
+    assert "core beside" in recipes["test"]
+    assert '-m "real and not long"' in recipes["real"]
+    assert '-m "core and not long" tests/real' in recipes["core"]
+
+
 def test_the_readme_links_to_the_reports_once() -> None:
     assert README.count("docs/reports/") == 1
 

@@ -9,6 +9,7 @@ import pytest
 
 from lab.world import World
 from streaming.jars import set_names
+from tests.real.core import is_core
 from tests.real.golden import unpack
 from tests.world import running_clusters
 
@@ -52,8 +53,12 @@ def is_known(parameters: dict[str, Any], spark: tuple[int, int]) -> bool:
     return all(spark >= since for (name, value), since in SINCE.items() if parameters.get(name) == value)
 
 
+@pytest.hookimpl(tryfirst=True)  # before the marks are asked for
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out, visibly, what an older Spark cannot have; and begin with long files where processes share the work."""
+    """Mark the core; leave out what an older Spark cannot have; begin with long files where processes share work."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and is_core(item.path.name, item.name):
+            item.add_marker("core")
     major, minor = pyspark.__version__.split(".")[:2]
     spark = (int(major), int(minor))
     strange = [item for item in items if not (is_known(_parameters(item), spark) and _has_its_jars(item))]
