@@ -108,11 +108,8 @@ chaos: $(STAMP) ## faults in the compose environment, needs Docker: all, or SCEN
 chaos-soak: $(STAMP) ## random faults for MINUTES=30 with SEED=1 in the compose environment, then a failover
 	$(BIN)/python -m chaos soak $(if $(SECURED),--secured --dir build/chaos-secured) --minutes $(MINUTES) --seed $(SEED)
 
-reports: java ## about 10 hours, needs Docker: all reports of one clean commit (ONLY=carries,bench STORIES=10)
-	$(BIN)/python -m reports run --only "$(ONLY)" --stories "$(STORIES)"
-
-reports-index: $(STAMP) ## a second: count the ages of the reports again, run nothing
-	$(BIN)/python -m reports index
+reports: java ## two hours: the reports of one clean commit; ONLY=chaos,bench makes these, ONLY=all every one in 8 hours (RUNS=30)
+	$(BIN)/python -m reports run --only "$(ONLY)" --runs "$(RUNS)"
 
 docs: $(STAMP) ## print the page of verbs, the chapter on phases, the desk's runbook and the table of faults again
 	$(BIN)/python -m orchestrator.cli.reference write docs
@@ -151,4 +148,4 @@ mutants: $(STAMP) ## an hour: mutants of verdict, gates, lease, fence, carry, re
 clean: ## remove what was built (not the caches of jars)
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache spark-warehouse
 
-.PHONY: help setup java browser pictures recording site companion prometheus archives demo check lint types unit simulate test test-all core real beside test-long test-matrix bench wheel chaos chaos-soak reports reports-index docs lock mutants clean
+.PHONY: help setup java browser pictures recording site companion prometheus archives demo check lint types unit simulate test test-all core real beside test-long test-matrix bench wheel chaos chaos-soak reports docs lock mutants clean

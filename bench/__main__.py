@@ -36,7 +36,7 @@ from bench import (
     tracking_cost,
     watch,
 )
-from bench.report import Report, Row, to_page, write
+from bench.report import Report, Row, result_of
 from bench.setting import Setting
 from bench.steps_picture import to_svg
 from lab.interrupt import heed_signals
@@ -44,6 +44,7 @@ from lab.world import KAFKA_VERSIONS
 from orchestrator.cli.interpreter import keep_loaded
 from reports.errors import ReportsError
 from reports.origin import origin
+from reports.result import write
 from streaming import class_archive
 
 _MODULES = (
@@ -91,8 +92,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows=rows,
         failures=failures,
     )
-    _, page = write(report, directory, to_svg(rows))
-    print(to_page(report))
+    steps = to_svg(rows)
+    picture = directory / f"{directory.name}.svg"
+    if steps:
+        picture.write_text(steps, encoding="utf-8")
+    page = write(result_of(report, directory.name, picture.name if steps else ""), directory / "report.json")
+    print(page.read_text(encoding="utf-8"))
     print(f"written to {page}", file=sys.stderr)
     return 2 if failures else 0
 

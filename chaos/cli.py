@@ -11,19 +11,20 @@ from pathlib import Path
 from chaos.docker import Environment, images, versions
 from chaos.errors import ChaosError, DockerFailed, StaleImage, StoryFailed
 from chaos.play import WaitLimits
-from chaos.report import Story, as_json, joined, page, stamp_of, story_of
+from chaos.report import Story, as_json, joined, result_of, story_of
 from chaos.scenarios import SCENARIOS, SECURED, Scenario, expected_of, named
 from chaos.soak import SMALLER, draw_soak
 from chaos.stage import PROJECT, Stage
 from reports.errors import ReportsError
 from reports.origin import Origin, origin, unchanged
-from reports.stamp import stamped
+from reports.result import write
 
 ROOT = Path(__file__).resolve().parents[1]
 _BUILD_SECONDS = 1800.0
 _MOST_UNSTRUCK = 2
 """After this many scenarios in a row that did not come as far as their fault, the rest is not tried."""
-_REPORT = "report.json"
+_STORIES = "stories.json"
+"""Every scenario with all that was seen; ``report.json`` and its page are made of it."""
 _CLUSTERS = {
     False: "in plain text",
     True: "secured: certificates on the primary, SCRAM passwords on the standby, ACLs on both",
@@ -82,7 +83,7 @@ def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario], *, keep
     folder = Path(chosen.dir).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     env_file = _env_file(chosen)
-    before, left = _read(folder / _REPORT) if keep else ([], [])
+    before, left = _read(folder / _STORIES, on) if keep else ([], [])
     if missing:
         over = {each["name"] for each in before}
         scenarios = [each for each in scenarios if each.name not in over]
@@ -113,13 +114,15 @@ def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario], *, keep
     return 0 if all(each["expected"] for each in joined(before if missing else (), stories)) else 1
 
 
-def _read(path: Path) -> tuple[list[Story], list[str]]:
+def _read(path: Path, on: Origin) -> tuple[list[Story], list[str]]:
     """The stories of the report that is there, and what was not played; none where there is no such report."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         stories: list[Story] = list(told["scenarios"])
         unplayed: list[str] = list(told.get("unplayed", ()))
-        page(stories, unplayed)  # found out now, and not when an hour of scenarios is to be written beside them
+        result_of(
+            "", stories, unplayed, on
+        )  # found out now, and not when an hour of scenarios is to be written beside them
     except FileNotFoundError:
         return [], []
     except (ValueError, KeyError, TypeError) as error:
@@ -130,9 +133,8 @@ def _read(path: Path) -> tuple[list[Story], list[str]]:
 
 def _write(folder: Path, stories: Sequence[Story], unplayed: Sequence[str], on: Origin) -> None:
     told = as_json(stories, unplayed)
-    (folder / _REPORT).write_text(json.dumps(told, indent=2, default=str) + "\n", encoding="utf-8")
-    facts = stamp_of(folder.name, stories, unplayed, on)
-    (folder / "report.md").write_text(stamped(page(stories, unplayed), facts), encoding="utf-8")
+    (folder / _STORIES).write_text(json.dumps(told, indent=2, default=str) + "\n", encoding="utf-8")
+    write(result_of(folder.name, stories, unplayed, on), folder / "report.json")
 
 
 def _look(folder: Path, env_file: Path | None, on: Origin, *, build: bool) -> str:

@@ -1,10 +1,10 @@
-"""What came out: `report.json` for programs, a page for people that is made of it. Pure.
+"""What came out: each story as JSON, and the result that is rendered. Pure.
 
 A story stays in the report until its scenario is played again, so each says when and on which commit it was played.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +13,7 @@ from chaos.outcome import Outcome, announced_repeats, judge
 from chaos.scenarios import Scenario
 from reports.entries import BY_RECORDS
 from reports.origin import Origin
-from reports.stamp import Stamp
+from reports.result import Result, Section
 
 _LEGEND = (
     "DOWN after: from the blow to the primary. Switch: the longest of the queries, from the decision to the first "
@@ -59,16 +59,21 @@ def _failures(story: Story) -> list[dict[str, str]]:
     return [*story.get("earlier", ()), *([own] if story["problems"] else [])]
 
 
-def stamp_of(name: str, stories: Sequence[Story], unplayed: Sequence[str], on: Origin) -> Stamp:
-    """What the index of reports says of it; scenarios of other commits make it a report of several."""
+def result_of(name: str, stories: Sequence[Story], unplayed: Sequence[str], on: Origin) -> Result:
+    """The report; scenarios of other commits make it a report of several. ``unplayed``: requested, and not reached."""
     played = [each["played"] for each in stories]
     exposed = [row["exposed"] for each in stories for row in each["verdict"].values() if "exposed" in row]
-    return Stamp(
-        report=name, command="; ".join(dict.fromkeys(each["command"] for each in played)),
+    table = Section(
+        columns=("Scenario", "Fault", "As expected", "DOWN after", "Switch", "Lost", "Repeated", "Exposed"),
+        rows=tuple(map(_row, stories)), after=(_LEGEND,),
+    )  # fmt: skip
+    return Result(
+        report=name, title="Chaos in the compose environment",
+        command="; ".join(dict.fromkeys(each["command"] for each in played)),
         commits=tuple(dict.fromkeys(each["commit"] for each in played)), made=on.made, machine=on.machine,
-        judged=BY_RECORDS,
-        exposed=f"up to {max(exposed):,}" if exposed else "not counted", stories=len(stories), unit="scenarios",
-        broken=sum(not each["expected"] for each in stories), missing=tuple(unplayed),
+        judged=BY_RECORDS, exposed=f"up to {max(exposed):,}" if exposed else "not counted", count=len(stories),
+        unit="scenarios", wrong=sum(not each["expected"] for each in stories), missing=tuple(unplayed),
+        sections=(Section(bullets=tuple(_conditions(stories))), table, *map(_chapter, stories)),
     )  # fmt: skip
 
 
@@ -93,51 +98,23 @@ def measured(outcome: Outcome) -> dict[str, float | None]:
     return {"down": after, "switch": max(switches, default=None)}
 
 
-def page(stories: Sequence[Story], unplayed: Sequence[str] = ()) -> str:
-    """The report as a page of Markdown."""
-    right = sum(each["expected"] for each in stories)
-    lines = [
-        "# Chaos in the compose environment",
-        "",
-        *_played(stories),
-        "",
-        f"{right} of {len(stories)} scenarios ended as expected.",
-        *([f"Not played: {', '.join(unplayed)}."] if unplayed else []),
-        "",
-        "| Scenario | Fault | As expected | DOWN after | Switch | Lost | Repeated | Exposed |",
-        "|---|---|---|---|---|---|---|---|",
-        *map(_row, stories),
-        "",
-        _LEGEND,
-        "",
-    ]
-    for each in stories:
-        lines += _chapter(each)
-    return "\n".join(lines)
-
-
-def _played(stories: Iterable[Story]) -> list[str]:
-    """Under which conditions which stories were played; conditions that several share are said once."""
+def _conditions(stories: Iterable[Story]) -> Iterator[str]:
+    """Under which conditions which stories were played; conditions that several share are named once."""
     groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for each in stories:
         groups.setdefault(tuple(each["played"].items()), []).append(each["name"])
-    lines = []
     for played, names in groups.items():
-        lines += [f"- {', '.join(names)}:", *(f"  - {key}: {value}" for key, value in played)]
-    return lines
+        yield "\n".join([f"{', '.join(names)}:", *(f"  - {key}: {value}" for key, value in played)])
 
 
-def _row(story: Story) -> str:
+def _row(story: Story) -> tuple[str, ...]:
     seconds, announced = story["seconds"], story["announced"]
     repeated = _most(story, "duplicated") + ("" if announced is None else f" [{announced}]")
-    return (
-        f"| {story['name']} | {story['title']} | {'yes' if story['expected'] else 'no'} "
-        f"| {_seconds(seconds['down'])} | {_seconds(seconds['switch'])} "
-        f"| {_most(story, 'lost')} | {repeated} | {_most(story, 'exposed')} |"
-    )
+    measured = (_seconds(seconds["down"]), _seconds(seconds["switch"]), _most(story, "lost"), repeated)
+    return (story["name"], story["title"], "yes" if story["expected"] else "no", *measured, _most(story, "exposed"))
 
 
-def _chapter(story: Story) -> list[str]:
+def _chapter(story: Story) -> Section:
     happened = [
         (deed["begun"], f"**{deed['text']}**" + (f": {deed['found']}" if deed.get("found") else ""))
         for deed in story["deeds"]
@@ -157,22 +134,18 @@ def _chapter(story: Story) -> list[str]:
         if operation["ended_at"]:
             happened.append((_offset(operation["ended_at"], story), f"{name}: {operation['outcome']}"))
     judged = [f"{query} {row['judged']}" for query, row in sorted(story["verdict"].items()) if "judged" in row]
-    return [
-        f"## {story['name']}",
-        "",
-        f"{story['title']}. {_where(story)}",
-        "",
-        *(f"- {_at(seconds, story)}: {text}" for seconds, text in sorted(happened)),
-        *(f"- {when}: {_load(load)}" for when, load in story.get("loads", {}).items()),
-        *([f"- judged: {', '.join(judged)}"] if judged else []),
-        *(["- no secret was found where others may read it"] if story.get("leaks") in ([], ()) else []),
-        *(f"- not as expected: {problem}" for problem in story["problems"]),
+    bullets = (
+        *(f"{_at(seconds, story)}: {text}" for seconds, text in sorted(happened)),
+        *(f"{when}: {_load(load)}" for when, load in story.get("loads", {}).items()),
+        *([f"judged: {', '.join(judged)}"] if judged else []),
+        *(["no secret was found where others may read it"] if story.get("leaks") in ([], ()) else []),
+        *(f"not as expected: {problem}" for problem in story["problems"]),
         *(
-            f"- played before, {each['begun']} on {each['commit']}, not as expected: {each['problems']}"
+            f"played before, {each['begun']} on {each['commit']}, not as expected: {each['problems']}"
             for each in story.get("earlier", ())
         ),
-        "",
-    ]
+    )
+    return Section(title=story["name"], texts=(f"{story['title']}. {_where(story)}",), bullets=bullets)
 
 
 def _where(story: Story) -> str:

@@ -1,4 +1,4 @@
-"""``python -m reports``: `run` makes them, `index` counts their ages, `list` shows the table.
+"""``python -m reports``: `run` makes them, `index` writes their list again and runs nothing.
 
 Exit code 0: all are made; 1: one failed or is not whole; 2: a mistake or a changed checkout, and nothing was run.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lab.interrupt import heed_signals
 from reports import index
-from reports.entries import ENTRIES, chosen, counted
+from reports.entries import chosen, counted
 from reports.errors import ReportsError
 from reports.origin import ROOT
 from reports.run import Execute, execute, run
@@ -19,18 +19,15 @@ from reports.run import Execute, execute, run
 def main(arguments: Sequence[str] | None = None, *, root: Path = ROOT, execute: Execute = execute) -> int:
     """Run one verb and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m reports", description="The reports of docs/reports.")
-    parser.add_argument("verb", choices=("run", "index", "list"))
-    parser.add_argument("--only", help="names, with commas between them; default: all")
-    parser.add_argument("--stories", help="the most stories of each; default: the full number")
+    parser.add_argument("verb", choices=("run", "index"))
+    parser.add_argument("--only", help="names, with commas between them, or all; default: those of two hours")
+    parser.add_argument("--runs", help="how many runs of each; default: the number of the table")
     given = parser.parse_args(arguments)
     try:
-        if given.verb == "list":
-            print(index.table(ENTRIES))
-            return 0
         if given.verb == "index":
             index.write(root)
             return 0
-        return run(root, chosen(given.only), counted(given.stories), execute=execute, say=_say)
+        return run(root, chosen(given.only), counted(given.runs), execute=execute, say=_say)
     except ReportsError as error:
         _say(str(error))
         return 2

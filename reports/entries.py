@@ -5,8 +5,13 @@ from dataclasses import dataclass, field
 
 from reports.errors import ReportsError
 
-_LAB_JUDGE = ("lab/judge.py", "lab/verify.py", "lab/truth.py")
 BY_RECORDS = "what the sinks hold is compared with what the standby holds, by ids or by sums of their hashes"
+BY_FIGURES = "each median is held against the figure that was to be reached"
+_AT_HOME = "what the sinks hold is compared with what the primary holds after the way back, by ids or by sums of hashes"
+_FAULTS = {"TIDEOVER_FAULTS_REPORT": "1"}
+MOST_MINUTES = 120
+"""What `make reports` may take; the rest is made by name, when its subject changes or for a release."""
+EVERY = "all"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,177 +26,130 @@ class Entry:
     minutes: int
     """On two cores, roughly; from the seconds of earlier runs."""
     judged: str
-    judges: tuple[str, ...]
-    """The files that decide; the index says where they have changed since."""
-    stories: int | None = None
-    """How many a full report has; None where STORIES changes nothing."""
-    unit: str = "stories"
+    runs: int | None = None
+    """How many a report has; None where RUNS changes nothing."""
+    unit: str = "runs"
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Variables for the command; ``{stories}`` is their number."""
-    written: str = ""
-    """The page below the folder of the commit; empty: ``NAME.md``."""
+    """Variables for the command; ``{runs}`` is their number."""
+    by_name: bool = False
+    """Whether `make reports` leaves it out unless ONLY names it."""
 
     @property
-    def page(self) -> str:
-        return self.written or f"{self.name}.md"
+    def result(self) -> str:
+        """The file that the command writes, below the folder of the commit."""
+        return f"{self.name}/report.json" if self.command[0] in {"bench", "chaos"} else f"{self.name}.json"
 
-    def told(self, most: int | None) -> int | None:
-        """How many stories to tell where ``most`` were asked for."""
-        return self.stories if self.stories is None or most is None else min(self.stories, most)
+    def planned(self, runs: int | None) -> int | None:
+        """How many runs to make where ``runs`` were requested."""
+        return self.runs if self.runs is None or runs is None else runs
 
 
 def _long(file: str) -> tuple[str, ...]:
-    """Worlds lie beside the page: that of a story that broke is there to be looked into until the next run of it."""
+    """Worlds are kept beside the page: that of a run that broke can be looked into until the next run of it."""
     worlds = ("--basetemp", f"{{folder}}/worlds/{file}")
     return ("pytest", "-p", "no:cacheprovider", *worlds, "-m", "long", "--timeout", "14400", f"tests/long/{file}.py")
 
 
-def _bench(name: str, *measurements: str) -> tuple[str, ...]:
-    return ("bench", "--dir", f"{{folder}}/{name}", "--only", *measurements)
+def _runs(name: str, minutes: int, runs: int, title: str, judged: str = BY_RECORDS, **settings: str) -> Entry:
+    return Entry(
+        name=name, title=title, command=_long(f"test_many_{name}"), minutes=minutes, judged=judged, runs=runs,
+        settings={name.upper(): "{runs}", **settings},
+    )  # fmt: skip
 
 
-BY_FIGURES = "each median is held against the figure that was to be reached"
-_FAULTS = {"TIDEOVER_FAULTS_REPORT": "1"}
+def _chaos(name: str, minutes: int, title: str, *words: str) -> Entry:
+    return Entry(
+        name=name, title=title, command=("chaos", *words, "--dir", f"{{folder}}/{name}"), minutes=minutes,
+        judged=BY_RECORDS, unit="scenarios", by_name=True,
+    )  # fmt: skip
+
+
+def _bench(name: str, minutes: int, title: str, *measurements: str, by_name: bool = True) -> Entry:
+    return Entry(
+        name=name, title=f"Measurements of {title}", minutes=minutes, judged=BY_FIGURES, unit="measurements",
+        command=("bench", "--dir", f"{{folder}}/{name}", "--only", *measurements), by_name=by_name,
+    )  # fmt: skip
+
 
 ENTRIES = (
-    Entry(
-        name="carries", title="Carries at random moments, by kill and by freeze", command=_long("test_many_carries"),
-        minutes=35, judged=BY_RECORDS, judges=_LAB_JUDGE, stories=30, settings={"CARRIES": "{stories}"},
-    ),
-    Entry(
-        name="automatic", title="Failovers that the controller decides", command=_long("test_many_automatic"),
-        minutes=27, judged=BY_RECORDS, judges=_LAB_JUDGE, stories=10, settings={"AUTOMATIC": "{stories}", **_FAULTS},
-    ),
-    Entry(
-        name="returns", title="There and back: failover, then the way home", command=_long("test_many_returns"),
-        minutes=100, judged=f"at home {BY_RECORDS.replace('the standby holds', 'the home cluster holds')}",
-        judges=(*_LAB_JUDGE, "lab/homecoming.py"), stories=30, settings={"RETURNS": "{stories}"},
-    ),
-    Entry(
-        name="switches", title="Switches at random moments, with and without their driver, there and back",
-        command=_long("test_many_switches"), minutes=60, judged=BY_RECORDS,
-        judges=(*_LAB_JUDGE, "lab/homecoming.py"), stories=30, settings={"SWITCHES": "{stories}"},
-    ),
-    Entry(
-        name="transactions", title="Kill and freeze among aborted transactions",
-        command=_long("test_many_transactions"), minutes=5,
-        judged="every value is counted in the log of the standby and in the sinks",
-        judges=("tests/transactions.py",), stories=8, settings={"TRANSACTIONS": "{stories}"},
+    _runs("carries", 12, 10, "Carries at random moments, by kill and by freeze"),
+    _runs("automatic", 14, 5, "Failovers that the controller decides", **_FAULTS),
+    _runs("returns", 33, 10, "There and back: failover, then the way back", _AT_HOME),
+    _runs("switches", 20, 10, "Switches at random moments, with and without their driver, there and back"),
+    _runs(
+        "transactions", 5, 8, "Kill and freeze among aborted transactions",
+        "every value is counted in the log of the standby and in the sinks",
     ),
     Entry(
         name="faults", title="The table of faults, on real parts", command=("tests.injected",), minutes=40,
-        judged="each row is a test that passed or failed", judges=(*_LAB_JUDGE, "tests/long/unattended.py"),
-        unit="faults", settings=_FAULTS,
+        judged="each row is a test that passed or failed", unit="faults", settings=_FAULTS, by_name=True,
     ),
     Entry(
         name="soak", title="Pauses, cuts and load that move nothing", command=_long("test_soak"), minutes=30,
-        judged=f"no query may move; then, after a kill, {BY_RECORDS}", judges=_LAB_JUDGE, unit="strikes",
+        judged=f"no query may move; then, after a kill, {BY_RECORDS}", unit="strikes", by_name=True,
     ),
     Entry(
-        name="alignment", title="Resume offsets found by content behind a real replicator",
+        name="alignment", title="Resume offsets found by content behind a real replicator", unit="positions",
         command=_long("test_alignment"), minutes=4,
         judged="another client reads both logs whole and compares numbers in the headers",
-        judges=("tests/alignment/judge.py",), unit="positions",
     ),
-    Entry(
-        name="chaos", title="Faults in containers, two of them between secured clusters",
-        command=("chaos", "run", "--missing", "--dir", "{folder}/chaos"), minutes=97, judged=BY_RECORDS,
-        judges=(*_LAB_JUDGE, "chaos/outcome.py"), unit="scenarios", written="chaos/report.md",
+    _chaos("chaos", 97, "Faults in containers, two of them between secured clusters", "run", "--missing"),
+    _chaos(
+        "chaos-planned", 16, "Drill, switchover and failback in containers, beside a plain kill",
+        "run", "drill-under-load", "switchover-under-load", "primary-dies-in-switchover", "failback-after-kill",
+        "kill-cluster",
     ),
-    Entry(
-        name="chaos-planned", title="Drill, switchover and failback in containers, beside a plain kill",
-        command=(
-            "chaos", "run", "drill-under-load", "switchover-under-load", "primary-dies-in-switchover",
-            "failback-after-kill", "kill-cluster", "--dir", "{folder}/chaos-planned",
-        ), minutes=16, judged=BY_RECORDS,
-        judges=(*_LAB_JUDGE, "chaos/outcome.py"), unit="scenarios", written="chaos-planned/report.md",
+    _chaos("chaos-soak", 45, "Half an hour of random faults in containers", "soak", "--minutes", "30", "--seed", "2"),
+    _bench(
+        "bench", 26, "look-up, tracking and switch, beside the alternatives", "lookup", "tracking", "switch",
+        by_name=False,
     ),
-    Entry(
-        name="chaos-soak", title="Half an hour of random faults in containers",
-        command=("chaos", "soak", "--minutes", "30", "--seed", "2", "--dir", "{folder}/chaos-soak"), minutes=45,
-        judged=BY_RECORDS, judges=(*_LAB_JUDGE, "chaos/outcome.py"), unit="scenarios", written="chaos-soak/report.md",
+    _bench("bench-places", 4, "many partitions", "exact", "many", "tracking-cost"),
+    _bench("bench-takeover", 4, "a warm standby runner", "takeover", by_name=False),
+    _bench(
+        "bench-switchover", 22, "the pause in a switchover, and of a drill's cost",
+        "switchover", "switchover-three", "switchover-carry", "switchover-four", "drill",
     ),
-    Entry(
-        name="bench", title="Measurements of look-up, tracking and switch, beside the alternatives",
-        command=_bench("bench", "lookup", "tracking", "switch"), minutes=26, judged=BY_FIGURES,
-        judges=("bench/samples.py",), unit="measurements", written="bench/report.md",
+    _bench("bench-state", 30, "the pause with gigabytes of state", "state"),
+    _bench("bench-light", 15, "what settings of Spark cost a restart and a batch", "light"),
+    _bench("bench-watch", 10, "the controller's watch", "watch"),
+    _bench("bench-desk", 7, "the desk: 200 open pages through a failover, and 100 queries", "desk", "desk-size"),
+    _bench(
+        "bench-size", 10, "25, 50, 100 and 1,000 queries that leave a dead cluster at once", "size", "thousand", "crowd"
     ),
-    Entry(
-        name="bench-places", title="Measurements of many partitions",
-        command=_bench("bench-places", "exact", "many", "tracking-cost"), minutes=4, judged=BY_FIGURES,
-        judges=("bench/samples.py",), unit="measurements", written="bench-places/report.md",
-    ),
-    Entry(
-        name="bench-takeover", title="Measurements of a warm standby runner",
-        command=_bench("bench-takeover", "takeover"), minutes=4, judged=BY_FIGURES,
-        judges=("bench/samples.py",), unit="measurements", written="bench-takeover/report.md",
-    ),
-    Entry(
-        name="bench-switchover", title="Measurements of the pause in a switchover, and of a drill's cost",
-        command=_bench(
-            "bench-switchover", "switchover", "switchover-three", "switchover-carry", "switchover-four", "drill"
-        ), minutes=22, judged=BY_FIGURES,
-        judges=("bench/samples.py",), unit="measurements", written="bench-switchover/report.md",
-    ),
-    Entry(
-        name="bench-state", title="Measurements of the pause with gigabytes of state",
-        command=_bench("bench-state", "state"), minutes=30, judged=BY_FIGURES,
-        judges=("bench/samples.py",), unit="measurements", written="bench-state/report.md",
-    ),
-    Entry(
-        name="bench-light", title="Measurements of what settings of Spark cost a restart and a batch",
-        command=_bench("bench-light", "light"), minutes=15, judged=BY_FIGURES,
-        judges=("bench/samples.py",), unit="measurements", written="bench-light/report.md",
-    ),
-    Entry(
-        name="bench-watch", title="Measurements of the controller's watch",
-        command=_bench("bench-watch", "watch"), minutes=10, judged=BY_FIGURES,
-        judges=("bench/samples.py",), unit="measurements", written="bench-watch/report.md",
-    ),
-    Entry(
-        name="bench-desk", title="Measurements of the desk: 200 open pages through a failover, and 100 queries",
-        command=_bench("bench-desk", "desk", "desk-size"), minutes=7, judged=BY_FIGURES,
-        judges=("bench/samples.py",), unit="measurements", written="bench-desk/report.md",
-    ),
-    Entry(
-        name="bench-size", title="Measurements of 25, 50, 100 and 1,000 queries that leave a dead cluster at once",
-        command=_bench("bench-size", "size", "thousand", "crowd"), minutes=10, judged=BY_FIGURES,
-        judges=("bench/samples.py",), unit="measurements", written="bench-size/report.md",
-    ),
-    Entry(
-        name="bench-demo", title="Measurements of the demo from its start to the kill",
-        command=_bench("bench-demo", "demo"), minutes=12, judged=BY_FIGURES,
-        judges=("bench/samples.py",), unit="measurements", written="bench-demo/report.md",
-    ),
-    Entry(
-        name="timeline", title="Size and cost of the timeline", command=_bench("timeline", "timeline"), minutes=6,
-        judged=BY_FIGURES, judges=("bench/samples.py",), unit="measurements", written="timeline/report.md",
-    ),
+    _bench("bench-demo", 12, "the demo from its start to the kill", "demo"),
+    _bench("timeline", 6, "the timeline: its size and its cost", "timeline"),
 )  # fmt: skip
-"""In the order in which they run: the table of faults after the stories that two of its rows are."""
+"""In the order in which they run: the table of faults after the runs that two of its rows are."""
 
 
 def entry(name: str) -> Entry:
     """The entry of a name. Raises ReportsError."""
     found = next((each for each in ENTRIES if each.name == name), None)
     if found is None:
-        raise ReportsError(f"There is no report {name!r}: ONLY takes {', '.join(each.name for each in ENTRIES)}.")
+        known = ", ".join(each.name for each in ENTRIES)
+        raise ReportsError(f"There is no report {name!r}: ONLY takes {EVERY}, or some of {known}.")
     return found
 
 
 def chosen(only: str | None) -> Sequence[Entry]:
-    """The entries that ``ONLY=a,b`` names, in the order of the table; all without it. Raises ReportsError."""
+    """The entries that ``ONLY=a,b`` names, in the order of the table; without it those of two hours.
+
+    Raises ReportsError.
+    """
     if only is None or not only.strip():
+        return [each for each in ENTRIES if not each.by_name]
+    if only.strip() == EVERY:
         return ENTRIES
     names = [each.strip() for each in only.split(",")]
     wanted = {entry(name).name for name in names}
     return [each for each in ENTRIES if each.name in wanted]
 
 
-def counted(stories: str | None) -> int | None:
-    """The number that ``STORIES=n`` gives; None without it. Raises ReportsError."""
-    if stories is None or not stories.strip():
+def counted(runs: str | None) -> int | None:
+    """The number that ``RUNS=n`` gives; None without it. Raises ReportsError."""
+    if runs is None or not runs.strip():
         return None
-    if not (stories.strip().isascii() and stories.strip().isdigit()) or int(stories) < 1:
-        raise ReportsError(f"STORIES={stories} is no number of stories: give 1 or more.")
-    return int(stories)
+    if not (runs.strip().isascii() and runs.strip().isdigit()) or int(runs) < 1:
+        raise ReportsError(f"RUNS={runs} is no number of runs: give 1 or more.")
+    return int(runs)

@@ -3,14 +3,14 @@
 ReportsError
 ├── DirtyTree    files differ from the commit that a report would name
 ├── NoCommit     no checkout of git, so no commit to name
-└── NotStamped   a page without a stamp, or one that was changed after it was stamped
+└── NoResult     a file that is no result of a command
 """
 
 from state.errors import TideoverError
 
 
 class ReportsError(TideoverError):
-    """The reports could not be made as asked."""
+    """The reports could not be made as requested."""
 
     kind = "reports"
 
@@ -27,7 +27,7 @@ class NoCommit(ReportsError):
     kind = "no-commit"
 
 
-class NotStamped(ReportsError):
-    """The page was not written by a generator, or was changed afterwards."""
+class NoResult(ReportsError):
+    """The file is missing, or a command did not write it."""
 
-    kind = "not-stamped"
+    kind = "no-result"

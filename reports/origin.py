@@ -15,7 +15,7 @@ from streaming.errors import JavaMissing
 from streaming.java import java_home_binary, version
 
 ROOT = Path(__file__).resolve().parents[1]
-PUBLISHED = ("docs/reports", "CONTRIBUTING.md")
+PUBLISHED = ("docs/reports",)
 """What `make reports` writes itself: changes there change nothing that is measured."""
 CHANGED = "+changes"
 _SHORT = 12
@@ -37,12 +37,6 @@ class Origin:
     def commit(self) -> str:
         """Short id; ends with ``+changes`` in a draft."""
         return self.revision[:_SHORT] + (CHANGED if self.changed else "")
-
-    @property
-    def sentence(self) -> str:
-        """For people, to follow the command that made the page."""
-        draft = "; a draft, made on changed files" if self.changed else ""
-        return f"commit `{self.commit}`, {self.made}, {self.machine}{draft}"
 
     def folder(self, root: Path = ROOT) -> Path:
         """Where generators leave their pages: one folder for each commit."""
@@ -72,7 +66,7 @@ def origin(root: Path = ROOT, *, draft: bool | None = None) -> Origin:
 def unchanged(on: Origin, root: Path = ROOT) -> None:
     """Raises DirtyTree where the checkout is no longer what it was at the start; a draft may change.
 
-    Asked before a story is kept: what was told of other files would be found later as one of this commit.
+    Called before a run is kept: what ran on other files would be found later as one of this commit.
     """
     if not on.changed and (revision(root) != on.revision or changes(root)):
         raise DirtyTree(f"Files changed during the run: what ends now is not of commit {on.commit}, and is not kept.")

@@ -1,20 +1,17 @@
-"""A small git repository for tests of what asks git: commits, changed files, ages."""
+"""A small git repository for tests of what reads git: commits and changed files."""
 
 import os
 import subprocess
 from pathlib import Path
 
-MARKS = "# Title\n\n<!-- the reports begin: make reports-index -->\n<!-- the reports end -->\n"
-
 
 class Checkout:
-    """A repository with one product commit, and a place for the list of reports."""
+    """A repository with one product commit."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         root.mkdir()
         self._git("init", "--quiet", "--initial-branch=main")
-        (root / "CONTRIBUTING.md").write_text(MARKS, encoding="utf-8")
         (root / ".gitignore").write_text("build/\n", encoding="utf-8")
         self.commit("state/model/entities.py")
 

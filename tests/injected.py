@@ -1,7 +1,7 @@
 """The report ``faults``: which faults were injected into real parts, when, on which commit, and how it ended.
 
-A plugin of pytest, in place where ``TIDEOVER_FAULTS_REPORT=1``. The page lies in the folder of the commit and is
-written again whenever one of the table's real tests has ended, so a run that is cut off loses nothing.
+A plugin of pytest, in place where ``TIDEOVER_FAULTS_REPORT=1``. The result is in the folder of the commit, and is
+written again whenever one of the table's real tests has ended, so an interruption loses nothing.
 ``python -m tests.injected`` runs the tests of the table that have not ended on this commit.
 """
 
@@ -15,27 +15,26 @@ from typing import NamedTuple
 import pytest
 
 from reports.entries import entry
-from reports.errors import ReportsError
+from reports.errors import NoResult, ReportsError
 from reports.origin import Origin, origin, unchanged
-from reports.stamp import Stamp, stamped
+from reports.result import Result, Section
+from reports.result import read as read_result
+from reports.result import write as write_result
 from tests.simulation.faults import table
 
 WANTED = 36
 """The faults that were named before anything was built; the others were added later."""
 ABOUT = """
-# Faults that were injected into real parts
-
-Command: `make reports ONLY=faults`, {sentence}.
 Each line is the last run of its test. [The table of faults](../faults.md) says what each fault does. "In part" is a
 test that leaves out something of its row, as that table says.
 """
-HEAD = "| | Fault | Test | Outcome | Seconds | Commit | Ended (UTC) | Seed |"
+COLUMNS = ("", "Fault", "Test", "Outcome", "Seconds", "Commit", "Ended (UTC)", "Seed")
 NOT_RUN, UNFINISHED = "not run", "not finished"
 AFTER = ", after a failure on the same commit"
 
 
 class Ended(NamedTuple):
-    """The last run of a row's test, as it stands in the page."""
+    """The last run of a row's test, as the page has it."""
 
     outcome: str
     seconds: str
@@ -51,10 +50,10 @@ class Injected:
     """Notes how the tests of ``table.REAL`` end."""
 
     def __init__(
-        self, page: Path, *, on: Origin, seed: str = "-", now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        self, path: Path, *, on: Origin, seed: str = "-", now: Callable[[], datetime] = lambda: datetime.now(UTC),
         still: Callable[[Origin], None] = unchanged,
     ) -> None:  # fmt: skip
-        self._page, self._on, self._seed, self._now = page, on, seed, now
+        self._path, self._on, self._seed, self._now = path, on, seed, now
         self._still = still
         self._collected: list[str] = []
         self._phases: dict[str, list[pytest.TestReport]] = {}
@@ -78,10 +77,9 @@ class Injected:
             return
         self._cases[report.nodeid] = (outcomes == {"passed"}, sum(each.duration for each in phases))
         self._still(self._on)
-        before = read(self._page)
-        write(
-            self._page, {**before, **{number: self._ended(number, before.get(number)) for number in numbers}}, self._on
-        )
+        before = read(self._path)
+        now = {number: self._ended(number, before.get(number)) for number in numbers}
+        write(self._path, {**before, **now}, self._on)
 
     def _ended(self, number: int, before: Ended | None) -> Ended:
         """All cases of a test that ended in this run are one line; an earlier failure on the commit is not hidden."""
@@ -100,11 +98,11 @@ class Injected:
 def plugin() -> Injected:
     """The plugin for this checkout. Raises DirtyTree."""
     on = origin()
-    return Injected(page_of(on), on=on, seed=os.environ.get("SEED", "-"))
+    return Injected(path_of(on), on=on, seed=os.environ.get("SEED", "-"))
 
 
-def page_of(on: Origin) -> Path:
-    return on.folder() / "faults.md"
+def path_of(on: Origin) -> Path:
+    return on.folder() / entry("faults").result
 
 
 def main() -> int:
@@ -114,13 +112,13 @@ def main() -> int:
     except ReportsError as error:
         print(error, file=sys.stderr)
         return 2
-    left = missing(read(page_of(on)))
+    left = missing(read(path_of(on)))
     tests = dict.fromkeys(table.REAL[number] for number in left)
     if tests:
         os.environ["TIDEOVER_FAULTS_REPORT"] = "1"
         options = ["-p", "no:cacheprovider", "-m", "real or long", "--timeout", "14400"]
         pytest.main([*options, *tests])
-    runs = read(page_of(on))
+    runs = read(path_of(on))
     return 1 if missing(runs) or failed(runs) else 0
 
 
@@ -139,37 +137,32 @@ def rows_of(node: str) -> list[int]:
     return [number for number, test in table.REAL.items() if node == test or node.startswith(test + "[")]
 
 
-def read(page: Path) -> Runs:
-    """The lines of a page that still tell of the test that the table names. Empty where there is no page yet."""
-    text = page.read_text(encoding="utf-8") if page.exists() else ""
-    found = {}
-    for line in text.splitlines():
-        cells = line.strip("| ").split(" | ")
-        if not (cells[0].isdigit() and len(cells) == 8):
-            continue
-        number = int(cells[0])
-        if cells[3] != NOT_RUN and number in table.REAL and cells[2] == _test(number):
-            found[number] = Ended(*cells[3:])
-    return found
+def read(path: Path) -> Runs:
+    """The runs in a result that are still of the test that the table names. Empty where there is none yet."""
+    try:
+        runs = read_result(path).data["runs"]
+    except NoResult:
+        return {}
+    known = {int(number): (test, Ended(*ended)) for number, (test, *ended) in runs.items()}
+    return {number: ended for number, (test, ended) in known.items() if table.REAL.get(number) == test}
 
 
-def write(page: Path, runs: Runs, on: Origin) -> None:
-    """The whole page, each row of the table that has a real test, with its stamp."""
+def write(path: Path, runs: Runs, on: Origin) -> None:
+    """The whole result, each row of the table that has a real test."""
     rows = {row.number: row for row in table.rows()}
     empty = Ended(NOT_RUN, "-", "-", "-", "-")
-    lines = [
-        f"| {number} | {rows[number].injected} | {_test(number)} | {' | '.join(runs.get(number, empty))} |"
-        for number in sorted(table.REAL)
-    ]
-    about = ABOUT.format(sentence=on.sentence).strip()
-    parts = [about, f"{HEAD}\n|---|---|---|---|---|---|---|---|\n" + "\n".join(lines), summary(runs)]
-    page.parent.mkdir(parents=True, exist_ok=True)
-    facts = Stamp(
-        report="faults", command="make reports ONLY=faults", commits=(on.commit,), made=on.made, machine=on.machine,
-        judged=entry("faults").judged, exposed="-", stories=len(table.REAL) - len(left := missing(runs)),
-        unit="faults", broken=len(failed(runs)), missing=tuple(f"row {number}" for number in left),
+    lines = tuple(
+        (str(number), rows[number].injected, _test(number), *runs.get(number, empty)) for number in sorted(table.REAL)
+    )
+    section = Section(texts=(ABOUT.strip(),), columns=COLUMNS, rows=lines, after=(summary(runs),))
+    made, left = entry("faults"), missing(runs)
+    result = Result(
+        report=made.name, title=made.title, command="make reports ONLY=faults", commits=(on.commit,), made=on.made,
+        machine=on.machine, judged=made.judged, count=len(table.REAL) - len(left), unit=made.unit,
+        wrong=len(failed(runs)), missing=tuple(f"row {number}" for number in left), sections=(section,),
+        data={"runs": {number: (table.REAL[number], *ended) for number, ended in runs.items()}},
     )  # fmt: skip
-    page.write_text(stamped("\n\n".join(parts), facts), encoding="utf-8")
+    write_result(result, path)
 
 
 def summary(runs: Runs) -> str:

@@ -1,18 +1,15 @@
-"""The matrix as a page: what was asked of each case, and what came."""
+"""The matrix as a section of a report: what each case was, and what came."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from reports.result import Section
 from state.settings.keys import MethodName
 from tests.alignment.cases import Case
 from tests.alignment.world import Answer
 
 ABOUT = """
-# Places found on a standby that MirrorMaker 2 filled
-
-Command: `{command}`, {sentence}, {seconds:.0f} s.
-
 Two real brokers (Kafka 4.3.1, one a cluster) with a real MirrorMaker 2 between them, one topic of four partitions
 for each case, and foreign records first on the standby so that no offsets agree. Positions are drawn at random;
 what a query would remember there is read from the primary by the tracker's own reader, and the resolver answers for
@@ -30,6 +27,9 @@ it has sent twice:
 that content did not give. The replicator copies aborted transactions as ordinary records, so no place of a query that
 reads only what is committed is called exact where they show.
 """.strip()
+COLUMNS = (
+    "case", "positions", "to reach", "exact", "of these, re-sent follow", "earlier", "most", "later", "said", "by time",
+)  # fmt: skip
 
 
 _RESENT = 1 / 6
@@ -85,7 +85,7 @@ class Row:
             found.append(f"{name}: re-sent records follow only {self.resent} of {total} places")
         return found
 
-    def line(self) -> str:
+    def line(self) -> tuple[str, ...]:
         """Its row of the table."""
         methods = Counter(answer.target.method for answer in self.answers)
         cells = [
@@ -100,20 +100,14 @@ class Row:
             sum(answer.target.exact for answer in self.answers),
             methods[MethodName.TIMESTAMP],
         ]
-        return f"| {' | '.join(map(str, cells))} |"
+        return tuple(map(str, cells))
 
 
-def to_page(rows: Sequence[Row], *, command: str, sentence: str, seconds: float) -> str:
-    """The report in Markdown."""
+def section(rows: Sequence[Row]) -> Section:
+    """The whole matrix."""
     total = sum(len(row.answers) for row in rows)
     sums = {kind: sum(row.count(kind) for row in rows) for kind in ("exact", "earlier", "later")}
-    lines = [
-        *ABOUT.format(command=command, sentence=sentence, seconds=seconds).splitlines(),
-        "",
-        "| case | positions | to reach | exact | of these, re-sent follow | earlier | most | later | said | by time |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-        *(row.line() for row in rows),
-        "",
-        f"{total:,} positions: {sums['exact']:,} exact, {sums['earlier']:,} earlier, {sums['later']:,} later.",
-    ]
-    return "\n".join(lines) + "\n"
+    return Section(
+        texts=(ABOUT,), rows=tuple(row.line() for row in rows), columns=COLUMNS,
+        after=(f"{total:,} positions: {sums['exact']:,} exact, {sums['earlier']:,} earlier, {sums['later']:,} later.",),
+    )  # fmt: skip

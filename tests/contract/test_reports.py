@@ -1,6 +1,5 @@
-"""The reports that are committed: written by commands, whole, and as the index says."""
+"""The reports that are committed: rendered from results of the table, and listed as the index says."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -8,74 +7,49 @@ import pytest
 from bench import __main__ as bench
 from chaos import cli as chaos
 from reports import index
-from reports.entries import ENTRIES
-from reports.errors import NoCommit
-from reports.origin import git
-from reports.stamp import Stamp, read
+from reports.entries import ENTRIES, EVERY, MOST_MINUTES, chosen
+from reports.result import page
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "reports"
 BY_HAND = {"notes.md", "README.md"}
-DIRTY_BEFORE = {("chaos", "8ce9b08-dirty")}
-"""Made before changed files were refused. The next `make reports` replaces them; nothing may be added here."""
-MADE = sorted(page.stem for page in FOLDER.glob("*.md") if page.name not in BY_HAND)
+FOUND = index.results(ROOT)
 
 
-@pytest.fixture
-def stamps() -> Mapping[str, Stamp]:
-    return index.stamps_of(ROOT)
+def test_each_file_is_the_result_the_page_or_a_picture_of_a_report() -> None:
+    pictures = {section.picture for found in FOUND.values() for section in found.sections}
+    expected = {f"{name}.{kind}" for name in FOUND for kind in ("json", "md")} | BY_HAND | pictures - {""}
+    old = {f"{name}.svg" for name, found in FOUND.items() if not found.sections}
+    assert {path.name for path in FOLDER.iterdir()} - old == expected
+    assert {name: found.report for name, found in FOUND.items()} == {name: name for name in FOUND}
 
 
-def test_each_page_is_of_the_table_and_carries_the_checksum_of_its_command() -> None:
-    pages = {
-        page.stem: read(page.read_text(encoding="utf-8"))[1]
-        for page in FOLDER.iterdir()
-        if page.name not in BY_HAND and page.suffix != ".svg"
-    }
-    assert pages.keys() <= {entry.name for entry in ENTRIES}
-    assert {name: stamp.report for name, stamp in pages.items()} == {name: name for name in pages}
-    pictures = {page.stem for page in FOLDER.glob("*.svg")}
-    assert all(f"({name}.svg)" in FOLDER.joinpath(f"{name}.md").read_text(encoding="utf-8") for name in pictures)
+@pytest.mark.parametrize("name", FOUND)
+def test_a_page_is_what_its_result_renders_to(name: str) -> None:
+    """Pages of before results were kept name their commit all the same."""
+    found, text = FOUND[name], (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    assert all(f"`{commit}`" in text or f"commit: {commit}" in text for commit in found.commits)
+    assert not any(commit.endswith(("-dirty", "+changes")) for commit in found.commits)
+    if found.sections:
+        assert text == page(found)
 
 
-def test_the_index_says_what_the_pages_say(stamps: Mapping[str, Stamp]) -> None:
-    said = index.index_page(ROOT).read_text(encoding="utf-8")
-    ages = index.ages_in(said)
-    assert said == index.printed(stamps, ages), "run: make reports-index"
+def test_the_index_lists_what_is_there() -> None:
+    assert (FOLDER / "README.md").read_text(encoding="utf-8") == index.printed(FOUND), "run: python -m reports index"
 
 
-def test_contributing_says_how_long_each_report_takes() -> None:
-    said = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    assert said == index.between(said, index.table(ENTRIES) + "\n"), "run: make reports-index"
-    hours = f"about {sum(entry.minutes for entry in ENTRIES) / 60:.0f} hours"
-    assert hours in said
-    assert f"reports: java ## {hours}" in (ROOT / "Makefile").read_text(encoding="utf-8")
+def test_making_the_reports_takes_two_hours_as_the_makefile_says() -> None:
+    assert sum(entry.minutes for entry in chosen(None)) <= MOST_MINUTES
+    hours = sum(entry.minutes for entry in chosen(EVERY)) / 60
+    (line,) = [each for each in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines() if "reports:" in each]
+    assert "two hours" in line
+    assert f"ONLY=all every one in {hours:.0f} hours" in line
 
 
-@pytest.mark.parametrize("name", MADE)
-def test_the_age_of_a_report_is_what_git_counts(name: str, stamps: Mapping[str, Stamp]) -> None:
-    ages = index.ages_in(index.index_page(ROOT).read_text(encoding="utf-8"))
-    try:
-        git(ROOT, "merge-base", "--is-ancestor", ages.at, "HEAD")
-    except NoCommit:
-        pytest.skip("the commit that ages were counted at is not in this history")
-    counted, kept = index.age(ROOT, stamps[name].commits, at=ages.at), ages.by_report[name]
-    assert (counted.fewest, counted.most) == (kept.fewest, kept.most), "run: make reports-index"
-
-
-def test_no_report_comes_from_changed_files_but_those_that_are_listed(stamps: Mapping[str, Stamp]) -> None:
-    assert {(name, each) for name, stamp in stamps.items() for each in stamp.dirty} <= DIRTY_BEFORE
-
-
-def test_each_command_of_the_table_names_what_is_there() -> None:
-    for entry in ENTRIES:
-        files = [word for word in (*entry.command, *entry.judges) if word.endswith(".py")]
-        assert [file for file in files if not (ROOT / file).exists()] == []
-
-
-def test_bench_and_chaos_understand_the_commands_of_the_table() -> None:
+def test_the_programs_understand_the_commands_of_the_table() -> None:
     for entry in ENTRIES:
         program, *words = (word.format(folder="build") for word in entry.command)
+        assert [word for word in words if word.endswith(".py") and not (ROOT / word).exists()] == []
         if program == "bench":
             assert bench._parse(words).only
         elif program == "chaos":

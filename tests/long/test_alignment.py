@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from reports.entries import entry
 from reports.origin import origin
 from tests.alignment.cases import CASES
 from tests.alignment.matrix import measured
 from tests.alignment.pair import running_pair
-from tests.alignment.report import to_page
-from tests.long.notes import write_page
+from tests.alignment.report import section
+from tests.long.notes import conclude
 
 pytestmark = pytest.mark.long
 
@@ -29,10 +28,9 @@ def test_no_place_of_any_case_is_late_and_as_many_are_exact_as_can_be(tmp_path: 
     with running_pair(tmp_path) as pair:
         matrix = measured(pair, CASES, records=3000, kills=3, burst_seconds=4.0, positions=count, seed=seed)
     command = f"SEED={seed} POSITIONS={count} make reports ONLY=alignment"
-    write_page(
-        on, "alignment", to_page(matrix.rows, command=command, sentence=on.sentence, seconds=matrix.seconds),
-        command=command, judged=entry("alignment").judged, exposed="-",
-        stories=sum(len(row.answers) for row in matrix.rows), unit="positions",
-        broken=sum(len(row.problems) for row in matrix.rows),
+    conclude(
+        on, "alignment", [section(matrix.rows)], command=command,
+        count=sum(len(row.answers) for row in matrix.rows), wrong=sum(len(row.problems) for row in matrix.rows),
+        data={"seconds": matrix.seconds},
     )  # fmt: skip
     assert [problem for row in matrix.rows for problem in row.problems] == []

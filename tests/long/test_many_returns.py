@@ -1,12 +1,12 @@
-"""Thirty stories there and back, by kill and by freeze at random moments: the report ``returns``.
+"""Thirty runs there and back, by kill and by freeze at random moments: the report ``returns``.
 
-``RETURNS=n`` changes the count and ``SEED=n`` the first seed: story i uses seed + i, and its fault alternates. Every
-story is noted when it ends; the page holds all stories of one commit, so a run that is cut off loses nothing.
+``RETURNS=n`` changes the count and ``SEED=n`` the first seed: run i uses seed + i, and its fault alternates. Every
+run is noted when it ends; the report holds all runs of one commit, so an
+interruption loses nothing.
 """
 
 import os
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,24 +16,29 @@ import pytest
 from lab.demo import judge
 from lab.ports import free_base_port
 from lab.scenario import Fault, Script, Story
-from reports.entries import entry
 from reports.origin import origin
-from tests.long.notes import Notes, broken_in, problems_in, tell_stories
+from reports.result import Section
+from tests.long.notes import Columns, Note, Notes, largest, play, problems_in, table
 
 pytestmark = pytest.mark.long
 
 ABOUT = """
-# There and back
-
-Command: `{command}`, {sentence}.
-Each story is a new world under 2,000 records/s: the primary is killed or frozen at a random moment, four queries fail
-over, the primary comes up again, replication is turned round behind the last record that both clusters have, and the
-three carried queries go home with `tideover failback` under the same load. Tail: records that only the primary had,
-listed by `tideover show-op ID --tail`; the verdict takes that list by its word, so a record too many or too few in it
-would be a loss. Delivered, lost and repeated are summed over the three queries, at home; pause is the slowest of the
-three, from the decision to the first batch committed at home.
+Each run is a new world under 2,000 records/s. The primary is killed or frozen at a random moment, four queries fail
+over, the primary comes up again, replication is reversed behind the last record that both clusters have, and the three
+carried queries go back with `tideover failback` under the same load. Tail: records that only the primary had, listed by
+`tideover show-op ID --tail`. The verdict takes that list as it is, so a record too many or too few in it would be a
+loss. Delivered, lost and repeated are summed over the three queries, on the primary in the end. Pause is the slowest of
+the three, from the decision to the first batch committed on the primary.
 """
 FAULTS: tuple[Fault, ...] = ("kill", "freeze")
+COLUMNS: Columns = {
+    "delivered": lambda note: f"{note['delivered']:,}",
+    "lost": lambda note: str(note["lost"]),
+    "repeated": lambda note: str(note["duplicated"]),
+    "tail": lambda note: f"{note['tail']:,}",
+    "pause": lambda note: f"{max(_pauses([note]), default=0.0):.2f} s" if _pauses([note]) else "-",
+    "judged": lambda note: str(note["judged"]),
+}
 
 
 def test_queries_that_go_there_and_back_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
@@ -44,8 +49,8 @@ def test_queries_that_go_there_and_back_lose_nothing_and_repeat_nothing(tmp_path
         drawn = Script.at_random(seed, fault=FAULTS[number % 2], base_port=free_base_port(), wait_warm=False)
         return replace(drawn, returns=True)
 
-    tell_stories(notes, count, tmp_path, script_of, _note)
-    notes.conclude(count, page)
+    play(notes, count, tmp_path, script_of, _note)
+    notes.conclude(count, [section(notes.all())])
     assert problems_in(notes.all()) == []
 
 
@@ -62,37 +67,11 @@ def _note(story: Story) -> dict[str, Any]:
     }
 
 
-def _row(note: Mapping[str, Any]) -> str:
-    begin = f"| {note['fault']} | {note['seed']} |"
-    if "tail" not in note:
-        return f"{begin} | | | | | not judged | {'; '.join(note['problems'])} |"
-    pauses = [each for each in note["switches"] if each is not None]
-    return (
-        f"{begin} {note['delivered']:,} | {note['lost']} | {note['duplicated']} | {note['tail']:,} |"
-        f" {f'{max(pauses):.2f} s' if pauses else ''} | {note['judged']} | {'; '.join(note['problems']) or 'kept'} |"
-    )
+def section(notes: Sequence[Note]) -> Section:
+    """The report of these runs."""
+    pauses = largest("Pause of {} queries on the way back, three at once", _pauses(notes))
+    return table(notes, COLUMNS, about=ABOUT, after=pauses)
 
 
-def page(notes: Sequence[Mapping[str, Any]], command: str, sentence: str) -> str:
-    """The page of these stories."""
-    broken, full = broken_in(notes), entry("returns").stories or 0
-    pauses = sorted(each for note in notes for each in note.get("switches", ()) if each is not None)
-    lines = [
-        *ABOUT.format(command=command, sentence=sentence).strip().splitlines(),
-        "",
-        "| fault | seed | delivered | lost | repeated | tail | pause | judged | verdict |",
-        "|---|---|---|---|---|---|---|---|---|",
-        *map(_row, notes),
-        "",
-    ]
-    if pauses:
-        lines.append(
-            f"Pause of {len(pauses)} queries on the way home, three at once: median {statistics.median(pauses):.2f} s,"
-            f" largest {pauses[-1]:.2f} s."
-        )
-    lines.append(
-        f"{len(notes)} stories"
-        + (f" of the {full} of a full report: " if len(notes) < full else ": ")
-        + (f"{broken} broke the promise." if broken else "every one kept the promise.")
-    )
-    return "\n".join(lines)
+def _pauses(notes: Sequence[Note]) -> list[float]:
+    return [each for note in notes for each in note.get("switches", ()) if each is not None]

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from reports.entries import entry
 from reports.origin import origin
-from tests.long.notes import write_page
+from reports.result import Section
+from tests.long.notes import conclude
 from tests.long.unattended import Unattended, cut_off, number, stopped, unattended
 from tests.namespace import Namespace
 
@@ -24,21 +24,15 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(14400)]
 
 COMMAND = "SEED={seed} SOAK_MINUTES={minutes} make reports ONLY=soak"
 ABOUT = """
-# What is no failure moves nothing
-
-Command: `{command}`, {sentence}.
-Two Kafka clusters, MirrorMaker 2, four queries under load, automatic mode, two controllers. Struck at
-random: the primary's broker stands still for less than the limit, once or several times in a row; one controller or
-both stand still for 1 to 6 s, the broker at times with them; no packet passes between the controllers and the primary
-for 0.3 to 10 s; every core is busy for 2 to 5 s.
-
-| strike | times |
-|---|---|
-{strikes}
-
-Verdicts on the primary meanwhile: {verdicts}. Moves: {moves}. Then the primary was killed, and every query moved once:
-lost 0, repeated 0.
+Two Kafka clusters, MirrorMaker 2, four queries under load, automatic mode, two controllers. Strikes are random: the
+primary's broker freezes for less than the limit, once or several times in a row; one controller or both freeze for 1 to
+6 s, the broker at times with them; no packet passes between the controllers and the primary for 0.3 to 10 s; every core
+is busy for 2 to 5 s.
 """
+AFTER = (
+    "Verdicts on the primary during the strikes: {verdicts}. Moves: {moves}. Then the primary was killed, and every"
+    " query moved once: lost 0, repeated 0."
+)
 
 PAUSE_SECONDS = (0.2, 0.9)
 """By default an outage below 1 s, and a freeze below 2 s, is never DOWN: ``state.settings.keys.Detection``."""
@@ -65,11 +59,9 @@ def test_faults_shorter_than_the_limits_never_move_a_query(tmp_path: Path) -> No
         world.until("both are UP", lambda: world.verdicts("east")[-1:] in ([], ["UP"]))
         verdicts, moves = Counter(world.verdicts("east")), len(world.held())
         command = COMMAND.format(seed=seed, minutes=minutes)
-        text = ABOUT.format(
-            command=command, sentence=on.sentence,
-            strikes="\n".join(f"| {name} | {times} |" for name, times in sorted(done.items())),
-            verdicts=", ".join(f"{name} {times}" for name, times in verdicts.most_common()), moves=moves,
-        )  # fmt: skip
+        after = AFTER.format(
+            verdicts=", ".join(f"{name} {times}" for name, times in verdicts.most_common()), moves=moves
+        )
         assert "DOWN" not in world.verdicts("east")
         world.until("every query runs", lambda: world.is_on("east"))
         world.assert_left_alone()
@@ -77,10 +69,9 @@ def test_faults_shorter_than_the_limits_never_move_a_query(tmp_path: Path) -> No
         world.until("what is a failure still moves them", world.has_moved)
         world.assert_moved_once()
         world.assert_nothing_lost()
-    write_page(
-        on, "soak", text.lstrip(), command=command, judged=entry("soak").judged, exposed="not counted",
-        stories=done.total(), unit="strikes", broken=0,
-    )  # fmt: skip
+    strikes = tuple((name, str(times)) for name, times in sorted(done.items()))
+    section = Section(texts=(ABOUT.strip(),), columns=("strike", "times"), rows=strikes, after=(after,))
+    conclude(on, "soak", [section], command=command, exposed="not counted", count=done.total(), wrong=0)
 
 
 def _freeze_broker(world: Unattended, cables: Namespace, draw: random.Random) -> None:

@@ -1,17 +1,15 @@
 """The arithmetic and the shape of the bench's report."""
 
-import json
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from bench.report import STEPS, Other, Report, Row, figure, to_json, to_page, write
+from bench.report import STEPS, Other, Report, Row, figure, result_of
 from bench.samples import Spread, is_met, paired_percent, ratio
 from bench.steps_picture import to_svg
 from reports.origin import Origin
-from reports.stamp import read
+from reports.result import page
 
 
 def row(**changes: Any) -> Row:
@@ -92,51 +90,44 @@ def test_figures_of_different_units_are_never_compared() -> None:
     assert row(others=(percent,)).ratio_to(percent) is None
 
 
-def test_the_json_keeps_every_sample_and_null_for_what_was_not_measured() -> None:
+def test_the_result_keeps_every_sample_and_none_for_what_was_not_measured() -> None:
     absent = Other(name="GetOffsetShell", why_not="no Java")
-    kept = json.loads(json.dumps(to_json(report(row(others=(absent,)), row(ours=None)))))
-    first, second = kept["rows"]
-    assert first["ours"]["samples"] == [40.0, 50.0, 60.0]
+    first, second = result_of(report(row(others=(absent,)), row(ours=None)), "bench").data["rows"]
+    assert first["samples"] == [40.0, 50.0, 60.0]
     assert first["met"] is True
-    assert first["others"] == [
-        {"name": "GetOffsetShell", "unit": "ms", "spread": None, "ratio": None, "why_not": "no Java"}
-    ]
-    assert second["ours"] is None
+    assert first["others"] == [{"name": "GetOffsetShell", "unit": "ms", "samples": None}]
+    assert second["samples"] is None
     assert second["met"] is None
 
 
+def rendered(*rows: Row, failures: dict[str, str] | None = None) -> str:
+    return page(result_of(report(*rows, failures=failures), "bench"))
+
+
 def test_the_page_names_target_both_figures_and_verdict_in_one_line() -> None:
-    page = to_page(report(row()))
     assert (
         "| 3,500 partitions, warm | <= 60.0 ms | 50.0 (40.0 to 60.0, 3) ms | met "
-        "| confluent-kafka | 100 (100 to 100, 1) ms | 2.0 |" in page
+        "| confluent-kafka | 100 (100 to 100, 1) ms | 2.0 |" in rendered(row())
     )
 
 
-def test_a_missed_target_stands_out_and_a_failure_is_told() -> None:
-    page = to_page(report(row(limit=10.0), failures={"switch": "the runner ended"}))
-    assert "**missed**" in page
-    assert "- switch: the runner ended" in page
+def test_a_missed_target_is_marked_and_a_failure_is_reported() -> None:
+    text = rendered(row(limit=10.0), failures={"switch": "the runner ended"})
+    assert "**missed**" in text
+    assert "- switch: the runner ended" in text
 
 
 def test_an_alternative_that_could_not_be_had_shows_why_instead_of_a_number() -> None:
-    assert "| GetOffsetShell | no Java | - |" in to_page(
-        report(row(others=(Other(name="GetOffsetShell", why_not="no Java"),)))
+    assert "| GetOffsetShell | no Java | - |" in rendered(
+        row(others=(Other(name="GetOffsetShell", why_not="no Java"),))
     )
 
 
-def test_both_files_are_written(tmp_path: Path) -> None:
-    as_json, as_page = write(report(row()), tmp_path / "new")
-    assert json.loads(as_json.read_text())["commit"] == "abc"
-    assert as_page.read_text().startswith("# Measurements")
-
-
-def test_the_stamp_counts_missed_figures_and_names_unmeasured_ones(tmp_path: Path) -> None:
+def test_the_result_counts_missed_figures_and_names_unmeasured_ones() -> None:
     rows = (row(), row(limit=10.0), row(what="cold", ours=None))
-    _, as_page = write(report(*rows, failures={"switch": "the runner ended"}), tmp_path / "bench")
-    stamp = read(as_page.read_text(encoding="utf-8"))[1]
-    assert (stamp.report, stamp.commits, stamp.stories, stamp.broken) == ("bench", ("abc",), 2, 1)
-    assert stamp.missing == ("switch", "cold")
+    found = result_of(report(*rows, failures={"switch": "the runner ended"}), "bench")
+    assert (found.report, found.commits, found.count, found.wrong) == ("bench", ("abc",), 2, 1)
+    assert found.missing == ("switch", "cold")
 
 
 @pytest.mark.parametrize(("value", "expected"), [(0.456, "0.46"), (43.21, "43.2"), (1170.0, "1,170"), (-3.0, "-3.00")])
@@ -144,7 +135,7 @@ def test_a_number_is_as_long_as_it_is_worth(value: float, expected: str) -> None
     assert figure(Spread((value,)), "ms").startswith(expected + " (")
 
 
-def test_a_picture_has_a_bar_for_each_step_to_one_scale(tmp_path: Path) -> None:
+def test_a_picture_has_a_bar_for_each_step_to_one_scale() -> None:
     stepped = row(
         unit="s", what="a <pause>", ours=Spread((0.7,)), detail={STEPS: {"fence": 0.2, "verify": 0.4}},
         others=(Other(name="stop() and start()", spread=Spread((0.8,))), Other(name="none", why_not="no")),
@@ -155,12 +146,9 @@ def test_a_picture_has_a_bar_for_each_step_to_one_scale(tmp_path: Path) -> None:
     assert widths == pytest.approx([widths[2] / 4, widths[2] / 2, widths[2]], abs=0.1)
     texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
     assert texts == ["lookup: a <pause>", "fence", "0.20 s", "verify", "0.40 s", "stop() and start()", "0.80 s"]
-    _, page = write(report(stepped), tmp_path / "bench-switchover", picture)
-    assert "(bench-switchover.svg)" in read(page.read_text(encoding="utf-8"))[0]
-    assert page.with_name("bench-switchover.svg").read_text(encoding="utf-8") == picture
+    assert "(steps.svg)" in page(result_of(report(stepped), "bench", "steps.svg"))
 
 
-def test_without_steps_there_is_no_picture(tmp_path: Path) -> None:
+def test_without_steps_there_is_no_picture() -> None:
     assert to_svg([row()]) == ""
-    _, page = write(report(row()), tmp_path / "bench", to_svg([row()]))
-    assert "svg" not in page.read_text(encoding="utf-8")
+    assert "svg" not in rendered(row())

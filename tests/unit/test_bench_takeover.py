@@ -7,9 +7,10 @@ import pytest
 
 from bench.baseline_restart import naive_settings
 from bench.errors import BenchError
-from bench.report import Report, to_page
+from bench.report import Report, result_of
 from bench.takeover import LATEST_BEGIN_SECONDS, TakenOver, configuration, may_begin, rows, taken_over
 from reports.origin import Origin
+from reports.result import page
 from state.settings.keys import Tideover
 
 ON = Origin(revision="x", changed=False, made="now", machine="2 cores")
@@ -93,17 +94,18 @@ def test_the_report_shows_warm_against_target_cold_and_a_new_driver() -> None:
     warm = [TakenOver(decided=each, killed=each + 1.2, started=each + 0.5) for each in (1.0, 2.0, 3.0)]
     cold = [TakenOver(decided=4.0, killed=99.0, started=12.0)]
     made = rows(warm, cold, [20.0, 24.0])
-    page = to_page(
-        Report(command="c", origin=ON, started_at="now", seconds=1.0, machine={}, versions={}, rows=made, failures={})
+    report = Report(
+        command="c", origin=ON, started_at="now", seconds=1.0, machine={}, versions={}, rows=made, failures={}
     )
+    text = page(result_of(report, "bench-takeover"))
     assert (
-        "| warm standby runner: decision to first committed batch | <= 2.50 s | 2.00 (1.00 to 3.00, 3) s | met " in page
+        "| warm standby runner: decision to first committed batch | <= 2.50 s | 2.00 (1.00 to 3.00, 3) s | met " in text
     )
-    assert "| the same, typed | - | 2.50" not in page, "every line says what it is of"
-    assert "| runner started at that moment, state kept | 12.0 (12.0 to 12.0, 1) s | 6.0 |" in page
-    assert "| new driver, startingOffsetsByTimestamp, state lost | 22.0 (20.0 to 24.0, 2) s | 11.0 |" in page
+    assert "| the same, typed | - | 2.50" not in text, "every line says what it is of"
+    assert "| runner started at that moment, state kept | 12.0 (12.0 to 12.0, 1) s | 6.0 |" in text
+    assert "| new driver, startingOffsetsByTimestamp, state lost | 22.0 (20.0 to 24.0, 2) s | 11.0 |" in text
     assert (
-        "| warm standby runner: kill to first committed batch, decided after 1 s | - | 3.20 (2.20 to 4.20, 3) s" in page
+        "| warm standby runner: kill to first committed batch, decided after 1 s | - | 3.20 (2.20 to 4.20, 3) s" in text
     )
 
 

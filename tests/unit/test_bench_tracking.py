@@ -6,8 +6,9 @@ from typing import Any, cast
 import pytest
 from pyspark.sql.streaming.query import StreamingQuery
 
-from bench.report import to_json
+from bench.report import result_of
 from bench.tracking import Taken, TimeIsUp, _block, _rows
+from reports.result import page
 from tests.unit.test_bench_report import report
 
 FAR = float("inf")
@@ -68,7 +69,7 @@ def test_a_block_ends_at_its_deadline(clock: Clock) -> None:
 def test_a_count_without_a_single_pair_is_reported_as_not_measured() -> None:
     rows = _rows(1000, Taken(without=[60_000.0]))
     assert [row.ours for row in rows] == [None, None]
-    assert "not one pair of blocks" in json.dumps(to_json(report(*rows)))
+    assert "not one pair of blocks" in page(result_of(report(*rows), "bench"))
 
 
 def test_shares_are_of_the_neighbouring_block() -> None:

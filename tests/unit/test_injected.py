@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from reports.origin import Origin
-from reports.stamp import read as read_stamp
+from reports.result import read as read_result
 from tests.injected import Injected, missing, read, whole_rows
 from tests.simulation.faults import table
 
@@ -31,19 +31,19 @@ def end(into: Injected, node: str, *, call: str = "passed", seconds: float = 10.
 
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
-    return tmp_path / "reports" / "faults.md"
+    return tmp_path / "reports" / "faults.json"
 
 
 def test_a_real_test_that_ends_is_a_line_and_what_never_ran_says_so(page: Path) -> None:
     end(plugin(page), KILL, seconds=1234.0)
-    lines = page.read_text(encoding="utf-8").splitlines()
+    lines = page.with_suffix(".md").read_text(encoding="utf-8").splitlines()
     (line,) = [each for each in lines if each.startswith("| 2 |")]
     assert "all brokers of the primary are killed" in line
     assert line.endswith("| passed | 1,234 | `abc123` | 2026-11-22 12:00 | 7 |")
     assert all("| not run | - | - | - | - |" in each for each in lines if each.startswith(("| 3 |", "| 6 |")))
-    assert f"faults {len(whole_rows(table.REAL))} have a real test that plays them whole, and 1 of these" in lines[-3]
-    stamp = read_stamp(page.read_text(encoding="utf-8"))[1]
-    assert (stamp.stories, len(stamp.missing), stamp.commits) == (1, len(table.REAL) - 1, ("abc123",))
+    assert f"faults {len(whole_rows(table.REAL))} have a real test that plays them whole, and 1 of these" in lines[-1]
+    found = read_result(page)
+    assert (found.count, len(found.missing), found.commits) == (1, len(table.REAL) - 1, ("abc123",))
 
 
 def test_a_later_run_of_another_part_keeps_earlier_lines_and_their_commit(page: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_test_that_was_skipped_or_is_no_row_of_the_table_writes_nothing(page: 
 
 def test_a_test_that_plays_its_row_in_part_is_no_whole_one(page: Path) -> None:
     end(plugin(page), HALF)
-    text = page.read_text(encoding="utf-8")
+    text = page.with_suffix(".md").read_text(encoding="utf-8")
     (line,) = [each for each in text.splitlines() if each.startswith("| 23 |")]
     assert ", in part | passed |" in line
     assert "and 0 of these" in text

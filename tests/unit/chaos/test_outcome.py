@@ -10,10 +10,12 @@ import pytest
 
 from chaos.faults import EAST, Act, Action, When
 from chaos.outcome import Change, Load, Outcome, announced_repeats, changes_of, judge
-from chaos.report import Story, as_json, joined, measured, page, story_of
+from chaos.report import Story, as_json, joined, measured, result_of, story_of
 from chaos.scenarios import Scenario, named
 from orchestrator.decide.verdict import Judgement, form, verdict_event
 from orchestrator.shapes.json_shapes import event_row
+from reports.origin import Origin
+from reports.result import page
 from state.model.cluster_status import Verdict
 
 ROW = {"acked": 100, "replicated": 98, "resent": 0, "delivered": 98, "lost": 0, "duplicated": 0, "exposed": 2,
@@ -491,8 +493,14 @@ def test_the_end_of_a_batch_under_way_counts_before_the_plan(measured: Mapping[s
 
 def story(name: str, outcome: Outcome, commit: str = "abc") -> Story:
     """As the file has it."""
-    told: Story = json.loads(json.dumps(story_of(scenario(name), outcome, {"commit": commit, "begun": "some day"})))
+    played = {"commit": commit, "begun": "some day", "command": "python -m chaos run"}
+    told: Story = json.loads(json.dumps(story_of(scenario(name), outcome, played)))
     return told
+
+
+def rendered(stories: list[Story]) -> str:
+    on = Origin(revision="abc", changed=False, made="now", machine="2 cores")
+    return page(result_of("chaos", stories, [], on))
 
 
 def test_the_report_says_what_was_measured() -> None:
@@ -502,8 +510,8 @@ def test_the_report_says_what_was_measured() -> None:
     told = as_json(stories)
     assert not told["expected"]
     assert [each["expected"] for each in told["scenarios"]] == [True, False]
-    text = page(stories)
-    assert "1 of 2 scenarios ended as expected" in text
+    text = rendered(stories)
+    assert "2 scenarios, **1 not as expected**" in text
     assert "- judged: q by 98 ids" in text
     assert "| kill-cluster | All brokers of the primary are killed | yes | 9.5 s | 4.2 s | 0 | 0 | 2 |" in text
     assert "- not as expected: no query was seen in the end" in text
@@ -516,8 +524,8 @@ def test_a_scenario_played_again_replaces_its_entry_and_names_its_commit() -> No
     before = [story("kill-cluster", replace(MOVED, places={})), story("kill-one-broker", STAYED)]
     now = joined(before, [story("kill-cluster", MOVED, "def")])
     assert [(each["name"], each["expected"]) for each in now] == [("kill-cluster", True), ("kill-one-broker", True)]
-    assert "- kill-cluster:\n  - commit: def\n" in page(now)
-    assert "- kill-one-broker:\n  - commit: abc" in page(now)
+    assert "- kill-cluster:\n  - commit: def\n" in rendered(now)
+    assert "- kill-one-broker:\n  - commit: abc" in rendered(now)
 
 
 def test_an_earlier_failure_stays_in_the_report_after_another_play() -> None:
@@ -525,5 +533,5 @@ def test_an_earlier_failure_stays_in_the_report_after_another_play() -> None:
     for commit in ("def", "fed"):
         stories = joined(stories, [story("kill-cluster", MOVED, commit)])
     assert as_json(stories)["expected"]
-    assert "played before, some day on abc, not as expected: no query was seen in the end" in page(stories)
-    assert "on def, not as expected" not in page(stories)
+    assert "played before, some day on abc, not as expected: no query was seen in the end" in rendered(stories)
+    assert "on def, not as expected" not in rendered(stories)

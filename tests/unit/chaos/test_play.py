@@ -16,11 +16,12 @@ from chaos.errors import DockerFailed, StoryFailed
 from chaos.faults import EAST, Act, FaultStep, Observation, When
 from chaos.outcome import Change, Load, Outcome, judge
 from chaos.play import Story, WaitLimits
-from chaos.report import page, story_of
+from chaos.report import result_of, story_of
 from chaos.scenarios import SCENARIOS, Scenario
 from chaos.stage import Stage, share
 from chaos.watcher import Watcher
 from reports.origin import Origin
+from reports.result import page
 from tests.unit.chaos.test_outcome import LOAD, MOVED, ROW, STAYED, deed, operation, scenario
 from tests.unit.chaos.test_scenarios import sight
 
@@ -273,9 +274,10 @@ def test_a_story_that_broke_before_its_fault_is_not_counted() -> None:
     outcome = tell(scenario("kill-cluster"), environment, seen)
     assert outcome.broke == "it did not come to this: all is well"
     assert not any("lab verify" in each for each in environment.commands)
-    told = story_of(scenario("kill-cluster"), outcome, {})
+    told = story_of(scenario("kill-cluster"), outcome, {"command": "c", "commit": "abc"})
     assert told["seconds"] == {"down": None, "switch": 4.25}
-    text = page([told])
+    on = Origin(revision="abc", changed=False, made="now", machine="2 cores")
+    text = page(result_of("chaos", [told], [], on))
     assert "- 03:04:14 UTC: east is DOWN\n- 03:04:15 UTC: failover of q begins" in text
     assert "- not as expected: failover of q began before there was a cause" in text
 
@@ -611,19 +613,20 @@ def test_scenarios_that_it_did_not_come_to_are_named_until_they_are_played(
 
     def run(*names: str) -> tuple[int, Any, str]:
         code = cli.main(("run", "--no-build", "--dir", str(tmp_path), *names))
-        return code, json.loads((tmp_path / "report.json").read_text()), (tmp_path / "report.md").read_text()
+        return code, json.loads((tmp_path / "stories.json").read_text()), (tmp_path / "report.md").read_text()
 
     monkeypatch.setattr(Stage, "play", play)
     code, told, text = run("kill-one-broker", "cut-link", "store-away")
     assert (code, told["expected"], told["unplayed"]) == (2, False, ["cut-link", "store-away"])
-    assert "1 of 1 scenarios ended as expected.\nNot played: cut-link, store-away." in text
+    assert "1 scenario, all as expected, **2 not run**" in text
+    assert "Not run: cut-link, store-away." in text
     code, told, text = run("cut-link")
     assert (code, told["expected"], told["unplayed"]) == (0, False, ["store-away"])
     code, told, text = run("store-away")
     assert (code, told["expected"], told["unplayed"]) == (0, True, [])
-    assert "Not played" not in text
+    assert "Not run" not in text
     del told["unplayed"]
-    (tmp_path / "report.json").write_text(json.dumps(told))
+    (tmp_path / "stories.json").write_text(json.dumps(told))
     assert run("store-away")[:1] == (0,), "a report of before has no such names"
     assert "docker rm took longer" in capsys.readouterr().err
 

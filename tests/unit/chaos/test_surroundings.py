@@ -13,7 +13,7 @@ from chaos.outcome import Outcome
 from chaos.scenarios import SCENARIOS, Scenario
 from chaos.stage import Stage
 from reports.origin import Origin
-from reports.stamp import read
+from reports.result import read
 
 ON = Origin(revision="a" * 40, changed=False, made="2026-11-23 06:00 UTC", machine="2 cores")
 
@@ -144,17 +144,17 @@ def test_after_an_interruption_only_missing_scenarios_are_played(
     monkeypatch.setattr(Stage, "play", play)
     names = [each.name for each in SCENARIOS]
     cli.main(["run", "--missing", "--dir", str(tmp_path)])
-    assert read((tmp_path / "report.md").read_text(encoding="utf-8"))[1].missing == tuple(names[3:])
+    assert read(tmp_path / "report.json").missing == tuple(names[3:])
     cli.main(["run", "--missing", "--dir", str(tmp_path)])
     assert asked == [names, names[3:]]
-    stamp = read((tmp_path / "report.md").read_text(encoding="utf-8"))[1]
-    assert (stamp.commits, stamp.stories, stamp.missing) == ((ON.commit,), 6, tuple(names[6:]))
+    found = read(tmp_path / "report.json")
+    assert (found.commits, found.count, found.missing) == ((ON.commit,), 6, tuple(names[6:]))
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"scenarios": [{"name": "kill-cluster", "expected": true}]}'])
 def test_a_report_that_cannot_be_completed_is_refused_before_any_play(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
-    (tmp_path / "report.json").write_text(text, encoding="utf-8")
+    (tmp_path / "stories.json").write_text(text, encoding="utf-8")
     assert cli.main(("run", "--dir", str(tmp_path), "kill-cluster")) == 2
     assert "is not a report, or is one of an older version" in capsys.readouterr().err
