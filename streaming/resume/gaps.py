@@ -119,7 +119,7 @@ class PartialSearch(Search):
         sure = {record.offset for record in self.matcher.known}
         held = [each for i, each in enumerate(self._read.records) if each.offset in sure or i in there]
         search = Search(self._read.holding(held), lo=self.lo, end=self.end, cut=self.cut)
-        found = search.feed(self.records, self.end)
+        found, self.is_by_end = search.feed(self.records, self.end), search.is_by_end
         return (
             self._weighed(found, len(self._read.records) - len(held), held[-1].offset)
             if isinstance(found, Found)

@@ -262,10 +262,11 @@ class Search:
         """Whether an equal record that came earlier, without its context, may be the true copy: never step over it."""
         if self._rejected is None:
             return False
-        few = record.append_time and walk.agreed < TRUSTED
-        if few or self.matcher.holed or self.matcher.last_is_unique(append_time=record.append_time):
+        stamped = record.append_time
+        few = stamped and (walk.agreed < TRUSTED or not self.matcher.is_told_apart(walk.agreed))
+        if few or self.matcher.holed or self.matcher.last_is_unique(append_time=stamped):
             return True
-        return not record.append_time and not self._is_older_twin(self._rejected - 1)
+        return not stamped and not self._is_older_twin(self._rejected - 1)
 
     def _is_told_apart(self, record: LogRecord) -> bool:
         """Whether the last record read is unlike all that are remembered, so that hardly an unread one equals it."""

@@ -77,7 +77,8 @@ class FingerprintMatcher:
         """How many old offsets between the last ``context`` records are missing (holes)."""
         self.is_whole = self.last.offset == self.size - 1
         """Whether it holds every record of the partition up to its last one, from offset 0 on."""
-        self._is_first = self.known.first <= begin
+        self.is_first = self.known.first <= begin
+        """Whether nothing was read before them."""
 
     @cached_property
     def records(self) -> tuple[Fingerprint, ...]:
@@ -117,7 +118,7 @@ class FingerprintMatcher:
         So it is where the old partition held nothing older, or where its time with the disorder added has reached that
         of half of them: one of the far future or past does not move the half. An append time tells nothing.
         """
-        return self._is_first or (not append_time and time_ms is not None and time_ms >= self._young_ms)
+        return self.is_first or (not append_time and time_ms is not None and time_ms >= self._young_ms)
 
     @property
     def unbroken(self) -> int:
@@ -161,7 +162,7 @@ class FingerprintMatcher:
     @property
     def is_long(self) -> bool:
         """Whether records were read before these, and these are too many to be left out all at once."""
-        return self.size >= LONG and not self._is_first
+        return self.size >= LONG and not self.is_first
 
     @property
     def whole_from_ms(self) -> int | None:
@@ -238,13 +239,19 @@ class FingerprintMatcher:
         Between two remembered records others may only fill holes of the old offsets, and then no more offsets lie
         between their copies than between themselves. Before the first of them only older ones lie; younger ones are
         there if all that is left of the remembered records is what was sent again. Where these are few or alike, one
-        that is left may be unread, so none may be as young as the oldest. ``seen`` ends with a remembered one.
+        that is left may be unread, so none may be as young as the oldest, and none may be there more often than it was
+        read. ``seen`` ends with a remembered one.
         """
         oldest, youngest = min(self.known.timestamps), max(self.tail.timestamps)
         last: tuple[int, int] | None = None
         others: list[LogRecord] = []
+        copies = Counter[tuple[bytes, int]]()
         for record in seen:
             index = self.newest(record)
+            copies[record.digest, record.timestamp_ms] += 1
+            there = copies[record.digest, record.timestamp_ms]
+            if index >= 0 and not self.is_telling and there > len(self.indices(record)):
+                return record
             if index < 0:
                 if record.timestamp_ms >= (youngest if last is None and self.is_telling else oldest):
                     others.append(record)

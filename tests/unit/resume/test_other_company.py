@@ -96,7 +96,22 @@ def test_another_hash_makes_the_topic_go_by_the_common_time() -> None:
         assert "another partitioner" in target.note
 
 
+def test_common_contents_without_times_step_over_no_earlier_equal_record() -> None:
+    """The standby has its own times and lacks three of the records read: all that it holds may as well be unread."""
+    read = [(i, T0 + 10 * i, value) for i, value in enumerate("aabbaabb")]
+    here = copied([(0, T0 + 200 + 10 * i, value) for i, value in enumerate("xabaabbaabb")])
+    target = one(standby(Slot(here, append_time=True)), want(read), rules(MethodName.EXACT))
+    shows(target, target_offset=3, exact=False, replay_records=8)
+
+
 # -- compacted
+
+
+def test_a_compacted_standby_with_more_equal_records_than_were_read_is_no_place() -> None:
+    """Four records of one time were read. Of the two equal ones here the second, before the last one read, is new."""
+    read = [(i, T0, value) for i, value in enumerate("cadb")]
+    target = one(standby(Slot(copied([read[1], read[1], read[3]])), cleanup="compact"), want(read), BUFFER)
+    shows(target, target_offset=0, exact=False, method="timestamp")
 
 
 def test_a_compacted_copy_cut_short_is_no_match_behind_unread_records() -> None:

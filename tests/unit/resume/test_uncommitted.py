@@ -235,3 +235,14 @@ def test_a_log_without_transactions_is_counted_over_as_ever() -> None:
     known = want(log[:60], untracked=16, dense=True)
     target = one(standby(Slot(copied(log))), known, EXACT, sample(100, log[-1][1]))
     assert (target.target_offset, target.exact) == (60, True)
+
+
+def test_by_committed_records_alone_the_whole_ring_is_looked_for_too() -> None:
+    """The last committed record equals older ones. The standby lacks it, and "u" and an equal record are unread."""
+    times = {3: 0, 4: 0, 9: 10, 11: 0, 13: 30, 14: 0, 17: 40}
+    read = [(offset, T0 + time, "hb") for offset, time in times.items()]
+    here = copied([*(each for each in read if each[0] not in (11, 14, 17)), (39, T0 + 20, "u"), (40, T0, "hb")])
+    target = one(standby(Slot(here)), replace(want(read), uncommitted=frozenset({17})), rules(buffer_ms=100))
+    assert target.target_offset is not None
+    assert target.target_offset <= 4
+    assert not target.exact
