@@ -73,6 +73,7 @@ class Behind:
         self.records = records
         self._ring = ring
         self._top_ms = ring.top_ms
+        self._is_flat = not (keeps_offsets or ring.is_first) and min(ring.known.timestamps) == ring.top_ms
         last, alike = self._copies()
         self._last, self._alike = last, -1 if keeps_offsets else alike
 
@@ -88,7 +89,8 @@ class Behind:
         """Of the records behind the newest proven copy, some that are too old to be taken for unread; by position."""
         row: list[int] = []
         found: list[int] = []
-        if min((each.timestamp_ms for each in self.records), default=self._top_ms) >= self._top_ms:
+        oldest = min((each.timestamp_ms for each in self.records), default=self._top_ms)
+        if oldest > self._top_ms or (oldest == self._top_ms and not self._is_flat):
             return found
         for at in range(self._last + 1, len(self.records)):
             if self.is_suspect(self.records[at]):
@@ -151,7 +153,12 @@ class Behind:
         return record.timestamp_ms < self._top_ms - 2 * self._back_ms
 
     def is_suspect(self, record: LogRecord) -> bool:
-        """Whether a first copy is to be looked for; where times go back over all that is remembered, of all but new."""
+        """Whether a first copy is to be looked for; where times go back over all that is remembered, of all but new.
+
+        Where all that is remembered is of one time, and more was read before it, that time shows nothing either.
+        """
+        if self._is_flat:
+            return not record.append_time and record.timestamp_ms <= self._top_ms
         times = self._ring.known.timestamps
         is_wild = self._slack_ms > 0 and self._slack_ms >= self._top_ms - min(times)
         return self._is_older(record, self._top_ms + self._slack_ms if is_wild else self._top_ms)

@@ -136,19 +136,21 @@ def _copies(want: Want, found: Found, facts: StandbyLookup, old: EndSample) -> S
         unread = [record for record in unread if record.timestamp_ms > max(read)]
     is_newest_ahead = newest > max([*read, want.timestamp_ms or 0])
     lacks = is_newest_ahead and all(record.timestamp_ms != newest for record in unread)
-    copies = _before_the_sample(unread, read[-LAST:], newest, most=old.end - want.offset - lacks)
+    most, was_later = old.end - want.offset - lacks, old.sampled_at.timestamp() * 1000 > newest
+    copies = _before_the_sample(unread, read[-LAST:], newest, most=most, was_later=was_later)
     distinct = len({(each.digest, each.timestamp_ms) for each in copies})
     return copies if distinct == len(copies) else ()
 
 
 def _before_the_sample(
-    unread: Sequence[LogRecord], read: Sequence[int], newest: int, *, most: int
+    unread: Sequence[LogRecord], read: Sequence[int], newest: int, *, most: int, was_later: bool
 ) -> Sequence[LogRecord]:
     """The first of ``unread`` that the old log held when its newest time was seen, at most ``most``; maybe empty.
 
     ``read``: times of the records read last. Where times are in order, all up to the newest are older than the sample.
     Of several records of the newest millisecond some may be younger: where there are too many, none of them counts, and
-    where younger ones follow holes only one.
+    where holes lie before them only one. That one counts only if the sample was taken after that millisecond
+    (``was_later``): else it may be younger as well.
     Where times are not in order, all up to the one record of the newest time lie before it.
     """
     first = [record for record in unread if record.timestamp_ms <= newest]
@@ -157,8 +159,8 @@ def _before_the_sample(
         older = [record for record in first if record.timestamp_ms < newest]
         if len(first) > most:
             first = older
-        elif len(first) < most and len(first) < len(unread):  # holes, and records that came after the sample
-            first = first[: len(older) + 1]
+        elif len(first) < most and not (was_later and len(first) == len(unread)):  # holes, and maybe younger records
+            first = first[: len(older) + was_later]
     else:
         at = [i for i, record in enumerate(unread) if record.timestamp_ms >= newest]
         is_there = bool(at) and [unread[i].timestamp_ms for i in at].count(newest) == 1
@@ -185,7 +187,8 @@ def _behind_seconds(
     newest = min(old.newest_timestamp_ms, int(old.sampled_at.timestamp() * 1000))
     if copies:
         behind = max(0, newest - max(record.timestamp_ms for record in copies[-LAST:])) / 1000
-        if behind or lacking == 1:
+        is_there = any(record.timestamp_ms == newest for record in facts.behind or ())
+        if (behind and not is_there) or lacking == 1:
             return behind
     last = timestamps_of(want.ring[-LAST:])
     since = [] if want.timestamp_ms is None else [want.timestamp_ms]

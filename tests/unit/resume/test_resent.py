@@ -73,6 +73,17 @@ def test_where_retention_may_have_taken_the_first_copy_nobody_can_tell() -> None
     assert "records from 600 on are older than those read last" in target.note
 
 
+def test_of_records_that_are_all_of_one_time_a_first_copy_is_looked_for() -> None:
+    """Those remembered show no order by their times, so a copy of older ones looks like unread records."""
+    old = stream(0, 80, step_ms=0)
+    here = copied([*old[:70], *old[10:15]])
+    target = one(standby(Slot(here)), want(old, remembered=20))
+    shows(target, target_offset=70, exact=False)
+    assert (target.replay_records or 0) >= 5
+    assert (target.replay_later_records or 0) >= 65
+    shows(one(standby(Slot(copied([*old, *stream(80, 9, step_ms=0)]))), want(old, remembered=20)), exact=True)
+
+
 def test_late_records_older_than_a_log_that_is_whole_were_never_read() -> None:
     shows(resumed([(0, T0 - 1_000, f"late {i}") for i in range(9)], NEW), exact=True, replay_records=0)
 

@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -602,6 +602,16 @@ def test_records_that_came_after_the_sample_fill_no_hole_before_it() -> None:
     here = copied([record for record in old if record[0] not in (60, 61, 62)])
     target = one(standby(Slot(here)), want(old[:50]), None, sample(80, T0 + 790))
     shows(target, target_offset=50, exact=True, exposure_records=3)
+
+
+@pytest.mark.parametrize(("later_ms", "lacks"), [(0, 8), (1, 7)])
+def test_behind_holes_one_of_the_newest_time_counts_if_seen_later(later_ms: int, lacks: int) -> None:
+    """Of ten offsets that the sample saw the standby holds one or two: the record of the newest time may be younger."""
+    old = [*stream(0, 59), (59, T0 + 590, "seen"), (60, T0 + 590, "younger")]
+    here = copied([*old[:52], old[60], *stream(61, 3)])
+    seen = datetime.fromtimestamp((T0 + 590 + later_ms) / 1000, UTC)
+    target = one(standby(Slot(here)), want(old[:50]), None, sample(60, T0 + 590, at=seen))
+    shows(target, target_offset=50, exact=True, exposure_records=lacks, exposure_seconds=0.13)
 
 
 def test_times_out_of_order_hide_no_copy_before_the_newest_time() -> None:
