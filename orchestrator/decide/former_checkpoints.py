@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from orchestrator.decide.reconcile import is_put_back
-from state.model.checkpoint_folders import belongs_to, plain_path
+from state.model.checkpoint_folders import belongs_to
 from state.model.entities import Assignment, Desired, Event, QueryFact, RunState
 from state.model.maintenance import FormerCheckpoint
+from state.settings.canonical import are_one_folder
 from state.settings.values import write_duration
 
 AGAIN = timedelta(days=1)
@@ -119,8 +120,8 @@ def _uncertain(found: Whereabouts) -> str:
 
 
 def _needed(found: Whereabouts, former: FormerCheckpoint, is_new: bool, keep: KeepRules) -> str:
-    in_use = {plain_path(each.checkpoint) for each in (found.assignment, found.fact) if each is not None}
-    if plain_path(former.checkpoint) in in_use:
+    in_use = [each.checkpoint for each in (found.assignment, found.fact) if each is not None]
+    if any(are_one_folder(former.checkpoint, each) for each in in_use):
         return f"{former.query} uses it"
     if not belongs_to(former.checkpoint, found.base or ""):
         return f"it is outside {found.base}, the checkpoint folder in the configuration"

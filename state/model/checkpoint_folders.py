@@ -4,7 +4,8 @@ Pure."""
 import re
 from typing import NamedTuple
 
-_URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(//(?P<host>[^/]*))?(?P<path>/.*|)")
+from state.settings.canonical import are_one_folder, canonical_path
+
 _MADE = re.compile(r"epoch-(?P<epoch>\d+)-(?P<rest>[^/]+)")
 _BESIDE = re.compile(r"(?P<epoch>\d{1,18})-(?P<operation>[^/]+)\.(?P<attempt>\d+)")
 _DRILL = "drill-"
@@ -61,25 +62,17 @@ def read_folder(path: str) -> FolderName | None:
     return None if made is None else FolderName(int(made["epoch"]), made["rest"])
 
 
-def plain_path(path: str) -> str:
-    """The one way of writing a folder by which two are compared: no ``file:``, no empty or single-dot names."""
-    uri = _URI.fullmatch(path)
-    prefix, rest = "", path
-    if uri is not None:
-        rest = uri["path"]
-        local = uri["scheme"].lower() == "file" and uri["host"] in {None, "", "localhost"}
-        prefix = "" if local else f"{uri['scheme'].lower()}://{uri['host'] or ''}"
-    return prefix + "/" * rest.startswith("/") + "/".join(name for name in rest.split("/") if name not in {"", "."})
-
-
 def belongs_to(path: str, base: str) -> bool:
-    """Whether a folder is a query's own, or one that a move made directly in it."""
-    path, base = plain_path(path), plain_path(base)
+    """Whether a folder is a query's own, or one that a move made directly in it.
+
+    One that is written with ``..`` belongs to none: behind a link it is another folder than its text says.
+    """
     if not base or ".." in path.split("/"):
         return False
-    return path == base or (path.rpartition("/")[0] == base and read_folder(path) is not None)
+    path, base = canonical_path(path), canonical_path(base)
+    return path == base or (path.rpartition("/")[0] == base.removesuffix("/") and read_folder(path) is not None)
 
 
 def is_of_drill(path: str, base: str, operation: str) -> bool:
     """Whether a folder is the one that a drill of a query copies its checkpoint to; nothing else is thrown away."""
-    return bool(base) and plain_path(path) == plain_path(drill_folder(base, operation))
+    return bool(base) and are_one_folder(path, drill_folder(base, operation))

@@ -11,8 +11,9 @@ leaves no other trace.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from state.model.checkpoint_folders import plain_path, read_folder, read_mapping_name
+from state.model.checkpoint_folders import read_folder, read_mapping_name
 from state.model.entities import Assignment
+from state.settings.canonical import are_one_folder, canonical_path
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_fence import has_been_run, planted_epochs, read_mark
 from streaming.spark.checkpoint.log_text import Fence, parse_fence, parse_offset_entry
@@ -79,7 +80,7 @@ class Place:
 
 def place_of(folders: Collection[Folder], row: Assignment) -> Place:
     """Where the files show the query, beside what its row says."""
-    stored = next((each for each in folders if plain_path(each.path) == plain_path(row.checkpoint)), None)
+    stored = next((each for each in folders if are_one_folder(each.path, row.checkpoint)), None)
     newest = max((each for each in folders if each.has_run), key=lambda each: each.epoch, default=stored)
     highest = max((each.highest for each in folders), default=HOME)
     if newest is None:
@@ -120,7 +121,7 @@ def _lost_mapping(folder: Folder, row: Assignment) -> str | None:
     That shows no move which the store lost, and no place. A mapping stays beside its checkpoint, so an older store
     names one that is there, too.
     """
-    is_row = plain_path(folder.path) == plain_path(row.checkpoint)
+    is_row = are_one_folder(folder.path, row.checkpoint)
     if is_row and row.mapping is not None and all(move.name != row.mapping for move in folder.moves):
         return f"mapping {row.mapping}, by which the query came to {row.cluster},"
     if folder.read_epoch != HOME and all(move.epoch != folder.read_epoch for move in folder.moves):
@@ -131,7 +132,7 @@ def _lost_mapping(folder: Folder, row: Assignment) -> str | None:
 def _move_to(folder: Folder, row: Assignment) -> MoveFile | None:
     """The newest mapping by which the query came to where it is."""
     holders = {fence.operation for fence in folder.planted}
-    is_row = plain_path(folder.path) == plain_path(row.checkpoint)
+    is_row = are_one_folder(folder.path, row.checkpoint)
     counted = [
         move
         for move in folder.moves
@@ -148,7 +149,7 @@ def _move_to(folder: Folder, row: Assignment) -> MoveFile | None:
 
 def _began_on(folder: Folder, row: Assignment) -> str | None:
     left = next((move.left.cluster for move in folder.moves if move.left.epoch == HOME), None)
-    stored = row.cluster if row.mapping is None and plain_path(folder.path) == plain_path(row.checkpoint) else None
+    stored = row.cluster if row.mapping is None and are_one_folder(folder.path, row.checkpoint) else None
     return left or folder.cluster or stored
 
 
@@ -161,14 +162,14 @@ def find_place(files: CheckpointFiles, base: str, row: Assignment) -> Place:
 
 
 def _folders(files: CheckpointFiles, base: str, row: Assignment) -> Sequence[str]:
-    found = {plain_path(path): path for path in (base, row.checkpoint)}
-    above = {plain_path(base): base}
+    found = {canonical_path(path): path for path in (base, row.checkpoint)}
+    above = {canonical_path(base): base}
     if read_folder(row.checkpoint) is not None:
         parent = row.checkpoint.rstrip("/").rpartition("/")[0]
-        above.setdefault(plain_path(parent), parent)
+        above.setdefault(canonical_path(parent), parent)
     for folder in above.values():
         made = (join(folder, name) for name in files.list_names(folder) if read_folder(name) is not None)
-        found |= {plain_path(path): path for path in made}
+        found |= {canonical_path(path): path for path in made}
     return [path for path in found.values() if files.list_names(path) and not is_cleaned(files, path)]
 
 

@@ -75,6 +75,15 @@ def test_a_checkpoint_in_use_again_is_no_former_one(store: ControllerStore) -> N
     assert store.formers() == [left]
 
 
+def test_another_spelling_of_a_checkpoint_in_use_is_no_former_one(store: ControllerStore) -> None:
+    places = ("s3a://bucket/cp", "/elsewhere", "s3://bucket/cp/", "file:///elsewhere/")
+    store.adopt(samples.assignment(checkpoint=places[0]))
+    for epoch, checkpoint in enumerate(places[1:], start=2):
+        runs = samples.assignment(epoch=epoch, placed_epoch=epoch, checkpoint=checkpoint, operation=None)
+        assert store.reconcile(runs, from_epoch=epoch - 1, event=samples.event())
+    assert [(each.checkpoint, each.left_epoch) for each in store.formers()] == [("s3://bucket/cp", 4)]
+
+
 def test_a_checkpoint_that_is_left_again_counts_its_age_anew(store: ControllerStore) -> None:
     moved(store)
     assert store.ask_to_clean(LEFT, runner="a", epoch=2, event=TOLD)

@@ -150,6 +150,7 @@ def test_a_row_of_a_query_that_runs_elsewhere_says_what_is_in_use(runner: Runner
     assert runner.cleaning._refusal(asked) is None
     in_use = runner.cleaning._refusal(replace(asked, checkpoint=f"{runner.active}/"))
     assert in_use == "revenue uses it, or did until now"
+    assert runner.cleaning._refusal(replace(asked, checkpoint=f"file://localhost{runner.active}")) == in_use
 
 
 def test_an_answer_that_the_store_did_not_hear_is_given_again(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,10 @@ from orchestrator.decide.former_checkpoints import (
     Whereabouts,
     judge_formers,
 )
-from state.model.checkpoint_folders import belongs_to, plain_path
+from state.model.checkpoint_folders import belongs_to, is_of_drill
 from state.model.entities import Desired, RunState
 from state.model.maintenance import FormerCheckpoint
+from state.settings.canonical import canonical_path
 from tests.contract.samples import assignment, fact
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -123,7 +124,7 @@ def test_the_checkpoint_in_use_never_goes_however_it_is_written(path: str) -> No
     here = replace(
         HERE, assignment=replace(ROW, checkpoint=path), fact=fact(epoch=9, checkpoint=path)
     )  # fmt: skip
-    for known in (path, plain_path(path)):
+    for known in (path, canonical_path(path)):
         found = only(judge_formers(here, [former(1, checkpoint=known), former(2)], KEEP, NOW))
         assert (found.fate, found.why) == (Disposition.STAYS, "revenue uses it")
 
@@ -187,23 +188,25 @@ def test_whatever_was_left_the_active_one_the_young_and_the_newest_stay(
 
 
 # -- folders -----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("path", "plain"),
-    [
-        ("/cp//revenue/./x/", "/cp/revenue/x"),
-        ("file:/cp/revenue", "/cp/revenue"),
-        ("file:///cp/revenue/", "/cp/revenue"),
-        ("file://localhost/cp", "/cp"),
-        ("HDFS://names:8020/cp//x", "hdfs://names:8020/cp/x"),
-        ("hdfs:///cp", "hdfs:///cp"),
-    ],
-)
-def test_a_folder_is_compared_by_one_way_of_writing_it(path: str, plain: str) -> None:
-    assert plain_path(path) == plain
-
-
 def test_a_move_makes_its_folders_in_that_of_the_query() -> None:
     assert belongs_to("file:///cp/revenue/epoch-2-op-2-3/", "/cp/revenue")
     assert belongs_to("hdfs://names/cp/epoch-2-op", "hdfs://names/cp/")
     assert not belongs_to("hdfs://other/cp/epoch-2-op", "hdfs://names/cp")
+    assert belongs_to("s3://Bucket/cp/epoch-2-op", "s3a://bucket/cp/")
+    assert belongs_to("/epoch-2-op", "file:///")
     assert not belongs_to("/cp/revenue", "")
+    assert not belongs_to("/cp/x/../revenue", "/cp/revenue"), "behind a link that is another folder"
+
+
+def test_a_drill_throws_its_folder_away_however_the_bucket_is_spelled() -> None:
+    assert is_of_drill("s3://bucket/cp/drill-op-2", "s3a://bucket/cp", "op-2")
+    assert not is_of_drill("s3://bucket/cp/drill-op-3", "s3a://bucket/cp", "op-2")
+
+
+@pytest.mark.parametrize("spelling", ["s3://bucket/cp/epoch-1-op-1", "S3A://Bucket//cp/epoch-1-op-1/"])
+def test_a_checkpoint_in_use_under_another_scheme_of_its_store_stays(spelling: str) -> None:
+    row, report = replace(ROW, checkpoint=spelling), fact(epoch=9, checkpoint=spelling)
+    here = replace(HERE, base="s3a://bucket/cp", assignment=row, fact=report)
+    known = former(1, checkpoint="s3a://bucket/cp/epoch-1-op-1")
+    found = only(judge_formers(here, [known, former(2, checkpoint="s3a://bucket/cp/epoch-2-op-2")], KEEP, NOW))
+    assert (found.fate, found.why) == (Disposition.STAYS, "revenue uses it")

@@ -12,7 +12,7 @@ from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.log_fence import kept_by, plant, planted_by, planted_epochs, release, require_unmoved
 from streaming.spark.checkpoint.log_text import Fence, with_mark
 from streaming.spark.checkpoint.mapping import MAPPINGS, Placed, all_moves
-from streaming.spark.place import Place, find_place
+from streaming.spark.place import Folder, MoveFile, Place, find_place, place_of
 from tests.checkpoints import CheckpointFolder, orders
 from tests.contract import samples
 from tests.unit.test_mapping import EAST, FILES, SHIFT, SOURCES, checkpoint, held, moved, request, returned
@@ -43,6 +43,15 @@ def test_a_checkpoint_that_no_move_touched_is_where_the_row_says(checkpoint: Che
     found = place(checkpoint)
     assert (found.checkpoint, found.cluster, found.mapping, found.held_by) == (str(checkpoint.path), "east", None, None)
     assert place(checkpoint, checkpoint=f"{checkpoint.path}/epoch-9-lost").cluster is None, "no file names it"
+
+
+def test_a_row_finds_its_folder_and_mapping_under_another_scheme_of_the_store() -> None:
+    move = MoveFile(name="2-move.1", epoch=2, operation="move", left=Placed("east", 0), to="west", leads_on=False)
+    folders = [Folder(path="s3a://bucket/cp", moves=(move,))]
+    stored = samples.assignment(checkpoint="s3://bucket/cp/", cluster="west", mapping="2-move.1", operation=None)
+    assert (place_of(folders, stored).cluster, place_of(folders, stored).mapping) == ("west", "2-move.1")
+    lost = place_of([replace(folders[0], moves=())], stored)
+    assert lost.text == "mapping 2-move.1, by which the query came to west, is missing beside s3a://bucket/cp"
 
 
 def test_a_committed_switch_is_shown_by_its_mapping_before_it_has_read(checkpoint: CheckpointFolder) -> None:

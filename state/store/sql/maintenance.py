@@ -14,6 +14,7 @@ from state.model.maintenance import (
     RememberedRows,
 )
 from state.model.pins import Pin
+from state.settings.canonical import are_one_folder
 from state.store.sql.database import Part, upsert, values_of
 from state.store.sql.engine import translated
 from state.store.sql.history import append
@@ -249,12 +250,16 @@ class FormerWriter(Part):
     """Keeps what is left, inside a transaction of the caller."""
 
     def _leave(self, connection: sa.Connection, before: sa.Row[Any] | None, wanted: Assignment, at: datetime) -> None:
-        """``before``: the query's assignment as it stood. What is in use again is no former one."""
+        """``before``: the assignment as it was. What is in use again, in any spelling, is no former one."""
         left = left_by(Assignment(**before._asdict()), wanted, at) if before is not None else None
+        if left is None and before is not None:
+            return
+        names = connection.scalars(sa.select(formers.c.checkpoint).where(formers.c.query == wanted.query)).all()
+        again = [wanted.checkpoint] if left is None else [wanted.checkpoint, left.checkpoint]
+        for name in [name for name in names if any(are_one_folder(name, each) for each in again)]:
+            connection.execute(sa.delete(formers).where(_is(wanted.query, name)))
         if left is not None:
             connection.execute(upsert(self._insert(formers), formers, values_of(left)))
-        if left is not None or before is None:
-            connection.execute(sa.delete(formers).where(_is(wanted.query, wanted.checkpoint.rstrip("/"))))
 
 
 class FormerTable(Part):

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from state.messages import ReleaseRequest
-from state.model.checkpoint_folders import mapping_name, plain_path, read_folder, read_mapping_name
+from state.model.checkpoint_folders import mapping_name, read_folder, read_mapping_name
+from state.settings.canonical import are_one_folder
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import Fence, fence_sentence, parse_fence
 from streaming.spark.checkpoint.mapping import all_moves, chain_to, withdraw
@@ -296,7 +297,7 @@ def _discard_lost(files: CheckpointFiles, request: ReleaseRequest, below: str) -
     held = holder(files, request.checkpoint)
     for name in files.list_names(below):
         made, target = read_folder(name), join(below, name)
-        in_use = request.reconciled and plain_path(target) == plain_path(request.checkpoint)
+        in_use = request.reconciled and are_one_folder(target, request.checkpoint)
         if made is None or in_use:
             continue
         own = made.is_of(request.operation)

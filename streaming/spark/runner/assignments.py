@@ -11,6 +11,7 @@ from state.errors import StoreError, TideoverError
 from state.messages import FINISH_SECONDS
 from state.model.entities import Assignment, Desired, Operation, OperationKind
 from state.model.found_places import FoundPlace
+from state.settings.canonical import canonical_path
 from streaming.spark.checkpoint.log_fence import kept_by
 from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.errors import AssignmentMoved, CheckpointError
@@ -110,7 +111,7 @@ def is_older(row: Assignment, under: Assignment) -> bool:
     the run's commit.
     """
     held_before = row.epoch == under.epoch and row.desired is Desired.HELD
-    place, runs = ((each.cluster, each.checkpoint, each.mapping) for each in (row, under))
+    place, runs = ((each.cluster, canonical_path(each.checkpoint), each.mapping) for each in (row, under))
     elsewhere = place != runs and row.placed_epoch <= under.placed_epoch
     return row.epoch < under.epoch or held_before or elsewhere
 

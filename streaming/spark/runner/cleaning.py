@@ -16,9 +16,10 @@ from collections.abc import Callable, Sequence
 from pydantic import BaseModel, ConfigDict
 
 from state.errors import StoreError, TideoverError
-from state.model.checkpoint_folders import belongs_to, plain_path
+from state.model.checkpoint_folders import belongs_to
 from state.model.entities import Desired, Event
 from state.model.maintenance import CleanedFiles, FormerCheckpoint
+from state.settings.canonical import are_one_folder
 from state.settings.values import scheme_refusal
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_fence import holder
@@ -146,7 +147,7 @@ class CheckpointCleaner:
 
     def _refusal(self, former: FormerCheckpoint) -> str | None:
         """Whoever asked saw the store; here it is seen what this process runs, and what its configuration says."""
-        query, path = former.query, plain_path(former.checkpoint)
+        query = former.query
         declared = self._hosting.settings.queries.get(query)
         if declared is None:
             return f"query {query} is not in this runner's configuration"
@@ -157,7 +158,7 @@ class CheckpointCleaner:
         if row is None or row.desired is not Desired.RUNNING:
             return f"{query} is held or has no assignment"
         here = [each.subject.checkpoint for each in self._hosted_of(query)]
-        if path in {plain_path(each) for each in (row.checkpoint, *here)}:
+        if any(are_one_folder(former.checkpoint, each) for each in (row.checkpoint, *here)):
             return f"{query} uses it, or did until now"
         return scheme_refusal(former.checkpoint)
 

@@ -25,6 +25,7 @@ from state.messages import (
 )
 from state.model.checkpoint_folders import mapping_name
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState
+from state.settings.canonical import are_one_folder
 from state.settings.keys import Resume
 from streaming.spark.authority import Authority, counts, restore_mappings
 from streaming.spark.checkpoint.carry import prepare
@@ -356,7 +357,7 @@ def _ended(query: str, hosted: Sequence[QuerySupervisor], report: CheckpointRepo
     A run that is quiet is let go of: a fence that comes seconds later, as behind a slow store, finds none hosted.
     """
     newest = max((each.subject for each in hosted), key=lambda subject: subject.epoch, default=None)
-    if report.batch is None or (newest is not None and newest.checkpoint != report.checkpoint):
+    if report.batch is None or (newest is not None and not are_one_folder(newest.checkpoint, report.checkpoint)):
         return None
     batches = [Batch(id=report.batch, offsets=report.offsets, committed=True)]
     if report.planned is not None:

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from state.errors import StoreError, TideoverError
 from state.messages import SinkState
 from state.model.entities import Assignment
+from state.settings.canonical import are_one_folder
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.errors import (
@@ -314,7 +315,7 @@ class QuerySupervisor:
         (``StreamingQueryManager.startQuery``); it does not wait for tasks that are running still.
         """
         former: list[QuerySupervisor | Run] = [
-            each for each in self._before if each.subject.checkpoint == self._subject.checkpoint
+            each for each in self._before if are_one_folder(each.subject.checkpoint, self._subject.checkpoint)
         ]
         with self._lock:
             former += self._runs
@@ -363,7 +364,8 @@ class QuerySupervisor:
         """What was held of the same checkpoint; everything else of before is ended."""
         held = None
         for each in self._before:
-            held = held or (each.give_held() if each.subject.checkpoint == self._assignment.checkpoint else None)
+            is_here = are_one_folder(each.subject.checkpoint, self._assignment.checkpoint)
+            held = held or (each.give_held() if is_here else None)
             each.close()
         if held is not None:
             with self._lock:

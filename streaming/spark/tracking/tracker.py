@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from state.errors import StoreError, TideoverError
 from state.model.entities import Assignment, EndSample, Position
+from state.settings.canonical import are_one_folder
 from state.store.runner_store import RunnerStore
 from streaming.cluster_log import ClusterLog
 from streaming.errors import KafkaError, WrongCluster
@@ -408,7 +409,7 @@ class ClusterTracker(threading.Thread):
 
 
 def _is_meant(subject: Subject, ended: EndedRun) -> bool:
-    same = (subject.query, subject.checkpoint) == (ended.query, ended.checkpoint)
+    same = subject.query == ended.query and are_one_folder(subject.checkpoint, ended.checkpoint)
     return same and ended.epoch in {None, subject.epoch}
 
 
