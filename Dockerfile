@@ -5,6 +5,8 @@
 ARG BASE_IMAGE=debian:bookworm-20250811-slim
 
 FROM ${BASE_IMAGE} AS build
+# A company's Maven repository, where there is one: --build-arg TIDEOVER_JARS_REPOSITORY=https://...
+ARG TIDEOVER_JARS_REPOSITORY
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends ca-certificates openjdk-17-jdk-headless python3 python3-venv \
  && rm -rf /var/lib/apt/lists/*

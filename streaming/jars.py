@@ -2,7 +2,8 @@
 
 A set is a lock file, one `group:artifact:version sha256` per line, shipped with the package. `--packages` at submit
 time was the alternative: it resolves again on every machine, checks nothing but the server's own checksum, and goes to
-the network in the middle of a failover. Here the network is touched on the first use of a set and never after.
+the network in the middle of a failover. Here the network is touched on the first use of a set and never after. Jars
+come from the repository or folder that is configured (``streaming.jarsets.repository``), else by Spark's own Ivy.
 
 `python -m streaming.jars fetch SET...` prefetches, `python -m streaming.jars lock SET` resolves a lock again.
 """
@@ -15,14 +16,16 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 from state.errors import TideoverError
 from streaming.errors import JarError
-from streaming.ivy import Coordinate, Downloader, download
+from streaming.jarsets import ivy
+from streaming.jarsets.coordinate import Coordinate, Downloader, Watch
+from streaming.jarsets.repository import configured
 from streaming.jarsets.roots import ROOTS
 from streaming.java import java_home_binary
 
@@ -52,9 +55,16 @@ def jar_paths(name: str, *, progress: Progress | None = None) -> list[Path]:
     """Return the jars of a set, fetching what the cache lacks.
 
     A returned jar had the locked sha256 when it was fetched and has the recorded size now. Two processes may ask at
-    once: the second waits and finds the work done. Raises JarError, or JavaMissing when there is something to fetch.
+    once: the second waits and finds the work done. Raises JarError, and JavaMissing where only Ivy can fetch.
     """
-    return JarCache(cache_root() / "jars", download).paths(name, _read_lock(name), progress or _silent)
+    return JarCache(cache_root() / "jars", _download).paths(name, _read_lock(name), progress or _silent)
+
+
+def _download(wanted: Iterable[Coordinate], work: Path, *, transitive: bool, watch: Watch) -> dict[Coordinate, Path]:
+    """Bring jars from the repository or folder that is configured, else with Ivy and its own default."""
+    source = configured(os.environ, Path.home())
+    bring: Downloader = ivy.download if source is None else source.download
+    return bring(wanted, work, transitive=transitive, watch=watch)
 
 
 def set_names() -> list[str]:
@@ -114,7 +124,9 @@ class JarCache:
             [jar.coordinate for jar in missing],
             work,
             transitive=False,
-            watch=lambda count: progress(f"{name}: {min(count, len(missing))} of {len(missing)} jars"),
+            watch=lambda count, size: progress(
+                f"{name}: {min(count, len(missing))} of {len(missing)} jars, {size / 1e6:.1f} MB"
+            ),
         )
         for jar in missing:
             if jar.coordinate in brought:
@@ -155,7 +167,7 @@ def lock_text(name: str, resolve: Downloader, progress: Progress) -> str:
     progress(f"{name}: resolving {len(wanted)} roots")
     with tempfile.TemporaryDirectory(prefix="tideover-lock-") as folder:
         found = resolve(
-            wanted, Path(folder), transitive=roots.transitive, watch=lambda count: progress(f"{name}: {count} jars")
+            wanted, Path(folder), transitive=roots.transitive, watch=lambda count, _: progress(f"{name}: {count} jars")
         )
         absent = [str(coordinate) for coordinate in wanted if coordinate not in found]
         if absent:
@@ -239,7 +251,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for name in chosen.sets:
             if chosen.verb == "lock":
-                text = lock_text(name, download, _say)
+                text = lock_text(name, ivy.download, _say)
                 _write_whole(_locks() / f"{name}.lock", text)
                 _say(f"{name}: {len(text.splitlines())} jars locked")
             else:

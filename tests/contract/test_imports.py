@@ -14,7 +14,7 @@ PRODUCT = ("orchestrator", "streaming", "state")
 SEAMS = {
     "kafka": ("streaming/kafka/",),
     "crc32c": ("streaming/kafka/",),
-    "pyspark": ("streaming/spark/", "streaming/ivy.py", "streaming/jars.py"),
+    "pyspark": ("streaming/spark/", "streaming/jarsets/ivy.py", "streaming/jars.py"),
     "py4j": ("streaming/spark/",),
     "sqlalchemy": ("state/store/sql/", "state/store/migrations/"),
     "alembic": ("state/store/sql/", "state/store/migrations/"),

@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,8 +10,8 @@ import pytest
 
 from streaming import java
 from streaming.errors import JarError, JavaMissing
-from streaming.ivy import Coordinate
 from streaming.jars import JarCache, LockedJar, jar_paths, lock_text, parse_lock, set_names
+from streaming.jarsets.coordinate import Coordinate, Watch
 from streaming.jarsets.roots import ROOTS, Roots
 
 CLIENTS = Coordinate.parse("org.apache.kafka:kafka-clients:3.9.1")
@@ -28,7 +28,7 @@ class Repository:
     asked: list[list[Coordinate]] = field(default_factory=list)
 
     def __call__(
-        self, wanted: Iterable[Coordinate], work: Path, *, transitive: bool, watch: Callable[[int], None]
+        self, wanted: Iterable[Coordinate], work: Path, *, transitive: bool, watch: Watch
     ) -> dict[Coordinate, Path]:
         names = list(wanted)
         self.asked.append(names)
@@ -36,7 +36,7 @@ class Repository:
         served = [name for name in (self.holds if transitive else names) if name in self.holds]
         for name in served:
             (work / name.download_name).write_bytes(self.holds[name])
-        watch(len(served))
+        watch(len(served), sum(len(self.holds[name]) for name in served))
         return {name: work / name.download_name for name in served}
 
 
@@ -101,7 +101,7 @@ def test_a_missing_jar_set_is_fetched_and_verified_in_the_order_of_its_lock(tmp_
     assert [path.read_bytes() for path in paths] == [b"pool", b"clients", b"native"]
     assert said == [
         f"fetching demo: 3 jars (once, into {tmp_path})",
-        "demo: 3 of 3 jars",
+        "demo: 3 of 3 jars, 0.0 MB",
         "demo: 3 jars fetched and verified",
     ]
 
@@ -171,9 +171,7 @@ def test_two_at_once_fetch_once(tmp_path: Path) -> None:
 
     second = threading.Thread(target=other)
 
-    def slow(
-        wanted: Iterable[Coordinate], work: Path, *, transitive: bool, watch: Callable[[int], None]
-    ) -> dict[Coordinate, Path]:
+    def slow(wanted: Iterable[Coordinate], work: Path, *, transitive: bool, watch: Watch) -> dict[Coordinate, Path]:
         second.start()
         assert waiting.wait(timeout=60.0)
         return repository(wanted, work, transitive=transitive, watch=watch)

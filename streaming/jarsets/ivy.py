@@ -1,4 +1,4 @@
-"""Runs the Ivy that pyspark ships, so that fetching jars needs no Maven, no Coursier and no second downloader.
+"""Runs the Ivy that pyspark ships: it makes locks, and fetches jars where no repository is configured.
 
 Ivy's own cache is the download directory: the artifact pattern puts every jar flat into one folder under a name
 that can be read back into its coordinate, and a run that was cut short goes on where it stopped. A separate
@@ -8,18 +8,16 @@ retrieve step would copy everything once more and show no progress until the end
 import importlib.util
 import re
 import subprocess
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
 from xml.sax.saxutils import quoteattr
 
 from streaming.errors import JarError
+from streaming.jarsets.coordinate import Coordinate, Watch, arrived
 from streaming.java import java_home_binary
 
 _WATCH_SECONDS = 2.0
 _ATTEMPTS = 2
-_SEPARATOR = "~"
 
 _SETTINGS = """\
 <ivysettings>
@@ -45,60 +43,10 @@ _MODULE = """\
 """
 
 
-@dataclass(frozen=True, order=True)
-class Coordinate:
-    """One jar as Maven names it."""
-
-    group: str
-    artifact: str
-    version: str
-    classifier: str = ""
-
-    def __post_init__(self) -> None:
-        parts = (self.group, self.artifact, self.version)
-        if not all(re.fullmatch(r"[\w.+-]+", part) for part in parts) or not re.fullmatch(r"[\w.+-]*", self.classifier):
-            raise ValueError(f"not a jar coordinate: {self}")
-
-    @classmethod
-    def parse(cls, text: str, separator: str = ":") -> "Coordinate":
-        """Read `group:artifact:version[:classifier]`; ValueError when it is anything else."""
-        parts = text.split(separator)
-        if len(parts) not in (3, 4):
-            raise ValueError(f"not a jar coordinate: {text}")
-        return cls(*parts)
-
-    def __str__(self) -> str:
-        return self._joined(":")
-
-    @property
-    def download_name(self) -> str:
-        """The file name under which Ivy leaves this jar."""
-        return self._joined(_SEPARATOR) + ".jar"
-
-    @property
-    def cache_name(self) -> str:
-        """The path of this jar inside the jar cache, the file name as Maven would write it."""
-        tail = f"-{self.classifier}" if self.classifier else ""
-        return f"{self.group}/{self.artifact}-{self.version}{tail}.jar"
-
-    def _joined(self, separator: str) -> str:
-        return separator.join(part for part in (self.group, self.artifact, self.version, self.classifier) if part)
-
-
-class Downloader(Protocol):
-    """Brings jars into a directory; what it could not bring is simply absent."""
-
-    def __call__(
-        self, wanted: Iterable[Coordinate], work: Path, *, transitive: bool, watch: Callable[[int], None]
-    ) -> dict[Coordinate, Path]: ...
-
-
-def download(
-    wanted: Iterable[Coordinate], work: Path, *, transitive: bool, watch: Callable[[int], None]
-) -> dict[Coordinate, Path]:
+def download(wanted: Iterable[Coordinate], work: Path, *, transitive: bool, watch: Watch) -> dict[Coordinate, Path]:
     """Download the wanted jars, with all they need at run time when transitive, and return every jar now in `work`.
 
-    `watch` gets how many jars are there, whenever a look every two seconds finds more.
+    `watch` is called whenever a look every two seconds finds more.
     Raises JarError when not one jar could be brought.
     """
     coordinates = list(wanted)
@@ -110,11 +58,11 @@ def download(
         _run(command, log, jars, watch)
         if all((jars / coordinate.download_name).is_file() for coordinate in coordinates):
             break
-    brought = {Coordinate.parse(path.stem, _SEPARATOR): path for path in sorted(jars.glob("*.jar"))}
+    brought = arrived(work)
     if not brought:
         raise JarError(
             f"no jar could be fetched: {_complaint(log)}",
-            hint="check that this machine reaches a Maven repository (JAVA_TOOL_OPTIONS takes Java's proxy properties)",
+            hint="name a Maven repository or a folder of jars that this machine reaches: TIDEOVER_JARS_REPOSITORY",
         )
     return brought
 
@@ -140,7 +88,7 @@ def _dependency(wanted: Coordinate, *, transitive: bool) -> str:
     return f"    {start}>{classified}</dependency>"
 
 
-def _run(command: list[str], log: Path, jars: Path, watch: Callable[[int], None]) -> None:
+def _run(command: list[str], log: Path, jars: Path, watch: Watch) -> None:
     """Run Ivy to its end; its exit code is not asked, for the jars that arrived say more."""
     told = 0
     with log.open("wb") as output:
@@ -150,19 +98,15 @@ def _run(command: list[str], log: Path, jars: Path, watch: Callable[[int], None]
                 try:
                     process.wait(timeout=_WATCH_SECONDS)
                 except subprocess.TimeoutExpired:
-                    count = _count(jars)
-                    if count > told:
-                        watch(told := count)
+                    sizes = [path.stat().st_size for path in jars.glob("*.jar")]
+                    if len(sizes) > told:
+                        watch(told := len(sizes), sum(sizes))
                 else:
                     return
         finally:
             if process.poll() is None:
                 process.kill()
                 process.wait()
-
-
-def _count(jars: Path) -> int:
-    return sum(1 for _ in jars.glob("*.jar"))
 
 
 def _complaint(log: Path) -> str:
