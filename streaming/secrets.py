@@ -5,6 +5,7 @@ So a secret that was changed counts from the next connection on, and none stands
 
 import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,8 @@ def secret_behind(value: object, base: Path, environment: Mapping[str, str]) -> 
     file = base / name
     if not file.is_file():
         raise Broken(f"{file} is not a file")
+    if file.stat().st_mode & stat.S_IWOTH:
+        raise Broken(f"each user of this host may write {file}, so its content proves nothing; run chmod 600 {file}")
     try:
         secret = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

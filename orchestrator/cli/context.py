@@ -20,6 +20,7 @@ from orchestrator.config.load import Loaded, load, names, without_password
 from orchestrator.decide.times import parse_time
 from orchestrator.errors import UnknownName, UsageError
 from state.errors import StoreUnavailable
+from state.model.plain_text import LONGEST, plain
 from state.settings.keys import Query, Tideover
 from state.settings.topics import Chains, chains_of
 from state.store.controller_store import ControllerStore
@@ -181,8 +182,21 @@ output: Callable[[Command], Command] = click.option(
     help="table is for people, the others are for programs.",
 )
 
+
+class PersonText(click.ParamType):
+    """A sentence of a person, cleaned as the API cleans it."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = plain(str(value))
+        if len(text) > LONGEST:
+            self.fail(f"the text has {len(text)} letters, and {LONGEST} are the most", param, ctx)
+        return text
+
+
 reason: Callable[[Command], Command] = click.option(
-    "--reason", default="", metavar="TEXT", help="Why you do this. Saved in the history."
+    "--reason", default="", metavar="TEXT", type=PersonText(), help="Why you do this. Saved in the history."
 )
 
 
@@ -214,7 +228,7 @@ def this_person() -> str:
         user = getpass.getuser()
     except (KeyError, OSError):
         user = f"uid-{os.getuid()}"
-    return f"{user}@{socket.gethostname()}"
+    return plain(f"{user}@{socket.gethostname()}")
 
 
 def is_attended() -> bool:

@@ -25,6 +25,16 @@ from state.settings.values import contradictions, write_duration
 from streaming.secrets import Broken, absolute, is_reference, looks_secret, reveal, secret_behind
 
 _URL_PASSWORD = re.compile(r"(?P<before>://[^:/@]*:)[^@]+@|(?P<key>[?&](?:ssl)?password=)[^&]+")
+_SHAPES = (
+    re.compile(r"(?P<before>://[^:/@\s]*:)[^@/\s]+(?=@)"),  # scheme://user:SECRET@host
+    re.compile(r"(?P<before>^[\w.+-]+:)[^@/\s]+(?=@[\w.-]+(?::\d+)?$)"),  # user:SECRET@host
+    re.compile(  # -Dtrust.password=SECRET, ?token=SECRET, password="SECRET"
+        r"(?P<before>(?i:[\w.-]*(?:passw|passphrase|secret|token|credential|api[._-]?key)[\w.-]*)\s*[=:]\s*[\"']?)"
+        r"[^\s&;,\"']+"
+    ),
+    re.compile(r"(?P<before>(?i:[\w.-]*\bpass)=[\"']?)[^\s&;,\"']+"),  # -Dstore.pass=SECRET
+)
+"""What a secret looks like inside a text that has no place for one of its own."""
 
 
 def is_secret(path: tuple[str, ...]) -> bool:
@@ -74,6 +84,8 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 _STORE = re.compile(r"(sqlite(\+pysqlite)?:///|postgresql(\+psycopg)?://).")
 _OLD_KEY = re.compile(rb"(?m)^-----(BEGIN (?!ENCRYPTED )[A-Z0-9 ]+ PRIVATE KEY)-----")
 """A private key in a form of its own (PKCS#1, SEC1, OpenSSH): Python reads most of them, Kafka's Java clients none."""
+MOST_VALUES = 200_000
+"""Values of a configuration, aliases followed: a thousand queries have 30,000."""
 _NO_FILE = "name one with -c FILE or TIDEOVER_CONFIG, or change to the folder that holds tideover.yaml"
 
 
@@ -156,9 +168,45 @@ def names(group: str, given: str | Path | None = None) -> list[str]:
     return list(declared) if isinstance(declared, dict) else []
 
 
+def _parsed(text: str) -> object:
+    """What the text holds. Raises ``yaml.YAMLError`` and ``ValueError``."""
+    loader = _Loader(text)
+    try:
+        root = loader.get_single_node()
+        if root is None:
+            return None
+        _check_size(root)
+        return loader.construct_document(root)
+    finally:
+        loader.dispose()
+
+
+def _check_size(root: yaml.Node) -> None:
+    """Refuse a file whose aliases repeat each other. Raises ``ValueError``.
+
+    Ten lines of aliases of aliases can stand for 10^9 values, and each reader of them takes minutes. An alias counts
+    as the values that it stands for; each node is looked at once.
+    """
+    sizes: dict[int, int] = {}
+
+    def size(node: yaml.Node) -> int:
+        if id(node) not in sizes:
+            sizes[id(node)] = MOST_VALUES  # a node that holds its own alias is without end
+            inner: list[yaml.Node] = []
+            if isinstance(node, yaml.MappingNode):
+                inner = [each for pair in node.value for each in pair]
+            elif isinstance(node, yaml.SequenceNode):
+                inner = list(node.value)
+            sizes[id(node)] = 1 + sum(map(size, inner))
+        return sizes[id(node)]
+
+    if size(root) > MOST_VALUES:
+        raise ValueError(f"its aliases stand for more than {MOST_VALUES:,} values")
+
+
 def _read(path: Path) -> dict[str, object]:
     try:
-        raw = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        raw = _parsed(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(
             f"{path} cannot be read: {error.strerror}", hint="check the permissions of the file"
@@ -277,6 +325,13 @@ def masked(settings: Tideover) -> dict[str, object]:
     return shown
 
 
+def without_secrets(text: str) -> str:
+    """The text with ``MASK`` for each part of it that has the shape of a secret."""
+    for shape in _SHAPES:
+        text = shape.sub(lambda found: f"{found['before']}{MASK}", text)
+    return text
+
+
 def _plain(value: object, key: str = "") -> object:
     if isinstance(value, BaseModel):
         fields = type(value).model_fields
@@ -293,4 +348,4 @@ def _plain(value: object, key: str = "") -> object:
         return {str(name): _plain(inner, str(name)) for name, inner in value.items()}
     if isinstance(value, (tuple, list)):
         return [_plain(inner, key) for inner in value]
-    return value
+    return without_secrets(value) if isinstance(value, str) else value

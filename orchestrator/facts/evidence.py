@@ -38,6 +38,7 @@ from orchestrator.facts.tail import count_exposed
 from orchestrator.rounds import apart
 from state.model.entities import Operation, OperationKind, TopicPartition
 from state.model.evidence import KEPT, Chain, Evidence, Flaw
+from state.private_files import make_private_folder, private_writer
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, Logs, OffsetAnswer, Spec
@@ -174,10 +175,10 @@ def write_once(path: Path, text: str) -> bool:
     """Make a file whole or not at all; one that is there is not touched. Raises ``OSError``."""
     if path.exists():
         return False
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with draft.open("x", encoding="utf-8") as file:
+        with private_writer(draft, is_new=True) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -51,6 +51,8 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+SECURE_HEADERS = {"strict-transport-security": "max-age=31536000"}
+"""Where the browser reaches the page by TLS: for a year it does not try without, after a typed ``http://`` either."""
 
 _SEE_SCHEMA = "/api/openapi.json lists what may be given"
 
@@ -102,6 +104,8 @@ class Guard:
         self._app = app
         self._gate = gate
         self._pages = pages
+        self._is_secure = pages.sessions.is_secure
+        self._headers = HEADERS | (SECURE_HEADERS if self._is_secure else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -111,7 +115,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(closing)
-                for name, value in HEADERS.items():
+                for name, value in self._headers.items():
                     headers.setdefault(name, value)  # a page says more of itself
             await send(message)
 
@@ -129,7 +133,7 @@ class Guard:
             return error(414, "usage", f"the query string is longer than {MAX_QUERY_BYTES} bytes", "")
         if (wrong := _wrong_body(scope["method"], headers)) is not None:
             return wrong
-        if scope["method"] not in {"GET", "HEAD"} and not _is_same_origin(headers):
+        if scope["method"] not in {"GET", "HEAD"} and not _is_same_origin(headers, self._scheme(scope)):
             return error(403, "other-origin", "this was sent by a page from elsewhere", "")
         if scope["path"] in OPEN_PATHS:
             return None
@@ -151,6 +155,10 @@ class Guard:
         scope["principal"] = who
         return None
 
+    def _scheme(self, scope: Scope) -> str:
+        """How a browser reaches this page: a proxy that encrypts hides it from the server."""
+        return "https" if self._is_secure else str(scope["scheme"])
+
     def _is_our_name(self, hosts: list[str]) -> bool:
         """Where nobody needs a token, a page from elsewhere could ask by a name of its own that leads to us."""
         if not self._gate.is_open:
@@ -170,12 +178,12 @@ def _wrong_body(method: str, headers: Headers) -> Response | None:
     return None
 
 
-def _is_same_origin(headers: Headers) -> bool:
+def _is_same_origin(headers: Headers, scheme: str) -> bool:
     """Whether no page from elsewhere sent it, as far as a browser says; a program says nothing."""
     if headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
         return False
     origins, hosts = headers.getlist("origin"), headers.getlist("host")
-    return all([each.partition("://")[2]] == hosts for each in origins)
+    return all([each] == [f"{scheme}://{host}" for host in hosts] for each in origins)
 
 
 async def _answer(endpoint: Endpoint, limiter: anyio.CapacityLimiter, request: Request) -> Response:
@@ -199,9 +207,19 @@ async def _body(model: type[BaseModel], request: Request) -> BaseModel:
         raise HTTPException(415, "send the header Content-Type: application/json")
     sent = await body_of(request)
     try:
-        return model.model_validate_json(sent)
+        found = model.model_validate_json(sent)
+        json.loads(sent, object_pairs_hook=_each_key_once)  # pydantic takes the last of two, silently
+        return found
     except ValidationError as mistakes:
         raise UsageError("; ".join(worded(mistakes)), hint=_SEE_SCHEMA) from None
+
+
+def _each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """The object of a body. Raises ``UsageError`` where two readers could see two values of one key."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise UsageError("a key of the body is given twice", hint=_SEE_SCHEMA)
+    return found
 
 
 def _key(request: Request) -> str | None:

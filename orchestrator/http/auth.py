@@ -20,7 +20,9 @@ from typing import NamedTuple
 from state.settings.keys import HttpToken
 
 GUESSES = 10
-"""Wrong tokens of one address within ``GUESSES_SECONDS`` after which none is looked at for the rest of them."""
+"""Wrong tokens of one address within ``GUESSES_SECONDS`` after which each further wrong one is answered with 429.
+A valid token always passes: a neighbour behind the same proxy cannot shut an operator out. The length of a token, not
+this limit, is what stops a search (``state.settings.values`` refuses short and repetitive ones)."""
 GUESSES_SECONDS = 60.0
 _ADDRESSES = 1000
 """How many addresses are remembered; the length of a token stops whoever has more."""
@@ -85,11 +87,9 @@ class Gatekeeper:
             return Principal(None, Role.VIEWER)
         if not authorization:
             return None
-        origin = _group_of(address)
-        self._check_guesses(origin)
         found = self._holder_of(authorization[0]) if len(authorization) == 1 else None
         if found is None:
-            self._guesses[origin].count += 1
+            self._count_guess(_group_of(address))
         return found
 
     def _holder_of(self, header: str) -> Principal | None:
@@ -102,7 +102,7 @@ class Gatekeeper:
                 found = principal
         return found
 
-    def _check_guesses(self, origin: str) -> None:
+    def _count_guess(self, origin: str) -> None:
         now = self.monotonic()
         guesses = self._guesses.get(origin)
         if guesses is None or now - guesses.since > GUESSES_SECONDS:
@@ -110,7 +110,8 @@ class Gatekeeper:
             self._guesses.move_to_end(origin)
         while len(self._guesses) > _ADDRESSES:
             self._guesses.popitem(last=False)
-        if guesses.count >= GUESSES:
+        guesses.count += 1
+        if guesses.count > GUESSES:
             raise TooManyGuesses
 
 

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from state.model.plain_text import LONGEST, plain
 from state.settings.values import Name
 
 Consent = Literal["unfenced", "repeats", "loss", "replication", "gap", "fresh", "dropped", "columns"]
-Reason = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Reason = Annotated[str, Field(max_length=LONGEST), AfterValidator(plain)]
 ToTime = Annotated[str, Field(max_length=100)]
 Within = Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)]
 

@@ -315,6 +315,8 @@ def _duration(value: object) -> timedelta | None:
 
 
 _TOKEN = re.compile(r"[!-~]{20,512}")
+_DIFFERENT = 8
+"""Different characters of a token: 48 random hex digits have fewer once in 10^13 times."""
 
 
 def _of_http(http: object) -> Iterator[str]:
@@ -347,6 +349,11 @@ def _of_tokens(tokens: Iterable[object]) -> Iterator[str]:
             yield (
                 f"http.tokens.{index}.token: needs 20 to 512 printable ASCII characters and no blanks, such as "
                 "openssl rand -hex 24 prints"
+            )
+        elif len(set(text)) < _DIFFERENT:
+            yield (
+                f"http.tokens.{index}.token: has {len(set(text))} different characters and needs {_DIFFERENT}; "
+                "openssl rand -hex 24 makes one that cannot be guessed"
             )
         if text in known:
             yield f"http.tokens.{index}.token: http.tokens.{known[text]} has it already"

@@ -108,7 +108,9 @@ def test_secrets_come_from_the_environment_or_a_file_and_are_masked(tmp_path: Pa
         )
         + "http: {listen: 'localhost:1', tokens: [{name: n, role: viewer, token: env:TOKEN}]}\n"
     )
-    settings = load(written(tmp_path, text), {"URL": "postgresql+psycopg://u:hush@h/d", "TOKEN": "tok" * 9}).settings
+    settings = load(
+        written(tmp_path, text), {"URL": "postgresql+psycopg://u:hush@h/d", "TOKEN": "0123456789abcdef-tok"}
+    ).settings
     password = settings.clusters["east"].security.sasl
     assert password is not None
     assert password.password is not None
@@ -600,10 +602,64 @@ SHORT = "needs 20 to 512 printable ASCII characters and no blanks, such as opens
     ],
 )  # fmt: skip
 def test_mistakes_of_http_are_told_together(tmp_path: Path, http: str, mistakes: list[str]) -> None:
-    told = mistakes_of(tmp_path, GOOD + f"http: {http}\n", {"A": "a" * 20, "SHORT": "a" * 19})
+    told = mistakes_of(tmp_path, GOOD + f"http: {http}\n", {"A": "0123456789abcdef01234", "SHORT": "a" * 19})
     assert sorted(told) == sorted(mistake.format(folder=tmp_path) for mistake in mistakes)
 
 
 @pytest.mark.parametrize("listen", ["localhost:1", "127.9.0.255:1", "[::1]:1"])
 def test_loopback_needs_neither_tokens_nor_tls(tmp_path: Path, listen: str) -> None:
     assert load(written(tmp_path, GOOD + f"http: {{listen: '{listen}'}}\n")).settings.http.is_on
+
+
+def test_a_token_of_few_different_letters_is_refused(tmp_path: Path) -> None:
+    text = GOOD + 'http: {listen: "127.0.0.1:9180", tokens: [{name: a, role: viewer, token: "env:T"}]}\n'
+    assert load(written(tmp_path, text), {"T": "0123456789abcdef01234567"}).settings.http.tokens
+    for weak in ("a" * 20, "abcabcabcabcabcabcabcabc"):
+        (mistake,) = mistakes_of(tmp_path, text, {"T": weak})
+        assert mistake.startswith("http.tokens.0.token: has ")
+
+
+def test_a_secret_file_that_everybody_may_write_is_refused(tmp_path: Path) -> None:
+    text = GOOD + 'http: {listen: "127.0.0.1:9180", tokens: [{name: a, role: viewer, token: "file:token"}]}\n'
+    file = tmp_path / "token"
+    file.write_text("0123456789abcdef01234567")
+    file.chmod(0o666)
+    (mistake,) = mistakes_of(tmp_path, text)
+    assert mistake.endswith(f"so its content proves nothing; run chmod 600 {file}")
+    file.chmod(0o600)
+    assert load(written(tmp_path, text), {}).settings.http.tokens
+
+
+def test_aliases_that_stand_for_too_much_are_refused_at_once(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    for bomb in ("\n".join(lines), "a: &a [*a]", "a: &a {b: *a}"):
+        with pytest.raises(ConfigError, match="its aliases stand for more than 200,000 values"):
+            load(written(tmp_path, GOOD + bomb), {})
+
+
+SECRETS = (
+    "jdbc:postgresql://me:SECRET@db.example/x",
+    "-Djavax.net.ssl.trustStorePassword=SECRET -Dx=1",
+    "me:SECRET@db.example:5432",
+    "https://registry.example/?token=SECRET&x=1",
+    'org.example.Login required user="me" password="SECRET";',
+    "-Dstore.pass=SECRET",
+)
+
+
+@pytest.mark.parametrize("text", SECRETS)
+def test_a_secret_inside_a_text_is_masked_by_its_shape(tmp_path: Path, text: str) -> None:
+    given = json.dumps(text)
+    settings = f"    settings: {{endpoint: {given}}}\nspark: {{conf: {{spark.driver.extra: {given}}}}}\n"
+    document = json.dumps(masked(load(written(tmp_path, GOOD + settings), {}).settings))
+    assert "SECRET" not in document
+    assert document.count(json.dumps(text.replace("SECRET", MASK))) == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["s3a://bucket/secrets/x", "module:function", "org.apache.spark.Token", "-Xss4m -Da=b"]
+)
+def test_a_text_without_a_secret_is_shown_whole(tmp_path: Path, text: str) -> None:
+    shown = masked(load(written(tmp_path, GOOD + f"    settings: {{x: {json.dumps(text)}}}\n"), {}).settings)
+    assert json.dumps(text) in json.dumps(shown)

@@ -17,6 +17,7 @@ from orchestrator.facts.tail import Tail, TailRecord, tail_of
 from orchestrator.shapes import json_shapes
 from state.model.entities import MOVES, Operation
 from state.model.evidence import Evidence
+from state.model.plain_text import plain
 
 
 @click.command("show-op")
@@ -214,6 +215,5 @@ def _doubt(each: TailRecord) -> str:
 def _shown(given: bytes | None) -> str:
     if given is None:
         return "-"
-    text = given.decode(errors="replace")
-    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    shown = plain(given.decode(errors="replace"))
     return shown if len(shown) <= SHOWN_LETTERS else f"{shown[: SHOWN_LETTERS - 3]}..."

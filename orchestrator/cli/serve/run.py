@@ -32,6 +32,7 @@ def ending_for_good() -> Iterator[None]:
 @click.option(
     "--take-over",
     metavar="REASON",
+    type=context.PersonText(),
     help="Confirm that the silent process which holds this name on another host has ended, and say how you know.",
 )
 @context.log

@@ -23,6 +23,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from state.error_meanings import DATABASE, SQLSTATES, Found, Meaning, meaning_of
 from state.errors import Conflict, RowRefused, StoreError, StoreUnavailable
+from state.private_files import make_private_file, make_private_folder
 from state.store.sql.columns import dumps
 
 Tell = Callable[[], str]
@@ -91,12 +92,19 @@ def _sqlite_engines(url: sa.URL, patience: timedelta) -> Engines:
     if url.database in {None, "", ":memory:"}:
         raise StoreError("the store needs a file that all processes share", hint="write sqlite:///path/to/file")
     try:
-        Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(Path(str(url.database)).parent)
     except OSError as error:
         raise StoreError(f"the folder of the store cannot be created: {error}", hint="choose another path") from error
     common = {"json_serializer": dumps, "connect_args": {"timeout": patience.total_seconds()}}
     write = sa.create_engine(url, **common)
     read = sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_reset_on_return=None, **common)
+
+    @event.listens_for(write, "do_connect")
+    @event.listens_for(read, "do_connect")
+    def make_file(*_: object) -> None:
+        if not str(url.database).startswith("file:"):  # a URI of SQLite, not a path
+            with contextlib.suppress(OSError):  # SQLite reports the reason when it opens the file
+                make_private_file(Path(str(url.database)))  # its -wal and -shm get the same mode
 
     @event.listens_for(write, "connect")
     def prepare_writer(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:

@@ -25,6 +25,7 @@ import sqlalchemy as sa
 
 from state.errors import Conflict, SchemaOlder
 from state.model.entities import RESIGNED
+from state.private_files import make_private_file
 from state.store.controller_store import ControllerStore
 from state.store.sql.engine import PATIENCE, Engines, Tell, make_engines, translated
 from state.store.sql.schema import leases, operations
@@ -123,6 +124,7 @@ def copy_store(url: str | Tell, found: str) -> Path | None:
     target = source.with_name(f"{source.name}.schema-{found}")
     draft = target.with_name(f"{target.name}.part")
     draft.unlink(missing_ok=True)
+    make_private_file(draft)
     with closing(sqlite3.connect(source)) as store, closing(sqlite3.connect(draft)) as copy:
         store.backup(copy)
     draft.replace(target)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from state.model.entities import EndSample, Position
 from state.model.fingerprints import Fingerprints
+from state.private_files import make_private_folder, private_writer
 
 SHAPE = 3
 """Of the file's content; another shape is another version's, and dropped like a damaged file."""
@@ -86,9 +87,9 @@ class Spool:
             },
             default=_plain,
         )
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._path.parent)
         aside = self._path.with_name(self._path.name + ".new")
-        with aside.open("w", encoding="utf-8") as file:
+        with private_writer(aside) as file:
             file.write(f"{_checksum(text)}\n{text}")
             file.flush()
             os.fsync(file.fileno())

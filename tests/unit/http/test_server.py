@@ -144,7 +144,8 @@ def test_with_a_certificate_it_speaks_tls_and_nothing_else(tmp_path: Path) -> No
     trust = ssl.create_default_context(cafile=str(made / "ca.pem"))
     http = "listen: 127.0.0.1:0x\n  tls: {cert: certs/server.pem, key: certs/server.key}"
     with serving(tmp_path, http=http, authority=trust) as served:
-        assert served.ask("/api/status", token=VIEWER).code == 200
+        answer = served.ask("/api/status", token=VIEWER)
+        assert (answer.code, answer.headers["Strict-Transport-Security"]) == (200, "max-age=31536000")
         assert not served.send(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n").startswith(b"HTTP/")
 
 
