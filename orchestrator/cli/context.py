@@ -20,7 +20,7 @@ from orchestrator.config.load import Loaded, load, names, without_password
 from orchestrator.decide.times import parse_time
 from orchestrator.errors import UnknownName, UsageError
 from state.errors import StoreUnavailable
-from state.model.plain_text import LONGEST, plain
+from state.plain_text import LONGEST, plain
 from state.settings.keys import Query, Tideover
 from state.settings.topics import Chains, chains_of
 from state.store.controller_store import ControllerStore
@@ -183,7 +183,7 @@ output: Callable[[Command], Command] = click.option(
 )
 
 
-class PersonText(click.ParamType):
+class PersonText(click.ParamType[str]):
     """A sentence of a person, cleaned as the API cleans it."""
 
     name = "text"

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from state.model.plain_text import LONGEST, plain
+from state.plain_text import LONGEST, plain
 from state.settings.values import Name
 
 Consent = Literal["unfenced", "repeats", "loss", "replication", "gap", "fresh", "dropped", "columns"]

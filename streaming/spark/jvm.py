@@ -5,11 +5,14 @@ functions, so that a version that moves one is met in one file.
 """
 
 import re
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
+from py4j.java_gateway import JavaObject as GatewayObject
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -66,6 +69,25 @@ def launch_jvm(conf: Mapping[str, str]) -> None:
     """Launch the JVM unless this process has one. Whatever is in ``conf`` stands in the arguments of its process."""
     arguments = SparkConf(loadDefaults=False).setAll(list(conf.items()))
     SparkContext._ensure_initialized(conf=arguments)  # noqa: SLF001 - this module is the seam
+
+
+def protect_callbacks(session: SparkSession) -> None:
+    """Let only our JVM call the Python functions of ``foreachBatch``. Raises ``Py4JError``.
+
+    py4j's callback server listens on the loopback address. Spark gives it no token, so each user of the host could
+    list, call and delete the functions of a running query. Both sides get one here: the server requires it, and the
+    JVM's client sends it on each new connection (``py4j.CallbackClient.authToken``; 3.5.7, 4.0.0, 4.2.0).
+    """
+    gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - as above
+    parameters = gateway.callback_server_parameters
+    if parameters.auth_token is not None:
+        return  # a session of before in this process did it
+    parameters.auth_token = secrets.token_urlsafe(32)
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call] # pyspark's own
+    client = GatewayObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient()  # noqa: SLF001 - as above
+    field = java_view(session).java.lang.Class.forName("py4j.CallbackClient").getDeclaredField("authToken")
+    field.setAccessible(True)
+    field.set(client, parameters.auth_token)
 
 
 def java_view(session: SparkSession) -> JavaObject:

@@ -463,3 +463,14 @@ def test_a_reader_that_has_enough_ends_it_without_a_complaint(folder: Path) -> N
             time.sleep(0.2)
 
     assert followed(folder, wait=wait) == (0, "")
+
+
+def test_letters_that_cannot_be_seen_are_cleaned_from_a_reason(
+    automatic: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, shown = run_json(capsys, "pause", "revenue", "--reason", "a\nb\x1b[31m\x9b\u202ec\u2028d")
+    assert (code, shown[0]["reason"]) == (0, "a b\ufffd[31m\ufffd\ufffdc d")
+    assert automatic.store.history()[-1].detail["reason"] == shown[0]["reason"]
+    code, _, wrong = run(capsys, "pause", "revenue", "--reason", "x" * 501)
+    assert code == 2
+    assert "the text has 501 letters, and 500 are the most" in wrong

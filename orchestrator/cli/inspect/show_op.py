@@ -17,7 +17,7 @@ from orchestrator.facts.tail import Tail, TailRecord, tail_of
 from orchestrator.shapes import json_shapes
 from state.model.entities import MOVES, Operation
 from state.model.evidence import Evidence
-from state.model.plain_text import plain
+from state.plain_text import plain
 
 
 @click.command("show-op")

@@ -25,7 +25,7 @@ from streaming.process import INSTANCE_KEY
 from streaming.secrets import SECRET_NAME, looks_secret
 from streaming.spark.checkpoint.hadoop_files import fenced_conf, local_disk_conf
 from streaming.spark.errors import SparkMissing
-from streaming.spark.jvm import JavaObject, java_view, launch_jvm
+from streaming.spark.jvm import JavaObject, java_view, launch_jvm, protect_callbacks
 
 _PAUSE_SECONDS = 1.0
 _TICK_SECONDS = 1.0
@@ -222,6 +222,7 @@ def open_session(
     try:
         launch_jvm({key: value for key, value in conf.items() if not looks_secret(key)})
         session = builder.getOrCreate()
+        protect_callbacks(session)
     except TideoverError:
         raise
     except Exception as error:  # py4j and the JVM raise what they like; here it all means the same
