@@ -225,12 +225,17 @@ def plan(value: Mapping[str, object]) -> str:
     if isinstance(cut := value.get("log_truncation"), list):
         parts.append(table(cut, ("topic", "partition", "offset", "divergent_offset", "resumes_at"), indent="  "))
     if isinstance(totals, Mapping):
-        sums = ", ".join(f"{name.replace('_', ' ')} {cell(total, blank='unknown')}" for name, total in totals.items())
-        parts.append("  " + sums)
+        parts.append("  " + _sums({name: total for name, total in totals.items() if name != "at_most"}))
+        if isinstance(most := totals.get("at_most"), Mapping):
+            parts.append("  at most: " + _sums(most))
     if value.get("refused"):
         names = ", ".join(str(gate["name"]) for gate in gates if not gate["ok"]) if isinstance(gates, list) else ""
         parts.append(f"  REFUSED: {names}")
     return "\n\n".join(parts)
+
+
+def _sums(totals: Row) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {cell(total, blank='unknown')}" for name, total in totals.items())
 
 
 def refusals(plans: Sequence[Mapping[str, object]]) -> list[str]:

@@ -36,7 +36,7 @@ from orchestrator.facts.source_cluster import (
     unknown_end,
     unseen_samples,
 )
-from orchestrator.facts.timestamp_disorder import measured_buffers
+from orchestrator.facts.timestamp_disorder import measured_buffers, newest_stretches
 from state.messages import CheckpointReport, Offsets
 from state.model.entities import EndSample, Operation, Position, TopicPartition
 from state.settings.keys import Tideover
@@ -46,6 +46,7 @@ from streaming.clocks import Clock, Deadline
 from streaming.cluster_log import ClusterLog, Logs
 from streaming.errors import KafkaError
 from streaming.resolve.batched_lookups import ask_offsets
+from streaming.resolve.lag import Memory, bounded
 from streaming.resolve.resolver import resolve
 from streaming.resume.model import Resolution, Target, Want
 
@@ -111,7 +112,8 @@ class ResumeOffsets:
         wants, ends = self._wants(facts, report.offsets, positions, sampled)
         cut = truncation.cut_off(facts.standings, wants)
         if not cut:
-            return replace(facts, resets=()), *self._found(facts, report, wants, ends, tracked)
+            found, planned = self._found(facts, report, wants, ends, tracked)
+            return replace(facts, resets=()), self._bounded(facts, found, wants, ends, positions), planned
         proofs = truncation.placed_positions(wants, self._ask(facts, wants, ends))
         resets = truncation.resets_of(cut, proofs, on_no_match=facts.policy.on_no_match, consents=facts.consents)
         facts = replace(facts, resets=resets)
@@ -208,6 +210,26 @@ class ResumeOffsets:
         if _keys(both.targets) != _wanted(together):  # partitions that do not match one to one have common places
             return self._ask(facts, wants, ends), self._ask(facts, planned, ends)
         return _part(both, wants), _part(both, planned)
+
+    def _bounded(
+        self,
+        facts: MoveFacts,
+        found: Resolution,
+        wants: Sequence[Want],
+        ends: Mapping[TopicPartition, EndSample],
+        positions: Sequence[Position],
+    ) -> Resolution:
+        """With bounds where the standby lags further than records are remembered."""
+        if facts.assignment is None:
+            return found
+        now, rows = self._store.now(), since_placed(positions, facts.assignment)
+        memory = Memory(
+            rows=rows,
+            with_rings=lambda batches: self._with_rings(facts, rows, batches=batches),
+            stretches=newest_stretches(self._store, facts.assignment, now),
+        )
+        rules = rules_of(facts.settings, facts.policy.on_no_match, facts.route)
+        return bounded(self._logs(facts.target), found, wants, rules, old_ends=ends, memory=memory, now=now)
 
     def _wants(
         self,

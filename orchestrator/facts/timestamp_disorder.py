@@ -57,7 +57,7 @@ _JUST_BEFORE = timedelta(milliseconds=1)
 def measure_disorder(store: ControllerStore, assignment: Assignment, now: datetime) -> Disorder:
     """What the timeline tells since the query was placed where it is. Raises ``StoreError``."""
     found = Seen()
-    for stretch in reversed(list(_newest_first(store, assignment, now))):
+    for stretch in reversed(list(newest_stretches(store, assignment, now))):
         try:
             steps = stretch.steps()
         except Damaged:
@@ -73,7 +73,8 @@ def measure_disorder(store: ControllerStore, assignment: Assignment, now: dateti
     )
 
 
-def _newest_first(store: ControllerStore, assignment: Assignment, now: datetime) -> Iterator[Stretch]:
+def newest_stretches(store: ControllerStore, assignment: Assignment, now: datetime) -> Iterator[Stretch]:
+    """Stretches of the place in use, the newest first, as far back as they count. Raises ``StoreError``."""
     time, size = now, 0
     while (stretch := store.timeline_at(assignment.query, time)) is not None:
         size += len(stretch.packed)

@@ -72,6 +72,18 @@ class Rules:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class AtMost:
+    """Upper bounds of one partition whose own numbers are unknown, because the standby lags too far behind."""
+
+    exposure_records: int
+    exposure_seconds: float | None
+    """None: no time is known for the bound."""
+    replay_later_records: int
+    by: str
+    """What shows how far the copies reach: the end of a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
     """Where one partition resumes, with the forecast of what that costs."""
 
@@ -114,6 +126,8 @@ class Target:
     """Of the old partition, as last sampled: the exposure knows of nothing behind it. None: it was never sampled."""
     sampled_at: datetime | None = None
     """When that was."""
+    at_most: AtMost | None = None
+    """Bounds where ``exposure_records`` or ``replay_later_records`` is unknown; never a measured number."""
     sent_again: bool = False
     """The place would be exact, if no records that were read lay behind it a second time, or if that could be told."""
 

@@ -1153,6 +1153,34 @@ CATALOGUE = (
         "two queries on one checkpoint, as s3 and as s3a",
     ),
     Mistake(
+        "streaming/resume/methods/lag_bounds.py",
+        "    limits = {key: time - buffer_ms for key, (time, buffer_ms) in times.items() if time is not None}",
+        "    limits = {key: time for key, (time, buffer_ms) in times.items() if time is not None}",
+        ("tests/unit/resume/test_lag_bounds.py",),
+        "a bound by the timeline forgets that times go back, and is too low",
+    ),
+    Mistake(
+        "streaming/resume/methods/lag_bounds.py",
+        "replay_later_records=each.replay_later_records + target.offset - each.offset,",
+        "replay_later_records=each.replay_later_records,",
+        ("tests/unit/resume/test_lag_bounds.py", "tests/simulation/test_unattended.py"),
+        "a bound by an older batch leaves out what was read after it",
+    ),
+    Mistake(
+        "orchestrator/decide/gates/loss.py",
+        "    return exposed_at_most(target) is None or seconds_at_most(target) is None",
+        "    return exposed_at_most(target) is None",
+        ("tests/unit/test_unknown_numbers.py",),
+        "automatic mode goes by a bound of records without one of their time",
+    ),
+    Mistake(
+        "orchestrator/decide/gates/places.py",
+        "    return max(known or 0.0, bound.exposure_seconds) if bound.exposure_seconds is not None else None",
+        "    return known",
+        ("tests/unit/test_unknown_numbers.py",),
+        "a bound in time is not compared with the limit",
+    ),
+    Mistake(
         "state/model/checkpoint_folders.py",
         '    if not base or ".." in path.split("/"):',
         "    if not base:",
@@ -1343,7 +1371,7 @@ CATALOGUE = (
     ),
     Mistake(
         "orchestrator/decide/gates/loss.py",
-        "count = now if facts.attended else sum_of((now, later))",
+        "count = now if facts.attended else sum_of((now, most))",
         "count = now",
         ("tests/unit/test_unknown_numbers.py",),
         "automatic mode moves although it is unknown what is read again later",

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ import pytest
 from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.facts.gather import FactGatherer
 from state.model.automation import AUTOMATIC
-from state.model.entities import Operation
+from state.model.entities import Operation, TopicPartition
+from state.model.fingerprints import back, timestamps_of
+from state.model.timeline import Moment, SourcePartition, Stretch
 from tests.contract import samples
 from tests.simulation.clusters import digest_of
-from tests.simulation.control import controller, pass_time
+from tests.simulation.control import Site, controller, pass_time
 from tests.simulation.live import LiveWorld, live_settings
 from tests.simulation.world import QUERY, World, settings
 
@@ -89,9 +92,9 @@ def test_a_refusal_of_the_last_check_refuses_the_move(name: str, consent: str) -
 class Busy(LiveWorld):
     """Producers write ten times a second, each with a clock of its own."""
 
-    def __init__(self, *, rate: float, out_of_order_ms: int, seed: int) -> None:
+    def __init__(self, *, rate: float, out_of_order_ms: int, seed: int, **changes: Any) -> None:
         self._chance, self._out_of_order_ms = random.Random(seed), out_of_order_ms
-        super().__init__(live_settings(), rate=rate)
+        super().__init__(live_settings(**changes), rate=rate)
 
     def _produce_second(self) -> None:
         self._due = self.clock.passed + 0.1
@@ -142,6 +145,80 @@ FORECAST = (
     "replay_records", "possible_replay_records", "replay_later_records", "exposure_records", "exposure_seconds",
     "first_batch_records",
 )  # fmt: skip
+
+
+def test_a_lag_beyond_what_is_remembered_is_bounded_by_older_batches() -> None:
+    """10 s at 100 records a second are four times as many as a partition remembers."""
+    world = Busy(rate=100, out_of_order_ms=50, seed=random.randrange(1 << 32))
+    world.replicator.behind_seconds = 10.0
+    site = controller(world)
+    pass_time(world, 40, site)
+    operation = left_by_itself(world, site)
+    assert operation.outcome == "done", operation.sentence
+    totals = bounded_totals(operation)
+    assert totals["at_most"]["exposure_seconds"] <= 60
+    assert_bounds_hold(world, operation)
+
+
+@pytest.mark.parametrize(("max_exposure", "outcome"), [("60s", "done"), ("40s", "refused")])
+def test_a_lag_beyond_every_batch_is_bounded_by_the_timeline(max_exposure: str, outcome: str) -> None:
+    world = Busy(
+        rate=40, out_of_order_ms=50, seed=random.randrange(1 << 32),
+        policy={"automatic": True, "max_exposure": max_exposure}, buffer="10s",
+    )  # fmt: skip
+    world.replicator.behind_seconds = 30.0
+    site = controller(world)
+    lane, moments = [SourcePartition("orders", "orders", number) for number in world.partitions], list[Moment]()
+    for _ in range(60):
+        pass_time(world, 1, site)
+        moments.append(moment_of(world))
+    world.store.save_timeline(
+        Stretch.of(QUERY, 1, "east", lane, moments, precision_ms=100), keep=timedelta(hours=1)
+    )  # fmt: skip
+    operation = left_by_itself(world, site)
+    assert operation.outcome == outcome, operation.sentence
+    if outcome == "done":
+        assert 40 < bounded_totals(operation)["at_most"]["exposure_seconds"] <= 60
+        assert_bounds_hold(world, operation)
+    else:
+        assert operation.sentence.startswith("exposure: the standby lacks 4"), operation.sentence
+        assert "at most" in operation.sentence
+
+
+def left_by_itself(world: Busy, site: Site) -> Operation:
+    world.clusters["east"].reachable = False
+    pass_time(world, 60, site, until=lambda: any(not each.is_open for each in world.store.operations()))
+    (operation,) = world.store.operations()
+    assert operation.actor == AUTOMATIC
+    return operation
+
+
+def moment_of(world: Busy) -> Moment:
+    """How far the query has read, as a recorder takes it."""
+    at_ms = -(-round(world.clock.store_now().timestamp() * 1000) // 100) * 100
+    rows = {row.partition: row for row in sorted(world.store.positions(QUERY), key=lambda row: row.batch)}
+    last = [rows[number] for number in world.partitions]
+    times, disorders = [row.timestamp_ms or 0 for row in last], [back(timestamps_of(row.ring)) for row in last]
+    return Moment(at_ms, [row.offset for row in last], times, disorders)
+
+
+def bounded_totals(operation: Operation) -> Any:
+    """The totals of its plan, in which the numbers themselves are unknown."""
+    totals: Any = (operation.plan or {})["totals"]
+    assert (totals["exposure_records"], totals["replay_later_records"]) == (None, None)
+    return totals
+
+
+def assert_bounds_hold(world: Busy, operation: Operation) -> None:
+    """Against what the world knows: the replicator has copied less than was read."""
+    rows: Any = (operation.plan or {})["partitions"]
+    for row in rows:
+        copied, sampled = world.replicator.copied[row["partition"]], world.store.ends("east")
+        lacking = sampled[TopicPartition("orders", row["partition"])].end - copied
+        most = row["at_most"]
+        assert most["exposure_records"] >= lacking > 256
+        assert most["replay_later_records"] >= row["offset"] - copied > 256
+        assert row["note"].count("the standby lacks at most") == 1
 
 
 def test_many_queries_are_judged_against_one_verdict_that_stays_fresh(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,3 +79,13 @@ def test_a_forecast_stands_beside_what_was_measured() -> None:
     made = samples.operation(plan={"totals": totals}, measured={"replay_records": 3, "exposure_records": None})
     assert [(each.forecast, each.measured) for each in forecast_lines(made)] == [(4, 3), (None, None), (12, None)]
     assert forecast_lines(samples.operation(plan=None)) == []
+
+
+def test_an_upper_bound_has_a_line_of_its_own_beside_the_unknown_number() -> None:
+    bounds = {"exposure_records": 900, "exposure_seconds": 45.0, "replay_later_records": 700}
+    totals = {"replay_later_records": None, "exposure_records": 12, "at_most": bounds}
+    lines = forecast_lines(samples.operation(plan={"totals": totals}))
+    later = "records read twice once the replicator brings them"
+    assert [(each.what, each.forecast) for each in lines] == [
+        (later, None), ("records left behind", 12), (f"{later}, at most", 700),
+    ]  # fmt: skip

@@ -97,6 +97,13 @@ def test_fewer_exposed_records_than_forecast_hold_and_more_do_not() -> None:
     assert of_exposure(one(exposure_records=None), 3, "").verdict is UNKNOWN
 
 
+def test_an_upper_bound_is_a_claim_where_the_number_was_unknown() -> None:
+    bounded = one(exposure_records=None, at_most={"exposure_records": 5})
+    claims = [of_exposure(bounded, number, "east is gone") for number in (4, 6, None)]
+    assert [(claim.verdict, claim.expected) for claim in claims] == [(HOLDS, 5), (WRONG, 5), (UNKNOWN, 5)]
+    assert claims[1].text == "1 more records were missing than the upper bound of the plan"
+
+
 def test_records_behind_the_last_sample_break_no_claim() -> None:
     """Under load records come between the last sample of a cluster and its death: no forecast knows them."""
     claim = of_exposure(one(), 40, "", Exposed(40, 0, 40, sampled=5))

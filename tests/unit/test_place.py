@@ -45,7 +45,7 @@ def test_a_checkpoint_that_no_move_touched_is_where_the_row_says(checkpoint: Che
     assert place(checkpoint, checkpoint=f"{checkpoint.path}/epoch-9-lost").cluster is None, "no file names it"
 
 
-def test_a_row_finds_its_folder_and_mapping_under_another_scheme_of_the_store() -> None:
+def test_a_row_finds_its_folder_under_another_scheme_of_its_store() -> None:
     move = MoveFile(name="2-move.1", epoch=2, operation="move", left=Placed("east", 0), to="west", leads_on=False)
     folders = [Folder(path="s3a://bucket/cp", moves=(move,))]
     stored = samples.assignment(checkpoint="s3://bucket/cp/", cluster="west", mapping="2-move.1", operation=None)

@@ -75,6 +75,14 @@ def test_many_plans_are_lines_with_the_refused_ones_first() -> None:
     assert said(plans[:1], (), at_once=128, details=False).startswith("failover of q0 from east to west")
 
 
+def test_a_plan_shows_its_upper_bounds_on_a_line_of_their_own() -> None:
+    bounds = {"exposure_records": 900, "exposure_seconds": 45.0, "replay_later_records": 700}
+    shown = render.plan({**plan("q1"), "totals": {"exposure_records": None, "at_most": bounds}})
+    assert shown.endswith(
+        "  exposure records unknown\n\n  at most: exposure records 900, exposure seconds 45, replay later records 700"
+    )
+
+
 def test_a_long_count_of_plans_is_told_on_the_way(capsys: pytest.CaptureFixture[str]) -> None:
     plans: list[Mapping[str, Any]] = [plan(f"q{number}") for number in range(50)]
     assert list(counted(iter(plans), 50)) == plans

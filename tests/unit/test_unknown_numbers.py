@@ -18,7 +18,7 @@ from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.operation.uncommitted_batch import BatchChoice
 from state.messages import Planned, SinkState, UncommittedBatch
 from state.model.entities import TopicPartition
-from streaming.resume.model import Resolution, Target
+from streaming.resume.model import AtMost, Resolution, Target
 from tests.unit.test_gates import GOOD, PLANNED, REPORT, STATEFUL, judged, place, resolution
 from tests.unit.test_readiness import at
 
@@ -200,3 +200,56 @@ def test_readiness_is_never_better_with_a_number_that_is_unknown(target: Target,
         if name == "earliest" and not target.begin:
             continue  # of a log that begins at 0 no time is asked for: nothing was deleted
         assert judge_readiness(replace(condition, facts=less)).ready is not True, name
+
+
+# -- upper bounds ------------------------------------------------------------------------------------------------------
+BOUND = AtMost(exposure_records=900, exposure_seconds=45.0, replay_later_records=700, by="by its records")
+LAGS = {
+    "exact": False, "exposure_records": None, "exposure_seconds": 4.0, "replay_later_records": None, "at_most": BOUND,
+}  # fmt: skip
+
+
+def test_automatic_mode_goes_by_an_upper_bound_within_the_limits() -> None:
+    facts = replace(AUTOMATIC, policy=GOOD.policy.model_copy(update={"max_replay": 700}))
+    assert refusal(judge_move(replace(facts, resolution=resolution(place(**LAGS))))) is None
+    exposed, repeated = (gate_of(name, facts, **LAGS) for name in ("exposure", "replay"))
+    assert (exposed.measured, repeated.measured) == ("at most 45.0 s", "at most 700 records")
+    assert "; at most 900 records" in exposed.text
+    calm = gate_of("repeats-into-state", replace(facts, stateful=True), **LAGS)
+    assert calm.ok
+    assert calm.text.startswith("no record would be counted twice in the state now; at most 700 records would be")
+
+
+@pytest.mark.parametrize(
+    ("name", "bound", "text"),
+    [
+        ("exposure", {"exposure_seconds": 61.0}, "the standby lacks 61.0 s of records; at most 900 records"),
+        ("exposure", {"exposure_seconds": None}, "it is unknown what the standby lacks of t-0"),
+        ("replay", {"replay_later_records": 701}, "0 records, and at most 701 once the replicator appends them,"),
+    ],
+)
+def test_automatic_mode_refuses_an_upper_bound_beyond_a_limit(name: str, bound: dict[str, Any], text: str) -> None:
+    facts = replace(AUTOMATIC, policy=GOOD.policy.model_copy(update={"max_replay": 700}))
+    gate = gate_of(name, facts, **{**LAGS, "at_most": replace(BOUND, **bound)})
+    assert not gate.ok
+    assert gate.text.startswith(text)
+
+
+def test_a_person_is_shown_the_bound_beside_what_is_known() -> None:
+    gate = gate_of("exposure", GOOD, **LAGS)
+    assert (gate.ok, gate.measured) == (True, "at most 4.0 s")
+    assert "at most 900 records" in gate.text
+    assert gate_of("replay", GOOD, **LAGS).measured == "0 records", "what comes later is in the operator's hands"
+
+
+def test_a_bound_of_one_partition_hides_no_other_that_has_none() -> None:
+    bare = place(partition=1, **{**LAGS, "at_most": None})
+    gate = judged("exposure", replace(AUTOMATIC, resolution=resolution(place(**LAGS), bare)))
+    assert gate is not None
+    assert not gate.ok
+    assert gate.text.startswith("it is unknown what the standby lacks of t-1")
+
+
+def test_a_bound_adds_nothing_to_a_number_that_is_known() -> None:
+    known = {**LAGS, "exposure_records": 5, "exposure_seconds": 2.0}
+    assert gate_of("exposure", AUTOMATIC, **known).measured == "2.0 s"

@@ -76,10 +76,16 @@ def forecast_lines(operation: Operation) -> list[ForecastLine]:
     """The totals of a plan beside what was measured; none without a plan."""
     plan: Mapping[str, Any] = operation.plan or {}
     totals: Mapping[str, Any] = plan.get("totals") or {}
-    return [
+    lines = [
         ForecastLine(what=words, forecast=totals.get(name), measured=_number(operation.measured.get(name)))
         for name, words in _TOTALS.items()
         if name in totals
+    ]
+    bounds: Mapping[str, Any] = totals.get("at_most") or {}
+    return lines + [
+        ForecastLine(what=f"{words}, at most", forecast=bounds[name], measured=_number(operation.measured.get(name)))
+        for name, words in _TOTALS.items()
+        if name in bounds and totals.get(name) is None
     ]
 
 

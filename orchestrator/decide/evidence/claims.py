@@ -185,6 +185,9 @@ def of_exposure(one: Placed, found: int | None, why_not: str, known: Exposed = E
     beside it: it was no part of what the forecast claims. ``known``: what else was counted.
     """
     expected, about = one.row["exposure_records"], ("exposure", one.key.topic, one.key.partition)
+    bound = (one.row.get("at_most") or {}).get("exposure_records")
+    forecast = "forecast" if bound is None or expected is not None else "the upper bound of the plan"
+    expected = bound if expected is None else expected
     counted = found if known.sampled is None else known.sampled
     if expected is None:
         return Claim(*about, Verdict.CANNOT_BE_CHECKED, None, found, "the plan could not forecast it")
@@ -192,9 +195,9 @@ def of_exposure(one: Placed, found: int | None, why_not: str, known: Exposed = E
         bounds = f"between {known.at_least} and {known.at_most} records; " if known.at_least is not None else ""
         return Claim(*about, Verdict.CANNOT_BE_CHECKED, expected, None, f"{bounds}{why_not}")
     if counted > expected:
-        text = f"{counted - expected} more records were missing than forecast"
+        text = f"{counted - expected} more records were missing than {forecast}"
         return Claim(*about, Verdict.DOES_NOT_HOLD, expected, counted, text)
-    text = "no more records were missing than forecast" + _behind_the_sample(found, known, counted)
+    text = f"no more records were missing than {forecast}" + _behind_the_sample(found, known, counted)
     return Claim(*about, Verdict.HOLDS, expected, counted, text)
 
 

@@ -2,7 +2,17 @@
 
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.gates.meaning import recognises_repeats
-from orchestrator.decide.gates.places import lets_unknown_pass, named, place_of, sum_of, targets_of
+from orchestrator.decide.gates.places import (
+    exposed_at_most,
+    lets_unknown_pass,
+    most_of,
+    named,
+    place_of,
+    repeated_later_at_most,
+    seconds_at_most,
+    sum_of,
+    targets_of,
+)
 from orchestrator.decide.move_facts import MoveFacts
 from state.settings.keys import MethodName
 from streaming.resume.model import Target
@@ -150,6 +160,8 @@ def exposure(facts: MoveFacts) -> Gate | None:
     if facts.resumes_at is None or facts.planned:
         return None
     untold = [target for target in targets_of(facts) if _is_exposure_unknown(target, attended=facts.attended)]
+    bounded = any(target.exposure_records is None for target in targets_of(facts))
+    bound = most_of(targets_of(facts)) if bounded else None
     worst = exposure_seconds(facts)
     limit = facts.policy.max_exposure.total_seconds()
     within = worst is None or worst <= limit
@@ -161,22 +173,29 @@ def exposure(facts: MoveFacts) -> Gate | None:
     elif untold:
         good = f"{unknown}; of the others it lacks {worst:.1f} s at most"
     bad = unknown if within else f"the standby lacks {worst or 0:.1f} s of records"
+    most = "" if bound is None else f"; at most {bound.exposure_records} records"
+    measured = UNKNOWN if within and (untold or worst is None) else f"{worst:.1f} s"
     since = _since_sampled(facts)
     return answer(
         "exposure",
         (within and told) or "loss" in facts.consents,
-        UNKNOWN if within and (untold or worst is None) else f"{worst:.1f} s",
+        f"at most {measured}" if bound is not None and measured != UNKNOWN else measured,
         f"{limit:g} s",
-        f"{good}{since}",
-        f"{bad}{since}; --consent loss accepts it",
+        f"{good}{most}{since}",
+        f"{bad}{most}{since}; --consent loss accepts it",
     )
 
 
 def _is_exposure_unknown(target: Target, *, attended: bool) -> bool:
-    """Whether it is unknown how much is lacking; automatic mode wants both the time and the number of records."""
+    """Whether it is unknown how much is lacking; automatic mode wants the time, and the number of records or a bound.
+
+    A bound of the records counts for it only with one of their time, which the limit is compared with.
+    """
     if target.exposure_records == 0:
         return False
-    return target.exposure_seconds is None or (target.exposure_records is None and not attended)
+    if attended:
+        return target.exposure_seconds is None and seconds_at_most(target) is None
+    return exposed_at_most(target) is None or seconds_at_most(target) is None
 
 
 def _since_sampled(facts: MoveFacts) -> str:
@@ -190,9 +209,17 @@ def _since_sampled(facts: MoveFacts) -> str:
 
 
 def exposure_seconds(facts: MoveFacts) -> float | None:
-    """Of the partition where the standby is furthest behind; None where none can tell."""
-    seconds = [target.exposure_seconds for target in targets_of(facts) if target.exposure_seconds is not None]
+    """Of the partition where the standby is furthest behind, a bound included; None where none can tell."""
+    seconds = [most for target in targets_of(facts) if (most := seconds_judged(target, facts)) is not None]
     return max(seconds, default=None)
+
+
+def seconds_judged(target: Target, facts: MoveFacts) -> float | None:
+    """The time that is compared with the limit. A person sees bounds; automatic mode has nothing but the worst case."""
+    if target.exposure_seconds is None or not facts.attended:
+        most = seconds_at_most(target)
+        return most if most is not None else target.exposure_seconds
+    return target.exposure_seconds
 
 
 def replay(facts: MoveFacts) -> Gate | None:
@@ -203,22 +230,31 @@ def replay(facts: MoveFacts) -> Gate | None:
     if facts.resumes_at is None:
         return None
     now, later = repeats(facts), replayed_later(facts)
-    count = now if facts.attended else sum_of((now, later))
+    most = sum_of(repeated_later_at_most(target) for target in targets_of(facts))
+    count = now if facts.attended else sum_of((now, most))
     limit = facts.policy.max_replay
     within = lets_unknown_pass(facts) if count is None else count <= limit
     bad = "an unknown number of records" if count is None else f"{count} records"
     if not facts.attended and now is not None and later != 0:
-        bad = f"{now} records, and {'an unknown number' if later is None else later} once the replicator appends them,"
+        bad = f"{now} records, and {_number_of(later, most)} once the replicator appends them,"
+    is_bound = count is not None and later is None and not facts.attended
     return answer(
         "replay",
         within or "repeats" in facts.consents,
-        UNKNOWN if count is None else f"{count} records",
+        UNKNOWN if count is None else f"at most {count} records" if is_bound else f"{count} records",
         f"{limit} records",
         "what is read twice is within the limit"
         if count is not None
         else "it is unknown how many records would be read twice",
         f"{bad} would be read twice; --consent repeats accepts it",
     )
+
+
+def _number_of(known: int | None, most: int | None) -> str:
+    """A number for a sentence, or its bound, or that it is unknown."""
+    if known is not None:
+        return str(known)
+    return "an unknown number" if most is None else f"at most {most}"
 
 
 def refuses_unknown_repeats(facts: MoveFacts) -> bool:
@@ -263,12 +299,11 @@ def repeats_into_state(facts: MoveFacts) -> Gate | None:
     risky = [target for target in targets_of(facts) if _may_repeat(target, attended=facts.attended)]
     count = sum_of(target.replay_records for target in risky)
     later = replayed_later(facts)
-    unknown = count is None or (later is None and not facts.attended)
+    most = sum_of(repeated_later_at_most(target) for target in targets_of(facts))
+    unknown = count is None or (most is None and not facts.attended)
+    named_later = "an unknown number of" if later is None and most is None else _number_of(later, most)
     calm = "no record would be counted twice in the state" + (
-        f" now; {'an unknown number of' if later is None else later} records would be if the replicator runs again and "
-        "appends them"
-        if later != 0
-        else ""
+        f" now; {named_later} records would be if the replicator runs again and appends them" if later != 0 else ""
     )
     excuse = _tolerated(facts)
     return answer(
@@ -285,7 +320,7 @@ def repeats_into_state(facts: MoveFacts) -> Gate | None:
 def _may_repeat(target: Target, *, attended: bool) -> bool:
     """Whether records of it may be counted twice now, or at an unknown number later while nobody watches."""
     now = target.replay_records is None or (not target.exact and target.replay_records != 0)
-    return now or (target.replay_later_records is None and not attended)
+    return now or (repeated_later_at_most(target) is None and not attended)
 
 
 def _tolerated(facts: MoveFacts) -> str | None:

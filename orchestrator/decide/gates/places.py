@@ -4,11 +4,11 @@ A person who asked for the move sees that a number is unknown and decides. Autom
 refuses. No gate takes an unknown number for 0.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from orchestrator.decide.move_facts import MoveFacts
 from state.model.entities import TopicPartition
-from streaming.resume.model import Target
+from streaming.resume.model import AtMost, Target
 
 
 def lets_unknown_pass(facts: MoveFacts) -> bool:
@@ -32,6 +32,40 @@ def most_seconds(targets: Iterable[Target]) -> float | None:
     seconds = [seconds_lacking(target) for target in targets]
     known = [each for each in seconds if each is not None]
     return max(known, default=None) if len(known) == len(seconds) else None
+
+
+def exposed_at_most(target: Target) -> int | None:
+    """How many records the standby lacks there at most, whether that is known or only bounded."""
+    bound = None if target.at_most is None else target.at_most.exposure_records
+    return bound if target.exposure_records is None else target.exposure_records
+
+
+def repeated_later_at_most(target: Target) -> int | None:
+    """How many records come again at most, whether that is known or only bounded."""
+    bound = None if target.at_most is None else target.at_most.replay_later_records
+    return bound if target.replay_later_records is None else target.replay_later_records
+
+
+def seconds_at_most(target: Target) -> float | None:
+    """By how many seconds the standby is behind there at most; a number of records without a bound in time has none."""
+    known, bound = seconds_lacking(target), target.at_most
+    if bound is None or target.exposure_records is not None:
+        return known
+    return max(known or 0.0, bound.exposure_seconds) if bound.exposure_seconds is not None else None
+
+
+def most_of(targets: Sequence[Target]) -> AtMost | None:
+    """What all partitions come to at most, where the numbers of some are only bounded; None where one has no bound."""
+    if all(target.at_most is None for target in targets):
+        return None
+    exposed = sum_of(exposed_at_most(target) for target in targets)
+    later = sum_of(repeated_later_at_most(target) for target in targets)
+    seconds = [seconds_at_most(target) for target in targets]
+    if exposed is None or later is None:
+        return None
+    known = [each for each in seconds if each is not None]
+    most = max(known) if known and len(known) == len(seconds) else None
+    return AtMost(exposure_records=exposed, exposure_seconds=most, replay_later_records=later, by="")
 
 
 def targets_of(facts: MoveFacts) -> tuple[Target, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 from orchestrator.decide.evidence.rows import before_json
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.loss import possibly_replayed, replayed
-from orchestrator.decide.gates.places import most_seconds
+from orchestrator.decide.gates.places import most_of, most_seconds
 from orchestrator.decide.move_facts import MoveFacts, Rewind
 from orchestrator.decide.outcome import (
     MOST_REMEMBERED,
@@ -32,7 +32,7 @@ from state.messages import Offsets, PrepareRequest, UncommittedBatch
 from state.model.entities import MOVES, Operation, OperationKind
 from state.settings.keys import Resume, Source
 from streaming.cluster_log import LogRecord
-from streaming.resume.model import Resolution, Target
+from streaming.resume.model import AtMost, Resolution, Target
 from streaming.resume.notes import joined
 from streaming.resume.sent_again import Awaited
 
@@ -128,6 +128,7 @@ def plan_json(facts: MoveFacts, gates: Sequence[Gate]) -> dict[str, object]:
             "replay_later_records": _sum(target.replay_later_records for target in targets),
             "exposure_records": _sum(target.exposure_records for target in targets),
             "exposure_seconds": most_seconds(targets),
+            **({"at_most": bound_json(most)} if (most := most_of(targets)) is not None else {}),
             **_first_batch(facts, targets),
             "exposure_sampled_at": iso(min(sampled)) if sampled else None,
         },
@@ -238,7 +239,17 @@ def partition_json(target: Target) -> dict[str, object]:
         "replay_later_records": target.replay_later_records,
         "exposure_records": target.exposure_records,
         "exposure_seconds": target.exposure_seconds,
+        **({"at_most": bound_json(target.at_most)} if target.at_most is not None else {}),
         "note": target.note or target.error or "",
+    }
+
+
+def bound_json(bound: AtMost) -> dict[str, object]:
+    """Upper bounds, apart from the numbers that are known; of a sum or of one partition."""
+    return {
+        "exposure_records": bound.exposure_records,
+        "exposure_seconds": bound.exposure_seconds,
+        "replay_later_records": bound.replay_later_records,
     }
 
 

@@ -107,7 +107,7 @@ def test_common_contents_without_times_step_over_no_earlier_equal_record() -> No
 # -- compacted
 
 
-def test_a_compacted_standby_with_more_equal_records_than_were_read_is_no_place() -> None:
+def test_a_compacted_log_with_more_equal_records_than_read_is_no_place() -> None:
     """Four records of one time were read. Of the two equal ones here the second, before the last one read, is new."""
     read = [(i, T0, value) for i, value in enumerate("cadb")]
     target = one(standby(Slot(copied([read[1], read[1], read[3]])), cleanup="compact"), want(read), BUFFER)
