@@ -13,12 +13,14 @@ import pytest
 import structlog
 from hypothesis import core, settings
 
+from tests.thorough import tries
+
 # A shell makes what it starts in the background deaf to SIGINT, and a deaf process has deaf children: the tests that
 # interrupt a verb would then wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says something about the machine, not about the code.
-settings.register_profile("tideover", deadline=None, print_blob=True)
+settings.register_profile("tideover", deadline=None, print_blob=True, max_examples=tries(100))
 settings.load_profile("tideover")
 
 # Spark's Python workers are of this environment.

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import count
 from pathlib import Path
 from typing import cast
 
@@ -24,6 +23,7 @@ from tests.simulation.test_failback import away, beat
 from tests.simulation.test_rewind import BACK_MS, at, stateful
 from tests.simulation.test_switchover import behind, copy, replicated
 from tests.simulation.world import QUERY, START_MS, Checkpoint, World, settings
+from tests.thorough import moments
 
 PLACE = 33 + 100
 MOST_WRITES = 200
@@ -413,7 +413,7 @@ def assert_left_evidence(world: World, operations: int) -> None:
 @pytest.mark.parametrize("name", STORIES)
 def test_an_operation_interrupted_at_any_write_ends_as_it_would_have(name: str, faulty: Faulty) -> None:
     story = STORIES[name]
-    for writes in count(1):
+    for writes in moments():
         world = story.world()
         parameters = {} if story.to_time_ms is None else at(story.to_time_ms)
         request = world.request(kind=story.kind, target=story.target, consents=story.consents, parameters=parameters)
@@ -448,7 +448,7 @@ def assert_over(world: LiveWorld, what: str) -> None:
 
 
 def test_a_controller_that_dies_after_any_write_is_followed_by_the_next() -> None:
-    for writes in count(1):
+    for writes in moments():
         world = LiveWorld()
         crashing = CrashingStore(world.store, None)
         first, second = controller(world, "one", store=cast(ControllerStore, crashing)), controller(world, "two")
@@ -466,7 +466,7 @@ def test_a_controller_that_dies_after_any_write_is_followed_by_the_next() -> Non
 
 
 def test_a_controller_unsure_of_a_write_does_nothing_twice() -> None:
-    for writes in count(1):
+    for writes in moments():
         world = LiveWorld()
         doubtful = DoubtfulStore(world.store, None)
         site = controller(world, store=cast(ControllerStore, doubtful))
@@ -481,7 +481,7 @@ def test_a_controller_unsure_of_a_write_does_nothing_twice() -> None:
 
 
 def test_a_driver_that_dies_after_any_write_is_restarted_and_repeats_nothing() -> None:
-    for writes in count(1):
+    for writes in moments():
         world = LiveWorld()
         site, driver = controller(world), world.drivers["a"]
         world.drivers["b"].kill()

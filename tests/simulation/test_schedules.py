@@ -17,6 +17,7 @@ from tests.simulation.control import REFUSED, Site, controller, pass_time
 from tests.simulation.live import LiveWorld
 from tests.simulation.stores import AwayStore, back_up
 from tests.simulation.world import QUERY
+from tests.thorough import tries
 
 HOSTS = ({"a": "host-one", "b": "host-one"}, {"a": "host-one", "b": "host-two"})
 SECONDS = (0.2, 0.7, 1.9, 6.0, 15.0)
@@ -283,7 +284,7 @@ PUT_BACK_TWO_MOVES: Schedule = [
 @example(hosts=HOSTS[0], schedule=SET_BACK_WHILE_BLOCKED)
 @example(hosts=HOSTS[1], schedule=PUT_BACK_WHILE_FENCED)
 @given(hosts=st.sampled_from(HOSTS), schedule=SCHEDULES)
-@settings(max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(25), derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 def test_no_order_of_faults_breaks_a_rule_and_all_of_them_end_well(
     hosts: Mapping[str, str], schedule: Schedule
 ) -> None:

@@ -13,6 +13,7 @@ from state.model.cluster_status import ProbeReport, Verdict
 from state.settings.keys import Detection
 from tests.courses import Course, Replicator, Runner
 from tests.sights import DETECTION, at, row, seen, sight, window
+from tests.thorough import tries
 
 RUNNER, REPLICATOR = "runner:a", "replicator:east->west"
 
@@ -297,26 +298,26 @@ def runners(draw: st.DrawFn) -> Runner:
     return Runner(phase=draw(PHASES), look=0.01 + 1.8 * draw(PHASES), way=draw(PHASES))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40), deadline=None)
 @given(PHASES, TROUBLE, replicators())
 def test_while_heartbeats_arrive_a_cluster_is_never_down(phase: float, trouble: str, beats: Replicator) -> None:
     assert Course(until=5.0, phase=phase, trouble=trouble, replicator=beats).down is None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40), deadline=None)
 @given(PHASES, TROUBLE, runners())
 def test_while_a_runner_sees_it_a_cluster_is_never_down(phase: float, trouble: str, runner: Runner) -> None:
     assert Course(until=5.0, phase=phase, trouble=trouble, runner=runner).down is None
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=tries(20), deadline=None)
 @given(PHASES, PHASES, st.floats(2.5, 4.0))
 def test_a_witness_that_misses_two_probes_in_a_cut_does_not_mean_down(phase: float, other: float, when: float) -> None:
     runner = Runner(phase=other, way=0.1, misses=lambda began: when <= began < when + 1.0)
     assert Course(until=8.0, phase=phase, runner=runner).down is None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40), deadline=None)
 @given(PHASES, TROUBLE, replicators(), runners())
 def test_a_cluster_that_dies_for_all_is_down_in_time(
     phase: float, trouble: str, beats: Replicator, runner: Runner
@@ -336,7 +337,7 @@ def test_a_cluster_that_dies_for_all_is_down_in_time(
     assert alone <= limit.total_seconds() + 0.1, "a runner that fails, too, delays nothing"
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=tries(20), deadline=None)
 @given(PHASES, TROUBLE, replicators(), st.floats(0.5, 4.0))
 def test_a_cluster_whose_heartbeats_stop_in_a_long_cut_is_down_in_time(
     phase: float, trouble: str, beats: Replicator, stops: float

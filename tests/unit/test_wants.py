@@ -21,6 +21,7 @@ from state.model.entities import Assignment, Desired, EndSample, Fingerprint, Po
 from state.model.fingerprints import LIMIT, Counted, Fingerprints
 from state.settings.keys import Route
 from streaming.resume.model import Want
+from tests.thorough import tries
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NOW_MS = int(NOW.timestamp() * 1000)
@@ -224,7 +225,7 @@ rings = some.tuples(some.integers(0, 3), some.integers(0, 8), some.sets(some.int
 
 
 @given(some.lists(rings, max_size=6), some.integers(0, 12))
-@settings(max_examples=500)
+@settings(max_examples=tries(500))
 def test_a_want_is_the_same_where_only_the_batches_looked_into_are_read(
     tracked: list[tuple[int, int, set[int]]], offset: int
 ) -> None:

@@ -7,9 +7,10 @@ from dataclasses import asdict, replace
 from chaos.outcome import Outcome, judge
 from lab.judge import QueryVerdict
 from tests.planted import IN_DELIVERIES, MISTAKES, Planted, world
+from tests.thorough import tries
 from tests.unit.chaos.test_outcome import MOVED, RETURNED, STAYED, SWITCHED, operation, scenario
 
-TRIALS = 500
+TRIALS = tries(500)
 SEED = int(os.environ.get("TIDEOVER_SEED", "0")) or random.SystemRandom().randrange(10**9)
 SCENARIOS = ("primary-returns-late", "kill-cluster", "replicator-dead", "kill-one-broker", "switchover-under-load")
 CALM = ("kill-one-broker", "switchover-under-load")

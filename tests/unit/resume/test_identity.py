@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from state.model.entities import EndSample, TopicPartition
 from state.settings.keys import MethodName
 from streaming.resume.model import Want
+from tests.thorough import tries
 from tests.unit.resume.replication import draw
 from tests.unit.resume.standby import NOW, T0, Records, Slot, copied, found, one, rules, sample, standby, stream, want
 
@@ -154,7 +155,7 @@ def test_one_partition_that_is_no_copy_leaves_the_others_alone() -> None:
 
 @given(st.integers(min_value=0))
 @example(7_533_344_808_593_034)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tries(200), deadline=None)
 def test_a_replicator_without_the_same_offsets_never_loses_a_record(seed: int) -> None:
     world = draw(seed)
     if world is None:
@@ -165,7 +166,7 @@ def test_a_replicator_without_the_same_offsets_never_loses_a_record(seed: int) -
 
 
 @given(st.integers(min_value=0))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tries(200), deadline=None)
 def test_a_true_copy_is_answered_with_the_very_offset_or_its_end(seed: int) -> None:
     rnd = random.Random(seed)
     log, offset = [], rnd.randint(0, 40)

@@ -19,6 +19,7 @@ from state.model.maintenance import Disorder, TopicDisorder
 from state.model.timeline import Moment, SourcePartition
 from state.settings.keys import MethodName
 from tests.contract import samples
+from tests.thorough import tries
 from tests.unit.resume.standby import T0, Slot, found, rules, standby, want
 from tests.unit.test_gates import ASSIGNMENT
 
@@ -43,7 +44,7 @@ def measured(clocks: list[int], logs: list[list[Record]]) -> tuple[TopicDisorder
     )  # as if it had been looked at for long enough
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tries(300), deadline=None)
 @given(st.integers(0, 1 << 32), st.integers(1, 3), st.booleans())
 def test_no_unread_record_is_skipped_by_a_measured_buffer(seed: int, partitions: int, idle: bool) -> None:
     chance = random.Random(seed)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.resume.offset_syncs import Sync, Syncs
+from tests.thorough import tries
 from tests.unit.resume.replicator import Replicated, replicate
 
 
@@ -97,7 +98,7 @@ def judge(world: Replicated, asked: int) -> None:
 
 
 @given(st.integers(min_value=0))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=tries(400), deadline=None)
 def test_resuming_at_a_sync_never_skips_an_unread_record(seed: int) -> None:
     rnd = random.Random(seed)
     world = replicate(rnd)
