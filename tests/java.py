@@ -1,5 +1,6 @@
 """The tools of the companion's Java: ``python -m tests.java format`` rewrites it, ``check`` says what that changes."""
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -44,6 +45,17 @@ def run_junit(scratch: Path) -> "subprocess.CompletedProcess[str]":
         "--disable-banner",
     ]
     return _java([*launcher, "--scan-class-path", str(scratch), "--fail-if-no-tests", "--details", "tree"])
+
+
+def java_digest() -> str:
+    """What the result of the Java tests depends on: our jar, the tests, their cases, jars of Spark and of Kafka."""
+    jars = [companion_jar(), *jar_paths(_SPARK), *jar_paths(_KAFKA)]
+    texts = sorted(path for folder in (TESTS, CASES) for path in folder.rglob("*") if path.is_file())
+    digest = hashlib.sha256(pyspark.__version__.encode())
+    for path in (*texts, jars[0]):
+        digest.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+    digest.update("".join(path.name for path in jars).encode())
+    return digest.hexdigest()
 
 
 def compile_race(scratch: Path, line: Line) -> str:
