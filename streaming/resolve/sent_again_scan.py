@@ -47,7 +47,8 @@ class _Look:
     """Records that look too old to be unread, and whose first copy was not looked for yet."""
     oldest: int = 0
     """The first of them."""
-    decided: bool = True
+    decided: bool
+    """Whether a first copy would have been found; compaction may have removed it."""
     hides: bool = False
     """Whether records that are no longer there, or not known, may have been sent again: what is to come is unknown."""
 
@@ -87,6 +88,7 @@ def _look(run: Lookup, case: Case) -> _Look | None:
         end=end,
         known=known[bisect_left(known, first, key=OFFSET) :],
         read_to=first if scan is None else min(end, max(first, scan.next)),
+        decided=not run.is_compacted(case.key.topic),
     )
 
 

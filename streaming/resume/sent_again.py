@@ -19,6 +19,9 @@ IN_A_ROW = 4
 """How many old records in a row are looked for on the standby; fewer come late now and then, so they must be far older.
 At the log's end one is enough, for there a copy may just have begun."""
 
+FEW = 8
+"""Fewer remembered records than these show no order of times."""
+
 PROVEN = 16
 """How many remembered records in their order prove a second copy where contents repeat and times tell nothing."""
 
@@ -73,7 +76,7 @@ class Behind:
         self.records = records
         self._ring = ring
         self._top_ms = ring.top_ms
-        self._is_flat = not (keeps_offsets or ring.is_first) and min(ring.known.timestamps) == ring.top_ms
+        self._is_timeless = not (keeps_offsets or ring.is_first) and _is_timeless(ring)
         last, alike = self._copies()
         self._last, self._alike = last, -1 if keeps_offsets else alike
 
@@ -90,7 +93,7 @@ class Behind:
         row: list[int] = []
         found: list[int] = []
         oldest = min((each.timestamp_ms for each in self.records), default=self._top_ms)
-        if oldest > self._top_ms or (oldest == self._top_ms and not self._is_flat):
+        if oldest >= self._top_ms and not self._is_timeless:
             return found
         for at in range(self._last + 1, len(self.records)):
             if self.is_suspect(self.records[at]):
@@ -142,7 +145,8 @@ class Behind:
         return sum(not self._is_unread(each) for each in self.records[: upto + 1])
 
     def _is_unread(self, record: LogRecord) -> bool:
-        return not record.append_time and record.timestamp_ms > self._read_until_ms
+        is_told = not (record.append_time or self._is_timeless)
+        return is_told and record.timestamp_ms > self._read_until_ms
 
     def _is_older(self, record: LogRecord, top_ms: int) -> bool:
         """Whether rows of unread records that follow one of that time do not go back so far."""
@@ -155,10 +159,10 @@ class Behind:
     def is_suspect(self, record: LogRecord) -> bool:
         """Whether a first copy is to be looked for; where times go back over all that is remembered, of all but new.
 
-        Where all that is remembered is of one time, and more was read before it, that time shows nothing either.
+        Where a handful is remembered, or records of one time, and more was read before them, times show nothing either.
         """
-        if self._is_flat:
-            return not record.append_time and record.timestamp_ms <= self._top_ms
+        if self._is_timeless:
+            return not record.append_time and (self._ring.size < FEW or record.timestamp_ms <= self._top_ms)
         times = self._ring.known.timestamps
         is_wild = self._slack_ms > 0 and self._slack_ms >= self._top_ms - min(times)
         return self._is_older(record, self._top_ms + self._slack_ms if is_wild else self._top_ms)
@@ -204,6 +208,11 @@ class Behind:
     @cached_property
     def _is_told_by_time(self) -> bool:
         return len({(each.digest, each.timestamp_ms) for each in self._ring.known}) == self._ring.size
+
+
+def _is_timeless(ring: FingerprintMatcher) -> bool:
+    """Whether these show nothing of how far times go back."""
+    return ring.size < FEW or min(ring.known.timestamps) == ring.top_ms
 
 
 def _enough(record: LogRecord) -> int:

@@ -157,10 +157,11 @@ def _before_the_sample(
     times = [*read, *(record.timestamp_ms for record in first)]
     if times == sorted(times) and first == unread[: len(first)]:
         older = [record for record in first if record.timestamp_ms < newest]
+        holes, is_behind = len(first) < most, len(first) < len(unread)
         if len(first) > most:
             first = older
-        elif len(first) < most and not (was_later and len(first) == len(unread)):  # holes, and maybe younger records
-            first = first[: len(older) + was_later]
+        elif not was_later or (holes and is_behind):
+            first = first[: len(older) + (was_later or not holes)]
     else:
         at = [i for i, record in enumerate(unread) if record.timestamp_ms >= newest]
         is_there = bool(at) and [unread[i].timestamp_ms for i in at].count(newest) == 1

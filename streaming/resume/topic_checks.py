@@ -17,6 +17,9 @@ UNKNOWN = PartitionError(
 BEHIND = frozenset({Cause.LAGS, Cause.EMPTY})
 """The standby ends before the position."""
 
+_UNACCOUNTED = frozenset({Cause.UNACCOUNTED, Cause.CONTRADICTED})
+"""The last record read may be on the standby, or have been there."""
+
 _STRAYED = frozenset({Cause.MISMATCH, Cause.COMPACTED})
 """Nothing that was read is where it was read: another partitioner may have put it elsewhere."""
 
@@ -97,5 +100,5 @@ def expired(
     first_ms = None if first is None else first.timestamp_ms
     if outcome.cause in (Cause.MISMATCH, Cause.THIN) and first_ms is not None and newest < first_ms:
         return NoPlace(Cause.RETENTION, notes.retention(first_ms, newest), expired=True)
-    is_told = is_older and not outcome.expired and outcome.cause is not Cause.UNACCOUNTED
+    is_told = is_older and not outcome.expired and outcome.cause not in _UNACCOUNTED
     return replace(outcome, expired=outcome.cause is Cause.RETENTION or (is_cut and not is_told))

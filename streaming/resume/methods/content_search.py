@@ -158,12 +158,21 @@ class Search:
         elif isinstance(outcome, NeedMore) and is_end:
             self.is_by_end = not self._compacted
             outcome = self._at_end()
-        return self._unless_expired(outcome) if isinstance(outcome, Found) else outcome
+        return self._unless_expired(self._within_read(outcome)) if isinstance(outcome, Found) else outcome
 
     @property
     def _floor(self) -> int:
         """From where on there may be a place: anywhere, if retention may have taken the record that gave ``lo``."""
         return 0 if self.cut else self.lo
+
+    def _within_read(self, found: Found) -> Found:
+        """Where equal records leave a place in doubt, none behind more of them than were read: one may be unread."""
+        before = self.records[: bisect_left(self.records, found.offset, key=OFFSET)]
+        more = None if found.exact or self.matcher.is_telling else self.matcher.surplus(before)
+        if more is None:
+            return found
+        repeats = None if found.repeats is None else found.repeats + found.offset - more.offset
+        return replace(found, offset=more.offset, repeats=repeats, note=AMBIGUOUS)
 
     def _unless_expired(self, found: Found) -> Outcome:
         """No place in a copy sent again where retention has deleted the first one: unread records lie before it.

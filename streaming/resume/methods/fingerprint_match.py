@@ -245,12 +245,10 @@ class FingerprintMatcher:
         oldest, youngest = min(self.known.timestamps), max(self.tail.timestamps)
         last: tuple[int, int] | None = None
         others: list[LogRecord] = []
-        copies = Counter[tuple[bytes, int]]()
+        surplus = None if self.is_telling else self.surplus(seen)
         for record in seen:
             index = self.newest(record)
-            copies[record.digest, record.timestamp_ms] += 1
-            there = copies[record.digest, record.timestamp_ms]
-            if index >= 0 and not self.is_telling and there > len(self.indices(record)):
+            if record is surplus:
                 return record
             if index < 0:
                 if record.timestamp_ms >= (youngest if last is None and self.is_telling else oldest):
@@ -259,6 +257,16 @@ class FingerprintMatcher:
             if others and (last is None or not self._is_hole(last, (index, record.offset), len(others))):
                 return others[0]
             last, others = (index, record.offset), []
+        return None
+
+    def surplus(self, seen: Sequence[LogRecord]) -> LogRecord | None:
+        """The first of these that is there more often than it was read, as far as that is remembered."""
+        copies = Counter[int]()
+        for record in seen:
+            index = self.newest(record)
+            copies[index] += 1
+            if index >= 0 and copies[index] > len(self.indices(record)):
+                return record
         return None
 
     def _is_hole(self, before: tuple[int, int], after: tuple[int, int], others: int) -> bool:

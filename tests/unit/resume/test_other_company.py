@@ -104,6 +104,15 @@ def test_common_contents_without_times_step_over_no_earlier_equal_record() -> No
     shows(target, target_offset=3, exact=False, replay_records=8)
 
 
+def test_equal_records_leave_no_place_behind_more_of_them_than_were_read() -> None:
+    """Of "b" with time 0 three were read and four are here: one may be unread, so the fourth is not skipped."""
+    times, values = (0, 9, 9, 0, 0, 9, 0, 0, 9, 9, 0, 0), "abbbbbaabbab"
+    read = [(i, T0 + time, value) for i, (time, value) in enumerate(zip(times, values, strict=True))]
+    unread = [(12, T0, "b"), (13, T0, "a"), (14, T0, "b")]
+    target = one(standby(Slot(copied([*read[:5], *unread]))), want(read), rules(MethodName.EXACT))
+    shows(target, target_offset=7, exact=False)
+
+
 # -- compacted
 
 
@@ -246,6 +255,8 @@ def test_a_first_record_as_old_as_the_newest_is_not_retentions_work() -> None:
     same, younger = (OffsetAnswer(offset=7, timestamp_ms=newest + more, leader_epoch=None) for more in (0, 1))
     assert expired(mismatch, read, same, is_cut=True, is_older=True) == mismatch
     assert expired(mismatch, read, same, is_cut=True, is_older=False) == replace(mismatch, expired=True)
+    for cause in (Cause.UNACCOUNTED, Cause.CONTRADICTED):
+        assert expired(NoPlace(cause), read, same, is_cut=True, is_older=True) == NoPlace(cause, expired=True)
     retention = expired(mismatch, read, younger, is_cut=True, is_older=True)
     assert isinstance(retention, NoPlace)
     assert retention.cause is Cause.RETENTION

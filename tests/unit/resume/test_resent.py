@@ -84,6 +84,15 @@ def test_of_records_that_are_all_of_one_time_a_first_copy_is_looked_for() -> Non
     shows(one(standby(Slot(copied([*old, *stream(80, 9, step_ms=0)]))), want(old, remembered=20)), exact=True)
 
 
+def test_of_a_handful_remembered_on_a_compacted_standby_no_replay_is_claimed() -> None:
+    """A record that was read before them is younger, and came again: compaction has taken its first copy."""
+    old = [(i, T0 + (500 if i == 10 else i), f"r{i}") for i in range(20)]
+    again = Slot(copied([*old[:10], *old[11:], old[10]]))
+    shows(one(standby(again, cleanup="compact"), want(old, remembered=5)), exact=False, replay_records=None)
+    unread = Slot(copied([*old[:10], *old[11:], *stream(20, 3, step_ms=100)]))
+    shows(one(standby(unread), want(old, remembered=5)), target_offset=19, exact=True, replay_records=0)
+
+
 def test_late_records_older_than_a_log_that_is_whole_were_never_read() -> None:
     shows(resumed([(0, T0 - 1_000, f"late {i}") for i in range(9)], NEW), exact=True, replay_records=0)
 

@@ -614,6 +614,16 @@ def test_behind_holes_one_of_the_newest_time_counts_if_seen_later(later_ms: int,
     shows(target, target_offset=50, exact=True, exposure_records=lacks, exposure_seconds=0.13)
 
 
+@pytest.mark.parametrize(("later_ms", "lacks"), [(0, 1), (1, 0)])
+def test_records_as_young_as_the_sample_fill_no_hole(later_ms: int, lacks: int) -> None:
+    """As many copies as the sample saw offsets, but one is a hole, and of two of the newest time one may be younger."""
+    old = [*stream(0, 59), (59, T0 + 590, "seen"), (60, T0 + 590, "younger"), *stream(61, 3)]
+    here = copied([record for record in old if record[0] != 55])
+    seen = datetime.fromtimestamp((T0 + 590 + later_ms) / 1000, UTC)
+    target = one(standby(Slot(here)), want(old[:50]), None, sample(60, T0 + 590, at=seen))
+    shows(target, target_offset=50, exact=True, exposure_records=lacks)
+
+
 def test_times_out_of_order_hide_no_copy_before_the_newest_time() -> None:
     old = [(i, T0 + 10 * i + (35 if i % 3 else 0), f"p{i}") for i in range(100)]
     newest = max(at for _, at, _ in old)
