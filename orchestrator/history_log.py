@@ -16,7 +16,7 @@ from state.model.entities import Event
 from state.store.controller_store import ControllerStore
 
 LOOK_SECONDS = 0.5
-_GRAVE = frozenset({"wait", "release", "takeover", "unverified", "not-moved"})
+_GRAVE = frozenset({"wait", "release", "takeover", "unverified", "not-moved", "query-failed"})
 
 log = structlog.get_logger()
 

@@ -111,6 +111,20 @@ def test_a_fact_of_an_old_epoch_never_replaces_a_newer_one(store: ControllerStor
     assert store.query_facts() == [samples.fact(query="late"), newer]
 
 
+def test_a_failed_query_is_one_line_of_history_until_something_else_happens(store: ControllerStore) -> None:
+    failed = samples.fact(state=RunState.FAILED, error="gone", epoch=2)
+    store.register(samples.runner())
+    for _ in range(2):
+        assert store.report_query(failed)
+        assert store.report_query(samples.fact(state=RunState.STARTING, epoch=2, error=None))
+    (line,) = store.history(query="revenue")
+    assert (line.kind, line.actor, line.text, line.epoch) == ("query-failed", "runner:a", "revenue failed: gone", 2)
+    assert store.report_query(replace(failed, error="full disk"))
+    assert [each.detail["error"] for each in store.history(query="revenue")] == ["gone", "full disk"]
+    assert not store.report_query(replace(failed, epoch=1, error="late"))
+    assert len(store.history(query="revenue")) == 2
+
+
 def test_uses_of_columns_come_back_and_stay_until_a_plan_is_read_again(store: ControllerStore) -> None:
     use = ColumnUse("orders", Column.TIMESTAMP, "withWatermark", is_logic=True, delay_ms=60_000)
     store.register(samples.runner())

@@ -22,6 +22,7 @@ from state.store.sql.schema import (
     cluster_statuses,
     disorders,
     found_places,
+    history,
     mappings,
     operations,
     pins,
@@ -33,6 +34,15 @@ from state.store.sql.schema import (
 )
 from state.store.write_checks import check_believed, check_pruned, refuse_moving
 
+FAILED_KIND = "query-failed"
+"""Of a line of history: a run ended, or could not begin."""
+
+_NEWEST_LINE = (
+    sa.select(history.c.kind, history.c.detail)
+    .where(history.c.query == sa.bindparam("query"))
+    .order_by(history.c.sequence.desc())
+    .limit(1)
+)
 _REGISTERED = sa.select(runners.c.instance).where(runners.c.runner == sa.bindparam("runner")).with_for_update(read=True)
 """Locked until the end, so that no other process takes the name over between the look and the write."""
 
@@ -61,7 +71,22 @@ class ReportTables(Part):
             starts = fact.state is RunState.STARTING
             if starts and connection.execute(_REGISTERED, {"runner": fact.runner}).scalar() != fact.instance:
                 return False
-            return connection.execute(_reporting(self._engines.dialect, starts), values_of(fact)).first() is not None
+            taken = connection.execute(_reporting(self._engines.dialect, starts), values_of(fact)).first() is not None
+            if taken and fact.state is RunState.FAILED and fact.error:
+                self._note_failure(connection, fact, fact.error)
+            return taken
+
+    def _note_failure(self, connection: sa.Connection, fact: QueryFact, error: str) -> None:
+        """A line of history, unless the newest line about the query is this very failure: restarts repeat it."""
+        newest = connection.execute(_NEWEST_LINE, {"query": fact.query}).first()
+        if newest is not None and (newest.kind, newest.detail.get("error")) == (FAILED_KIND, error):
+            return
+        failed = Event(
+            sequence=None, at=self._at(connection), kind=FAILED_KIND, query=fact.query, operation=None,
+            epoch=fact.epoch, actor=f"runner:{fact.runner}", text=f"{fact.query} failed: {error}",
+            detail={"error": error, "cluster": fact.cluster, "batch": fact.batch},
+        )  # fmt: skip
+        append(connection, [failed])
 
     def query_facts(self, *, query: str | None = None) -> Sequence[QueryFact]:
         found = sa.select(query_facts).order_by(query_facts.c.query)
