@@ -74,6 +74,8 @@ CASES: dict[str, tuple[Placed, Seen, list[Verdict]]] = {
     "no forecast": (one(replay_records=None), seen(), [HOLDS, UNKNOWN]),
     "an upper bound": (one(17, replay_records=9, note=UNPROVEN_BOUND), seen(), [HOLDS, HOLDS]),
     "more than an upper bound": (one(17, replay_records=2, note=UNPROVEN_BOUND), seen(), [HOLDS, WRONG]),
+    "fewer than forecast": (one(17, replay_records=9, note="equal records"), seen(), [HOLDS, HOLDS]),
+    "fewer than forecast, and it is too late": (one(21, replay_records=9), seen(), [WRONG, HOLDS]),
     "no resume offset": (one(target_offset=None), seen(), [UNKNOWN, UNKNOWN]),
     "deleted since": (one(), seen(begin=22), [UNKNOWN, UNKNOWN]),
     "a log that is shorter now": (one(), seen(end=10), [UNKNOWN, UNKNOWN]),
