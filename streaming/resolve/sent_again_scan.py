@@ -192,7 +192,7 @@ def _search(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
     for look in looks:
         if look.case.key not in asked and look.behind is not None:
             asked[look.case.key] = look, look.behind.records[look.left[0]]
-    times = {key: max(0, record.timestamp_ms) for key, (_, record) in asked.items()}
+    times = {key: look.behind.since_ms(record) for key, (look, record) in asked.items() if look.behind is not None}
     answers = ask_offsets(run.log, times.items(), deadline)
     ranges: dict[TopicPartition, tuple[int, int]] = {}
     for key, (look, _) in asked.items():

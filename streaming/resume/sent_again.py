@@ -167,6 +167,10 @@ class Behind:
         is_wild = self._slack_ms > 0 and self._slack_ms >= self._top_ms - min(times)
         return self._is_older(record, self._top_ms + self._slack_ms if is_wild else self._top_ms)
 
+    def since_ms(self, record: LogRecord) -> int:
+        """A time from which on a first copy of it is looked for: where none is as old there, none lay before that."""
+        return 0 if self._is_timeless else max(0, record.timestamp_ms - self._back_ms)
+
     def _copies(self) -> tuple[int, int]:
         """The last copy of a remembered record, and the last record that may be one; -1 for none."""
         last = alike = -1

@@ -220,6 +220,13 @@ CATALOGUE = (
         "re-send: a handful of remembered records shows by its times that others are unread",
     ),
     Mistake(
+        "streaming/resume/sent_again.py",
+        "return 0 if self._is_timeless else max(0, record.timestamp_ms - self._back_ms)",
+        "return max(0, record.timestamp_ms)",
+        ("tests/unit/resume/test_resent.py",),
+        "re-send: a first copy that retention has taken counts as none, where times go far back",
+    ),
+    Mistake(
         "streaming/resume/target.py",
         "elif not was_later or (holes and is_behind):",
         "elif holes and (is_behind or not was_later):",

@@ -93,6 +93,15 @@ def test_of_a_handful_remembered_on_a_compacted_standby_no_replay_is_claimed() -
     shows(one(standby(unread), want(old, remembered=5)), target_offset=19, exact=True, replay_records=0)
 
 
+def test_retention_may_have_taken_a_first_copy_of_any_age_where_times_go_far_back() -> None:
+    """Every other time is an hour ahead, so the first record that is left may be older than what was deleted."""
+    old = [(i, T0 + i + 3_600_000 * (i % 2), f"r{i}") for i in range(80)]
+    again = [old[i] for i in (1, 3, 5, 7)]
+    whole, cut = (Slot(copied([*old, *again]), begin=begin) for begin in (0, 20))
+    shows(one(standby(whole), want(old, remembered=40)), target_offset=80, exact=False, replay_records=4)
+    shows(one(standby(cut), want(old, remembered=40)), target_offset=80, exact=False, replay_records=None)
+
+
 def test_late_records_older_than_a_log_that_is_whole_were_never_read() -> None:
     shows(resumed([(0, T0 - 1_000, f"late {i}") for i in range(9)], NEW), exact=True, replay_records=0)
 
