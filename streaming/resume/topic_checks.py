@@ -48,10 +48,10 @@ def spread(members: Sequence[Want], count: int) -> Iterator[Want]:
 
 
 def mismatch(outcomes: Iterable[tuple[int, Found | NoPlace | None]]) -> int | None:
-    """The first partition whose last record should be on the standby and is not; lagging or empty is no mismatch."""
-    return next(
+    """The lowest partition whose last record should be on the standby and is not; lagging or empty is no mismatch."""
+    return min(
         (number for number, outcome in outcomes if isinstance(outcome, NoPlace) and outcome.cause in _STRAYED),
-        None,
+        default=None,
     )
 
 

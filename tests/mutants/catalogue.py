@@ -235,6 +235,13 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/resume/topic_checks.py",
+        "return min(\n        (number for number",
+        "return max(\n        (number for number",
+        ("tests/unit/resume/test_rules.py",),
+        "another partitioner: the last partition that shows it is named instead of the first",
+    ),
+    Mistake(
+        "streaming/resume/topic_checks.py",
         "_UNACCOUNTED = frozenset({Cause.UNACCOUNTED, Cause.CONTRADICTED})",
         "_UNACCOUNTED = frozenset({Cause.UNACCOUNTED})",
         ("tests/unit/resume/test_other_company.py",),

@@ -16,17 +16,19 @@ from tests.worlds.world import COMMITTED, EPOCH_MS, SOURCE, SYNCS, TOPIC, Partit
 _TIMEOUT = 600.0
 
 
-def resolution(world: World) -> Resolution:
-    """What the resolver answers."""
+def resolution(world: World, *, backwards: bool = False) -> Resolution:
+    """What the resolver answers; ``backwards``: to the same partitions from the last to the first."""
+    order = -1 if backwards else 1
+    ends = [
+        (TopicPartition(TOPIC, number), end_sample(number, part, part.sample))
+        for number, part in enumerate(world.partitions)
+        if part.sample is not None
+    ]
     return resolve(
         WorldLog(world),
-        wants(world),
+        wants(world)[::order],
         rules(world),
-        old_ends={
-            TopicPartition(TOPIC, number): end_sample(number, part, part.sample)
-            for number, part in enumerate(world.partitions)
-            if part.sample is not None
-        },
+        old_ends=dict(ends[::order]),
         now=datetime.fromtimestamp((EPOCH_MS + world.now) / 1000, UTC),
         timeout=_TIMEOUT,
     )

@@ -30,7 +30,8 @@ class Finding:
     """One false claim of one target."""
 
     kind: str
-    """``lost``, ``expired``, ``exact``, ``replay``, ``later``, ``exposure``, ``seconds``, ``bounds``, ``useless``."""
+    """``lost``, ``expired``, ``exact``, ``replay``, ``later``, ``exposure``, ``seconds``, ``bounds``, ``useless``;
+    of ``play``: ``crash``, ``order``."""
     partition: int
     text: str
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from streaming.resume.model import Target
 from tests.worlds.asking import resolution
@@ -14,6 +14,8 @@ from tests.worlds.traits import traits
 from tests.worlds.world import World
 
 CRASH = "crash"
+ORDER = "order"
+"""The same partitions, named in another order, got another answer."""
 
 
 @dataclass
@@ -88,9 +90,21 @@ def findings(world: World) -> tuple[tuple[Target, ...], list[Finding]]:
     """What the resolver answers, and what is false in it; an exception is a finding too."""
     try:
         targets = resolution(world).targets
-        return targets, judge(world, targets)
+        return targets, [*judge(world, targets), *_by_order(world, targets)]
     except Exception as problem:  # noqa: BLE001 # whatever it is, a resolver must answer
         return (), [Finding(CRASH, 0, f"{type(problem).__name__}: {problem}")]
+
+
+def _by_order(world: World, targets: tuple[Target, ...]) -> list[Finding]:
+    """The partitions whose target depends on the order in which they were named."""
+    if len(world.partitions) < 2:
+        return []
+    pairs = zip(targets, resolution(world, backwards=True).targets, strict=True)
+    return [
+        Finding(ORDER, one.target_partition, f"{names} differ with the partitions named backwards")
+        for one, other in pairs
+        if (names := [each.name for each in fields(one) if getattr(one, each.name) != getattr(other, each.name)])
+    ]
 
 
 def play(seeds: Iterable[int]) -> Tally:

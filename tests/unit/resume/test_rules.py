@@ -634,6 +634,18 @@ def test_times_out_of_order_hide_no_copy_before_the_newest_time() -> None:
     shows(behind, target_offset=50, exact=True, exposure_records=50)
 
 
+def test_the_order_in_which_partitions_are_named_changes_no_answer() -> None:
+    """One lags, one is another partitioner's work, one is whole: the same answers and the same sentences."""
+    old = [stream(0, 80, name=name) for name in "abcd"]
+    here = [old[0][:30], stream(0, 80, name="x"), old[2], stream(0, 80, name="y")]
+    log = standby(*(Slot(copied(each)) for each in here))
+    wants = [want(each[:50], partition=number) for number, each in enumerate(old)]
+    ends = {key: each for number in range(4) for key, each in sample(80, old[number][-1][1], number).items()}
+    forwards = found(log, wants, None, ends).targets
+    assert found(log, wants[::-1], None, dict(reversed(ends.items()))).targets == forwards
+    assert "partition 1 does not hold" in forwards[0].note
+
+
 def test_ends_are_asked_before_times() -> None:
     log = standby(Slot(copied(stream(0, 50))))
     one(log, want(stream(0, 30)), rules(committed_only=frozenset({"orders"})))
