@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import psycopg
 import yaml
@@ -204,9 +203,8 @@ def _closed(store: ControllerStore, size: int) -> Sequence[Operation]:
 
 def _is_exact(operation: Operation) -> bool:
     """Whether each partition goes on right behind the copy of the last record that was read."""
-    plan: Any = operation.plan
-    rows = plan["partitions"]
-    right = [row["method"] == "exact" and row["target_offset"] == row["offset"] + FOREIGN for row in rows]
+    rows = operation.plan.partitions if operation.plan is not None else ()
+    right = [row.method == "exact" and row.target_offset == (row.offset or 0) + FOREIGN for row in rows]
     return len(right) == PARTITIONS and all(right)
 
 

@@ -20,6 +20,7 @@ from lab.world import CLUSTERS, REPLICATOR, Options, World
 from state.store.sql.migrate import open_store
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.read import batch_ids
+from tests.contract.samples import plan_of
 from tests.kafka_tools import Copier, Producer
 from tests.real.pipelines import kept
 from tests.scene import Stage
@@ -241,13 +242,14 @@ def _judged_counts(told: Told, name: str, rows: str) -> Iterator[str]:
 
 def _judged_plan(told: Told, name: str) -> Iterator[str]:
     operation = told.operations[name]
-    totals = operation.plan["totals"]
+    totals = plan_of(operation)["totals"]
     measured = (operation.measured or {}).get("replay_records")
     if totals["replay_records"] != 0:
-        yield f"forecast to repeat {totals['replay_records']}: {[row['note'] for row in operation.plan['partitions']]}"
+        notes = [row["note"] for row in plan_of(operation)["partitions"]]
+        yield f"forecast to repeat {totals['replay_records']}: {notes}"
     if measured:
         yield f"measured {measured} repeated, which the sink does not show"
-    for row in operation.plan["partitions"]:
+    for row in plan_of(operation)["partitions"]:
         if row["method"] != "exact":
             yield f"not found by content: {row}"
 

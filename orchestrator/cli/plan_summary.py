@@ -1,16 +1,15 @@
 """Plans of many queries, for people: what they come to together, then a line for each; whole plans of a few."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import ceil
 from statistics import median
-from typing import Any
 
 from orchestrator.cli import render
+from orchestrator.cli.operation_text import plan_text
 from orchestrator.decide.operation.turns import THERE
 from state.model.entities import Operation
-
-Plan = Mapping[str, Any]
+from state.model.plan import Plan, Totals
 
 MOST_WHOLE = 5
 """Of this many queries the whole plans are shown without being asked for."""
@@ -25,10 +24,10 @@ def said(plans: Sequence[Plan], moved: Iterable[Operation], *, at_once: int, det
     if not plans:
         return "there is nothing to move"
     if len(plans) == 1:
-        return render.plan(plans[0])
+        return plan_text(plans[0])
     told = [summary(plans, moved, at_once=at_once)]
     if details or len(plans) <= MOST_WHOLE:
-        told += [render.plan(each) for each in plans]
+        told += [plan_text(each) for each in plans]
     else:
         told += [render.table([_row(each) for each in _refused_first(plans)], _COLUMNS), "--details shows every plan"]
     return "\n\n".join(told)
@@ -45,45 +44,48 @@ def counted(plans: Iterator[Plan], most: int) -> Iterator[Plan]:
 def summary(plans: Sequence[Plan], moved: Iterable[Operation], *, at_once: int) -> str:
     """A few lines: how many can move, which gates refuse how many, the worst exposure, what is read twice, how long."""
     there = [each for each in plans if THERE in _refusing(each)]
-    refused = [each for each in plans if each["refused"] and each not in there]
+    refused = [each for each in plans if each.refused and each not in there]
     can_move = len(plans) - len(refused) - len(there)
     already = f", {len(there)} already there" if there else ""
     lines = [f"{len(plans)} queries: {can_move} can move, {len(refused)} refused{already}"]
     gates = Counter(gate for each in refused for gate in _refusing(each))
-    named = {gate: next(each["query"] for each in refused if gate in _refusing(each)) for gate in gates}
+    named = {gate: next(each.query for each in refused if gate in _refusing(each)) for gate in gates}
     lines += [
         f"  {gate} refuses {number}: {named[gate]}" + (f" and {number - 1} more" if number > 1 else "")
         for gate, number in gates.most_common()
     ]
-    lines.append("  " + _summed(plans, "exposure", "exposure_records"))
-    lines.append("  " + _summed(plans, "read twice", "replay_records"))
+    lines.append("  " + _summed(plans, "exposure", lambda totals: totals.exposure_records))
+    lines.append("  " + _summed(plans, "read twice", lambda totals: totals.replay_records))
     lines.append("  " + _time(can_move, moved, at_once))
-    if any("wave" in each for each in plans):
-        sizes = Counter(each["wave"] for each in plans)
+    sizes = Counter(each.wave for each in plans if each.wave is not None)
+    if sizes:
         waves = ", then ".join(f"{sizes[wave]}" for wave in sorted(sizes))
         lines.append(f"  waves: {waves}; each begins when all moves before it are done")
     return "\n".join(lines)
 
 
 def _refusing(plan: Plan) -> list[str]:
-    return [gate["name"] for gate in plan["gates"] if not gate["ok"]]
+    return [gate.name for gate in plan.refusing]
 
 
 def _refused_first(plans: Sequence[Plan]) -> list[Plan]:
-    return sorted(plans, key=lambda each: not each["refused"])
+    return sorted(plans, key=lambda each: not each.refused)
 
 
 def _row(plan: Plan) -> Mapping[str, object]:
     return {
-        **plan,
-        **plan["totals"],
-        "after": ", ".join(plan.get("after", ())),
+        "query": plan.query,
+        "from": plan.source,
+        "to": plan.target,
+        "wave": plan.wave,
+        "after": ", ".join(plan.after),
+        **plan.totals.as_json(),
         "refused_by": ", ".join(_refusing(plan)),
     }
 
 
-def _summed(plans: Sequence[Plan], what: str, total: str) -> str:
-    known = [(each["totals"][total], each["query"]) for each in plans if each["totals"][total] is not None]
+def _summed(plans: Sequence[Plan], what: str, total: Callable[[Totals], int | None]) -> str:
+    known = [(number, each.query) for each in plans if (number := total(each.totals)) is not None]
     if not known:
         return f"{what}: unknown for all {len(plans)}"
     worst, query = max(known)

@@ -21,8 +21,6 @@ from typing import TextIO
 import click
 import yaml
 
-from orchestrator.decide.gates.gate import UNKNOWN
-
 Row = Mapping[str, object]
 
 _CUT = "..."
@@ -72,18 +70,6 @@ def cell(value: object, *, blank: str = "") -> str:
     if isinstance(value, (Mapping, list, tuple)):
         return json.dumps(value, ensure_ascii=False)
     return _CONTROL.sub(" ", str(value))
-
-
-def drill(measured: Row) -> str:
-    """What a drill measured, and what it could not prove; empty for anything else."""
-    found = measured.get("drill")
-    if not isinstance(found, Mapping):
-        return ""
-    seconds = found["seconds"]
-    took = table([{"step": name, "seconds": value} for name, value in seconds.items()], ("step", "seconds"))
-    read = f"{found['rows']} rows of {found['rows_expected']} expected; copied {found['files']} files"
-    unproven = "\n".join(f"  {sentence}" for sentence in found["not_proven"])
-    return f"{took}\n\n{read}, {found['bytes']} bytes\n\nnot proven by this drill:\n{unproven}"
 
 
 def say(text: str) -> None:
@@ -182,73 +168,3 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
         for text, width, to_right in zip(cells, widths, right, strict=True)
     ]
     return "  ".join(padded).rstrip()
-
-
-PARTITION_COLUMNS = (
-    "topic", "partition", "offset", "target_offset", "method", "replay_records", "replay_later_records",
-    "exposure_records", "note",
-)  # fmt: skip
-
-
-COPY_COLUMNS = (
-    "topic", "partition", "timestamp_ms", "standby_timestamp_ms", "age_seconds", "age_records", "note",
-)  # fmt: skip
-
-
-def refusing_first(gates: Sequence[Row]) -> list[Row]:
-    """Gates as a table shows them: those that refuse at its top, then those that pass although they know nothing."""
-    return sorted(gates, key=lambda gate: (bool(gate["ok"]), gate["measured"] != UNKNOWN))
-
-
-def plan(value: Mapping[str, object]) -> str:
-    """A plan for people: what moves, the gates, the partitions, the sums."""
-    back = value.get("rewind")
-    way = f"from {value['from']} to {value['to']}"
-    if isinstance(back, Mapping):
-        way = f"on {value['from']} to {back['to_time']}"
-    heading = (
-        f"{value['kind']} of {value['query']} {way}: {value['resume']}, "
-        f"epoch {cell(value['epoch'], blank='-')}, uncommitted batch {value['uncommitted_batch']}, "
-        f"fence {value['fence']}"
-    )
-    parts = [heading, f"  {value['resume']}: {value['resume_text']}"]
-    if isinstance(first := value.get("after"), list):
-        parts.append(f"  begins after {', '.join(map(str, first))} is committed, and stays if that goes back")
-    gates, partitions, totals = value.get("gates"), value.get("partitions"), value.get("totals")
-    if isinstance(gates, list):
-        parts.append(table(refusing_first(gates), ("name", "ok", "measured", "limit", "text"), indent="  "))
-    if isinstance(partitions, list) and partitions:
-        several = len({str(row["source"]) for row in partitions if "source" in row}) > 1
-        parts.append(table(partitions, ("source", *PARTITION_COLUMNS) if several else PARTITION_COLUMNS, indent="  "))
-    if isinstance(buffers := value.get("buffers"), list):
-        parts.append("\n".join(f"  buffer of {each['topic']}: {each['text']}" for each in buffers))
-    if isinstance(cut := value.get("log_truncation"), list):
-        parts.append(table(cut, ("topic", "partition", "offset", "divergent_offset", "resumes_at"), indent="  "))
-    if isinstance(totals, Mapping):
-        parts.append("  " + _sums({name: total for name, total in totals.items() if name != "at_most"}))
-        if isinstance(most := totals.get("at_most"), Mapping):
-            parts.append("  at most: " + _sums(most))
-    if value.get("refused"):
-        names = ", ".join(str(gate["name"]) for gate in gates if not gate["ok"]) if isinstance(gates, list) else ""
-        parts.append(f"  REFUSED: {names}")
-    return "\n\n".join(parts)
-
-
-def _sums(totals: Row) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {cell(total, blank='unknown')}" for name, total in totals.items())
-
-
-def refusals(plans: Sequence[Mapping[str, object]]) -> list[str]:
-    """One line for each gate that refuses."""
-    return [
-        f"{value['query']}: refused: {gate['name']}: {gate['text']}"
-        for value in plans
-        for gate in (value["gates"] if isinstance(value["gates"], list) else ())
-        if not gate["ok"]
-    ]
-
-
-def rows_of(value: Mapping[str, object]) -> list[Row]:
-    """The partitions of a plan."""
-    partitions = value.get("partitions")
-    return [row for row in partitions if isinstance(row, Mapping)] if isinstance(partitions, list) else []

@@ -18,6 +18,7 @@ from orchestrator.decide.lookup_wants import DEFAULT_BUFFER, newest_of
 from state.model.entities import Assignment, Position
 from state.model.fingerprints import back, timestamps_of
 from state.model.maintenance import Disorder, TopicDisorder
+from state.model.plan import PlannedBuffer
 from streaming.resume.model import Want
 
 LEAST_STEPS = 60
@@ -45,9 +46,10 @@ class Buffer:
     """Whether it is the measure that decided; else the default holds."""
     text: str
 
-    def as_json(self) -> dict[str, object]:
-        """The member of a plan."""
-        return {"topic": self.topic, "buffer_ms": self.buffer_ms, "measured": self.measured, "text": self.text}
+    @property
+    def planned(self) -> PlannedBuffer:
+        """Its row of a plan."""
+        return PlannedBuffer(topic=self.topic, buffer_ms=self.buffer_ms, measured=self.measured, text=self.text)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from orchestrator.decide.reconcile import is_put_back
-from state.model.checkpoint_folders import belongs_to
+from state.checkpoint_folders import belongs_to
 from state.model.entities import Assignment, Desired, Event, QueryFact, RunState
 from state.model.maintenance import FormerCheckpoint
 from state.settings.canonical import are_one_folder

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
+from state.checkpoint_folders import read_folder, read_mapping_name
 from state.messages import ReleaseRequest
-from state.model.checkpoint_folders import read_folder, read_mapping_name
 from state.model.entities import (
     Assignment,
     Desired,

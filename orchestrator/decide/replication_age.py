@@ -151,6 +151,12 @@ def replication_json(replication: ReplicationSample | None, now: datetime) -> di
     }
 
 
+COPY_COLUMNS = (
+    "topic", "partition", "timestamp_ms", "standby_timestamp_ms", "age_seconds", "age_records", "note",
+)  # fmt: skip
+"""Of these rows, as tables show them."""
+
+
 def replication_rows(replication: ReplicationSample) -> list[dict[str, object]]:
     """One row a partition, in the words of ``offsets --compare``."""
     return [

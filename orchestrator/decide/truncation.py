@@ -15,6 +15,7 @@ from orchestrator.decide.lookup_wants import is_cut_off, is_made_anew, newest_of
 from orchestrator.decide.move_facts import MoveFacts, Reset
 from state.messages import Offsets
 from state.model.entities import EndSample, Position, TopicPartition
+from state.model.plan import TruncatedPartition
 from streaming.resume.model import Resolution, Target, Want
 from streaming.resume.truncation import TABLE, Finding, Goto, Standing, truncation_of
 
@@ -184,17 +185,17 @@ def log_truncation(facts: MoveFacts) -> Gate | None:
     )
 
 
-def truncation_json(resets: Iterable[Reset]) -> list[dict[str, object]]:
-    """The plan's member ``log_truncation``: each partition with what Kafka's ``LogTruncationException`` tells."""
-    return [
-        {
-            "source": reset.source,
-            "topic": reset.partition.topic,
-            "partition": reset.partition.partition,
-            "offset": reset.offset,
-            "divergent_offset": reset.divergence,
-            "resumes_at": "found by content" if reset.goto is None else reset.goto.value,
-            "note": reset.note,
-        }
+def truncated_partitions(resets: Iterable[Reset]) -> tuple[TruncatedPartition, ...]:
+    """The plan's rows of partitions whose log was cut."""
+    return tuple(
+        TruncatedPartition(
+            source=reset.source,
+            topic=reset.partition.topic,
+            partition=reset.partition.partition,
+            offset=reset.offset,
+            divergent_offset=reset.divergence,
+            resumes_at="found by content" if reset.goto is None else reset.goto.value,
+            note=reset.note,
+        )
         for reset in resets
-    ]
+    )

@@ -31,13 +31,16 @@ from orchestrator.decide.evidence.claims import (
 from orchestrator.decide.evidence.document import MOST_HISTORY, Facts, document
 from orchestrator.decide.evidence.page import page
 from orchestrator.decide.evidence.rows import of_rows, of_sink
+from orchestrator.decide.move.forecast import MOST_FOLLOWED
+from orchestrator.decide.move.left_behind import Exposed
+from orchestrator.decide.move.outcome import is_read_back
 from orchestrator.decide.move_facts import is_planned
-from orchestrator.decide.outcome import MOST_FOLLOWED, Exposed, StandbyPartition, is_read_back
 from orchestrator.facts.measure import LONGEST, rows_now, with_later, with_outcome
 from orchestrator.facts.tail import count_exposed
 from orchestrator.rounds import apart
 from state.model.entities import Operation, OperationKind, TopicPartition
 from state.model.evidence import KEPT, Chain, Evidence, Flaw
+from state.model.plan import StandbyPartition
 from state.private_files import make_private_folder, private_writer
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Deadline
@@ -258,12 +261,12 @@ def _seen(
 
 def _read(log: ClusterLog, part: Sequence[Placed]) -> dict[tuple[str, str, int], Seen]:
     deadline = Deadline.after(READ_SECONDS)
-    wanted = [one for one in part if one.row["target_offset"] is not None]
+    wanted = [one for one in part if one.row.target_offset is not None]
     keys = {one.key: TopicPartition(one.key.topic, one.key.partition) for one in wanted}
     facts = log.describe(sorted({key.topic for key in keys.values()}), timeout=deadline.remaining)
     compacted = {name for name, each in facts.items() if "compact" in (each.cleanup_policy or "")}
     begins = ask_offsets(log, [(key, Spec.EARLIEST) for key in keys.values()], deadline)
-    readers = {one.key: Reader(keys[one.key], bool((one.followed or {}).get("committed"))) for one in wanted}
+    readers = {one.key: Reader(keys[one.key], one.followed is not None and one.followed.committed) for one in wanted}
     ends = ends_as_seen(log, readers, deadline)
     found: dict[tuple[str, str, int], Seen] = {one.key: Seen() for one in part}
     ranges: dict[tuple[str, str, int], Wanted] = {}

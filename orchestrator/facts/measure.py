@@ -9,22 +9,23 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.decide.evidence.rows import SINCE, after_json, operation_rows
-from orchestrator.decide.operation.plan import announced, came_later, looked_at, to_look_at
-from orchestrator.decide.outcome import (
-    Plan,
+from orchestrator.decide.move.left_behind import to_compare, with_compared
+from orchestrator.decide.move.outcome import (
     Reached,
-    StandbyPartition,
+    announced,
+    came_later,
+    looked_at,
     read_committed_of,
-    to_compare,
+    to_look_at,
     to_read,
     totals_of,
-    with_compared,
     with_read,
 )
 from orchestrator.facts.current import latest_fact
 from orchestrator.facts.tail import count_exposed as count_exposed
 from orchestrator.rounds import apart
 from state.model.entities import Event, Operation, TopicPartition
+from state.model.plan import Plan, StandbyPartition
 from state.store.controller_store import ControllerStore
 from state.store.runner_store import RunnerStore
 from streaming.clocks import Deadline
@@ -75,7 +76,7 @@ def with_outcome(operation: Operation, store: ControllerStore, logs: Logs, silen
     the old cluster is looked for. The old cluster is asked once, when it answers again: its log is searched for the
     last record that the standby had. So a switchover is measured at once, and a failover when the dead cluster is back.
     """
-    if operation.outcome != "done" or "followed" not in (operation.plan or {}):
+    if operation.outcome != "done" or operation.plan is None or operation.plan.followed is None:
         return operation
     silent = set() if silent is None else silent
     operation = _with_rows(operation, store)
@@ -101,10 +102,9 @@ def _with_rows(operation: Operation, store: RunnerStore) -> Operation:
 
 
 def _with_replay(operation: Operation, store: RunnerStore, logs: Logs, silent: set[str]) -> Operation:
-    reached = reached_by(operation, store)
-    if reached is None:
+    reached, plan = reached_by(operation, store), operation.plan
+    if reached is None or plan is None:
         return operation
-    plan = operation.plan or {}
     ranges = to_read(plan, reached, most=MOST_READ)
     if not ranges or operation.target in silent:
         return operation
@@ -113,9 +113,9 @@ def _with_replay(operation: Operation, store: RunnerStore, logs: Logs, silent: s
 
 
 def _with_exposure(operation: Operation, store: ControllerStore, logs: Logs, silent: set[str]) -> Operation:
-    plan = operation.plan or {}
+    plan = operation.plan
     asked_at_ms, left = to_compare(plan)
-    if not left or operation.source in silent:
+    if plan is None or not left or operation.source in silent:
         return operation
     old = logs(operation.source)
     try:
@@ -143,15 +143,15 @@ def with_later(operation: Operation, store: RunnerStore, logs: Logs) -> Operatio
     """
     if not announced(operation) or operation.measured.get(MEASURE) == announced(operation):
         return operation
-    reached = reached_by(operation, store)
-    if reached is None:
+    reached, plan = reached_by(operation, store), operation.plan
+    if reached is None or plan is None:
         return operation
-    ranges = to_look_at(operation.plan or {}, reached)
+    ranges = to_look_at(plan, reached)
     try:
-        whole = read_again(logs(operation.target), ranges, operation.plan or {})
+        whole = read_again(logs(operation.target), ranges, plan)
     except KafkaError:
         return operation
-    plan = looked_at(operation.plan or {}, whole)
+    plan = looked_at(plan, whole)
     if len(whole) < len(ranges):
         return replace(operation, plan=plan)
     return replace(operation, plan=plan, measured={**operation.measured, MEASURE: came_later(plan)})

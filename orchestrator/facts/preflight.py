@@ -8,8 +8,8 @@ from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.automatic import VERDICT_STANDS, standby_of
 from orchestrator.decide.gates.readiness import Readiness, ReadinessFacts, judge_readiness
 from orchestrator.decide.lookup_wants import newest_of, report_of_fact, since_placed
+from orchestrator.decide.move.plan import plan_of
 from orchestrator.decide.move_facts import PENDING, MoveFacts, StandbyAnswer
-from orchestrator.decide.operation.plan import plan_json
 from orchestrator.decide.replication_age import counterparts, partitions_of, replication_of
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.source_cluster import DESCRIBE_SECONDS, has_patterns, stamps_of
@@ -19,6 +19,7 @@ from state.messages import CheckpointReport
 from state.model.cluster_status import ClusterStatus
 from state.model.entities import OperationKind, QueryFact, TopicPartition
 from state.model.maintenance import ReplicationSample
+from state.model.plan import Plan
 from state.settings.keys import Tideover
 from state.settings.topics import all_topics_of
 from state.store.controller_store import ControllerStore
@@ -43,12 +44,12 @@ def plan_query(
     consents: frozenset[str] = frozenset(),
     expect_active: str | None = None,
     parameters: Mapping[str, object] | None = None,
-) -> dict[str, object]:
-    """The plan as JSON (``docs/programs.md`` lists its keys), ``refused`` when a gate says no."""
+) -> Plan:
+    """The plan, ``refused`` when a gate refuses."""
     facts = forecast_facts(
         gatherer, kind, query, target, consents=consents, expect_active=expect_active, parameters=parameters
     )
-    return plan_json(facts, checks.judge_move(facts))
+    return plan_of(facts, checks.judge_move(facts))
 
 
 def forecast_facts(

@@ -7,7 +7,6 @@ which samples of the old cluster's ends, and from where positions go on whose lo
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 from orchestrator.decide import truncation
 from orchestrator.decide.buffer import buffered
@@ -187,9 +186,8 @@ class ResumeOffsets:
     def _output_of(self, name: str, facts: MoveFacts) -> Mapping[str, int]:
         """By partition, where its output begins on the target at the earliest; empty where that is not known."""
         came = self._came(name)
-        output: Any = ((came.plan if came is not None else None) or {}).get("output")
-        ends: Mapping[str, int] = output["ends"] if output else {}
-        return ends
+        output = came.plan.output if came is not None and came.plan is not None else None
+        return output.ends if output is not None else {}
 
     def _found(
         self,

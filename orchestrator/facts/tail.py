@@ -15,11 +15,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
-from orchestrator.decide.outcome import Exposed, LeftPartition, StandbyPartition, left_ranges
+from orchestrator.decide.move.left_behind import Exposed, LeftPartition, left_ranges
 from state.model.entities import Operation, TopicPartition
 from state.model.fingerprints import Fingerprints
+from state.model.plan import StandbyPartition
 from state.settings.keys import MethodName
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, Entry, LogRecord, Logs, Spec
@@ -238,8 +238,8 @@ def tail_of(operation: Operation, logs: Logs) -> Tail:
     }
     looked = _stretches(old, firsts, deadline)
     came = _copies(logs(operation.target), list(known), deadline)
-    plan: Any = operation.plan or {}
-    asked_at_ms = plan.get("followed", {}).get("asked_at_ms", NEVER)
+    followed = operation.plan.followed if operation.plan is not None else None
+    asked_at_ms = NEVER if followed is None or followed.asked_at_ms is None else followed.asked_at_ms
     found = []
     for each, exposed in ranges:
         told = _measured(each, exposed)

@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from orchestrator.decide.times import instant, parse_end, parse_time
 from orchestrator.errors import Refused, UnknownName, UsageError
@@ -37,6 +36,7 @@ from state.errors import Conflict
 from state.messages import Process
 from state.model.automation import EVERY
 from state.model.entities import OperationKind, Request
+from state.model.plan import Plan
 from state.settings.keys import Query, Tideover
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock
@@ -53,13 +53,18 @@ class Writes:
     clock: Clock
 
     def plan(self, asked: PlanAsked) -> Mapping[str, object]:
+        """The plan and its hash, as ``planned`` makes them."""
+        plan, seen = self.planned(asked)
+        return {"plan": plan.as_json(), "hash": seen}
+
+    def planned(self, asked: PlanAsked) -> tuple[Plan, str]:
         """The plan and its hash; changes nothing, and asks the clusters. Raises ``UnknownName``, ``UsageError``."""
         kind = OperationKind(asked.kind)
         if (kind is OperationKind.REWIND) is (asked.to_time is None):
             raise UsageError("a rewind has a to_time, and no other move has", hint="such as -15m")
         target, run = self._target(kind, asked.query, asked.to), run_of(self.store, asked.query)
         value = self._plan(kind, asked.query, target, asked.consents, self._parameters(asked.to_time))
-        return {"plan": value, "hash": _hash(value, asked.consents, run)}
+        return value, _hash(value, asked.consents, run)
 
     def move(self, kind: OperationKind, asked: MoveAsked, who: Principal, key: str | None) -> Mapping[str, object]:
         """Ask for a move. Raises ``Refused`` where the plan is another by now, or nobody leads."""
@@ -89,8 +94,8 @@ class Writes:
             return earlier
         self._check_led()
         value = self._plan(kind, asked.query, target, asked.consents, parameters)
-        if value["from"] != asked.expect_active:
-            raise Refused(f"{asked.query} is on {value['from']}, not on {asked.expect_active}", hint=_AGAIN)
+        if value.source != asked.expect_active:
+            raise Refused(f"{asked.query} is on {value.source}, not on {asked.expect_active}", hint=_AGAIN)
         if _hash(value, asked.consents, run) != asked.plan:
             raise Refused("the plan is another by now than the one that you saw: nothing was requested", hint=_AGAIN)
         return self._submit(spec, who, key)
@@ -190,7 +195,7 @@ class Writes:
 
     def _plan(
         self, kind: OperationKind, query: str, target: str, consents: Sequence[str], parameters: Mapping[str, object]
-    ) -> dict[str, Any]:
+    ) -> Plan:
         gatherer = FactGatherer(store=self.store, settings=self.settings, logs=self.logs, clock=self.clock)
         return plan_query(gatherer, kind, query, target, consents=frozenset(consents), parameters=parameters)
 
@@ -234,16 +239,19 @@ class Writes:
         return _asked(request)
 
 
-def _hash(plan: Mapping[str, Any], consents: Sequence[str], run: Process | None) -> str:
+def _hash(plan: Plan, consents: Sequence[str], run: Process | None) -> str:
     """Of what a plan decides, and of the run that ``unfenced`` would be given for."""
     decided = {
-        **{name: plan[name] for name in ("kind", "query", "from", "to", "epoch", "resume", "refused")},
-        "gates": [[gate["name"], gate["ok"]] for gate in plan["gates"]],
-        "partitions": [
-            [row["source"], row["topic"], row["partition"], row["target_topic"], row["method"]]
-            for row in plan["partitions"]
-        ],
-        "back_to": plan["rewind"]["to_time"] if "rewind" in plan else None,
+        "kind": plan.kind,
+        "query": plan.query,
+        "from": plan.source,
+        "to": plan.target,
+        "epoch": plan.epoch,
+        "resume": plan.resume,
+        "refused": plan.refused,
+        "gates": [[gate.name, gate.ok] for gate in plan.gates],
+        "partitions": [[row.source, row.topic, row.partition, row.target_topic, row.method] for row in plan.partitions],
+        "back_to": plan.rewind.to_time if plan.rewind is not None else None,
         "consents": sorted(consents),
         "run": run.as_json() if run is not None else None,
     }

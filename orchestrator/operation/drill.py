@@ -12,6 +12,7 @@ import structlog
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.preconditions import choose_runner
 from orchestrator.decide.lookup_wants import since_placed
+from orchestrator.decide.move.plan import plan_of, prepare_request
 from orchestrator.decide.move_facts import PENDING, MoveFacts, StandbyAnswer
 from orchestrator.decide.operation.drill import (
     DrillDecision,
@@ -21,15 +22,14 @@ from orchestrator.decide.operation.drill import (
     report_of_batch,
     step,
 )
-from orchestrator.decide.operation.plan import plan_json, prepare_request
 from orchestrator.errors import UnknownName
 from orchestrator.facts.current import alive_runners, open_drill, open_operation
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.source_cluster import DESCRIBE_SECONDS
 from orchestrator.lease import Leadership
 from orchestrator.operation.requests import default_target, event_of
+from state.checkpoint_folders import drill_folder
 from state.errors import StoreUnavailable, TideoverError
-from state.model.checkpoint_folders import drill_folder
 from state.model.entities import DRILLS, Assignment, Event, Intent, Operation, Phase, Request, Step
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
@@ -42,8 +42,6 @@ LOOK_AGAIN_SECONDS = 0.5
 STORE_PAUSE_SECONDS = 0.5
 AT_ONCE = 1
 """Drills that a leader has open side by side: each is some load on a driver and on the standby."""
-_KEPT_FOR_MOVES = frozenset({"followed", "awaited", "output"})
-"""What a plan says for those who measure a move afterwards."""
 
 
 @dataclass(kw_only=True)
@@ -265,7 +263,7 @@ class DrillDriver:
                 gone = StandbyAnswer(reachable=False, seconds=0.0, limit_seconds=DESCRIBE_SECONDS, error=str(error))
                 facts = replace(facts, standby=gone)
         gates = checks.judge_move(facts)
-        plan = {key: value for key, value in plan_json(facts, gates).items() if key not in _KEPT_FOR_MOVES}
+        plan = replace(plan_of(facts, gates), followed=None, awaited=(), output=None)  # a move alone is measured
         target = drill_folder(facts.settings.checkpoint, drill.id)
         ready = checks.refusal(gates) is None and facts.resumes_at is not None
         return DrillFindings(

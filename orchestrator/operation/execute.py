@@ -17,10 +17,10 @@ from orchestrator.decide.gates.automatic import Recheck, recheck
 from orchestrator.decide.gates.copies import WAITED_FOR
 from orchestrator.decide.gates.gate import is_attended
 from orchestrator.decide.lookup_wants import report_of_fact
+from orchestrator.decide.move.plan import plan_of, prepare_request
 from orchestrator.decide.move_facts import UNPROVEN
 from orchestrator.decide.operation.intents import ANSWER_WITHIN, is_mapped
 from orchestrator.decide.operation.phases import BEFORE_COMMIT, UNFENCED
-from orchestrator.decide.operation.plan import plan_json, prepare_request
 from orchestrator.decide.operation.post_commit import LANDING, calls_off, joins
 from orchestrator.decide.operation.snapshot import (
     FAILURES,
@@ -45,11 +45,12 @@ from orchestrator.lease import Leadership
 from orchestrator.operation.journal import Journal
 from orchestrator.operation.pauses import automatic_facts_of
 from orchestrator.operation.requests import hold_detail
+from state.checkpoint_folders import folder, mapping_name
 from state.errors import StoreUnavailable, TideoverError
 from state.messages import NO_ANSWER, WITHDRAWN, CheckpointReport, Failure
-from state.model.checkpoint_folders import folder, mapping_name
 from state.model.cluster_status import Verdict
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState, Operation, OperationKind
+from state.model.plan import Plan
 from state.settings.keys import Resume, Tideover
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock
@@ -294,7 +295,7 @@ class Executor:
             facts = self._gatherer.after(facts, report)
         except KafkaError as error:
             self._findings = Findings(
-                report=report, gates=(), plan={}, prepare=None, unreachable=str(error), consents=operation.consents
+                report=report, gates=(), plan=None, prepare=None, unreachable=str(error), consents=operation.consents
             )
             return UNREACHABLE_PAUSE_SECONDS
         judged = checks.judge_move(facts)
@@ -304,7 +305,7 @@ class Executor:
         self._findings = Findings(
             report=report,
             gates=judged,
-            plan=plan_json(facts, judged),
+            plan=plan_of(facts, judged),
             prepare=prepare_request(facts, target_folder=target, attempt=attempt) if ready else None,
             consents=operation.consents,
         )
@@ -340,7 +341,7 @@ class Executor:
             changed_at=self._now,
             mapping=mapping_name(request.epoch, request.operation, request.attempt) if is_mapped(request) else None,
         )
-        plan = {**(snapshot.operation.plan or {}), "data_batch": commit.data_batch}
+        plan = replace(snapshot.operation.plan or Plan(), data_batch=commit.data_batch)
         mark = ("commit", {"checkpoint": assignment.checkpoint, "epoch": assignment.epoch})
         journal.place(assignment, from_epoch=snapshot.operation.epoch, term=self._term, mark=mark, plan=plan)
 

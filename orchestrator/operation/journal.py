@@ -8,6 +8,7 @@ from orchestrator.decide.operation.phases import Trigger
 from orchestrator.decide.operation.snapshot import Decision
 from state.errors import Conflict
 from state.model.entities import Assignment, Event, Intent, Operation, Phase, Step
+from state.model.plan import Plan
 from state.store.controller_store import ControllerStore
 
 STEP_OF = {
@@ -70,7 +71,7 @@ class Journal:
         from_epoch: int,
         term: int,
         mark: tuple[str, Mapping[str, object]] | None = None,
-        plan: Mapping[str, object] | None = None,
+        plan: Plan | None = None,
         outcome: str | None = None,
     ) -> None:
         """Record what changes the assignment, together with it: a commit, a way back, a takeover.

@@ -13,12 +13,12 @@ import structlog
 
 from orchestrator.decide.gates import automatic, checks
 from orchestrator.decide.gates.gate import MOVE, Gate, bind_consents
+from orchestrator.decide.move.left_behind import to_compare
+from orchestrator.decide.move.plan import headline
 from orchestrator.decide.move_facts import CUT_SHORT, MoveFacts
 from orchestrator.decide.operation.phases import BEHIND_COMMIT, Trigger, move, watched
-from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.operation.post_commit import LANDING, calls_off, cuts_short, joins, stranded
 from orchestrator.decide.operation.turns import WAVE, Turn, too_late, waves_of
-from orchestrator.decide.outcome import to_compare
 from orchestrator.facts.current import Turns, hosting_process, latest_fact, open_operation, run_of
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.measure import keep_counts
@@ -201,7 +201,7 @@ class RequestHandler:
         The move does not depend on it. As a rule a controller has measured it already; then no cluster is asked.
         """
         last = next(iter(self._store.operations(query=request.query, limit=1)), None)
-        if last is None or last.source != target or not to_compare(last.plan or {})[1]:
+        if last is None or last.source != target or not to_compare(last.plan)[1]:
             return
         try:
             keep_counts(

@@ -1,12 +1,12 @@
 """The JSON shapes of what the store holds (``docs/programs.md`` lists their keys), made from its nouns."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from orchestrator.decide.evidence.rows import operation_rows
 from orchestrator.decide.lookup_wants import newest_of
-from orchestrator.decide.operation.plan import announced
-from orchestrator.decide.outcome import outcome_rows
+from orchestrator.decide.move.outcome import announced, outcome_rows
 from orchestrator.decide.status import QueryStatus
 from orchestrator.decide.times import iso
 from state.model.automation import Acknowledgement, Pause, Schedule
@@ -178,7 +178,7 @@ def move_row(operation: Operation) -> dict[str, object]:
 
 def operation_json(operation: Operation, steps: Sequence[Step], kept: Evidence | None) -> dict[str, object]:
     """One operation with its steps; ``plan.operation`` names the operation. ``kept``: its evidence."""
-    plan: Mapping[str, object] | None = operation.plan
+    plan = replace(operation.plan, followed=None) if operation.plan is not None else None
     return {
         "id": operation.id,
         "group": operation.group,
@@ -199,11 +199,11 @@ def operation_json(operation: Operation, steps: Sequence[Step], kept: Evidence |
         "steps": [step_json(step) for step in steps],
         "measured": {
             **measured_json(operation),
-            "partitions": outcome_rows(operation),
+            "partitions": [row.as_json() for row in outcome_rows(operation)],
             **({"rows": rows} if (rows := operation_rows(operation)) else {}),
             **_drilled(operation),
         },
-        "plan": {key: value for key, value in plan.items() if key != "followed"} if plan is not None else None,
+        "plan": plan.as_json() if plan is not None else None,
         "evidence": evidence_json(kept),
     }
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from state.model.column_uses import ColumnUses
+from state.model.plan import Plan
 from state.model.row_counts import RowCounts
 
 
@@ -332,7 +333,7 @@ class Operation:
     reason: str
     consents: tuple[str, ...]
     """Typed consents of the operator: ``unfenced``, ``repeats``, ``loss``, ``gap``, ``fresh``; and ``move``."""
-    plan: Mapping[str, object] | None
+    plan: Plan | None
     measured: Mapping[str, object]
     sentence: str
     """What the operation is doing or why it ended, in one sentence."""

@@ -92,11 +92,10 @@ def _left_behind(operation: Operation) -> int | None:
 
     None where it began without one. A rewind may copy an earlier batch, so of it only the first one is sure.
     """
-    plan = operation.plan or {}
-    batch = plan.get("batch")
-    if not isinstance(batch, int) or plan.get("resume") not in {Resume.SWITCH, Resume.CARRY}:
+    plan = operation.plan
+    if plan is None or plan.batch is None or plan.resume not in {Resume.SWITCH, Resume.CARRY}:
         return None
-    return 0 if operation.kind is OperationKind.REWIND else batch
+    return 0 if operation.kind is OperationKind.REWIND else plan.batch
 
 
 def contradiction(

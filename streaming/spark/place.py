@@ -11,7 +11,7 @@ leaves no other trace.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from state.model.checkpoint_folders import read_folder, read_mapping_name
+from state.checkpoint_folders import read_folder, read_mapping_name
 from state.model.entities import Assignment
 from state.settings.canonical import are_one_folder, canonical_path
 from streaming.spark.checkpoint.files import CheckpointFiles, join

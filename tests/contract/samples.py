@@ -35,6 +35,7 @@ from state.model.maintenance import (
     TopicDisorder,
 )
 from state.model.pins import Pin
+from state.model.plan import Plan, PlannedPartition
 from state.model.row_counts import BatchRows, RowCounts
 from state.store.controller_store import ControllerStore
 from state.store.write_checks import CONTROLLER
@@ -83,7 +84,7 @@ def operation(**change: Any) -> Operation:
         "actor": "operator",
         "reason": "east is gone",
         "consents": ("loss", "repeats"),
-        "plan": {"partitions": [{"offset": 1}]},
+        "plan": Plan(kind="failover", partitions=(PlannedPartition(topic="orders", offset=1),)),
         "measured": {},
         "sentence": "fencing",
         "started_at": AT,
@@ -366,3 +367,9 @@ def schedule(**change: Any) -> Schedule:
         "next_at": AT + SECOND,
     }
     return Schedule(**(values | change))
+
+
+def plan_of(operation: Operation) -> Any:
+    """Its plan, as programs read it."""
+    assert operation.plan is not None
+    return operation.plan.as_json()

@@ -39,7 +39,6 @@ PURE = (
         f"state/model/{name}.py"
         for name in (
             "automation",
-            "checkpoint_folders",
             "cluster_status",
             "column_uses",
             "entities",
@@ -47,10 +46,11 @@ PURE = (
             "fingerprints",
             "maintenance",
             "notices",
+            "plan",
             "schedule",
         )
     ),
-    *("state/settings/", "state/messages.py"),
+    *("state/settings/", "state/messages.py", "state/checkpoint_folders.py", "state/json_object.py"),
     *(
         "streaming/resume/",
         "streaming/meaning/",
@@ -103,7 +103,8 @@ def test_a_foreign_library_is_imported_only_by_its_seam(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in modules() if relative(path).startswith(PURE)], ids=relative)
 def test_pure_modules_know_values_only(path: Path) -> None:
     allowed_own = (
-        "state.model", "state.settings", "state.messages", "state.errors", "streaming.resume", "streaming.cluster_log",
+        "state.model", "state.settings", "state.messages", "state.errors", "state.checkpoint_folders",
+        "state.json_object", "streaming.resume", "streaming.cluster_log",
         "streaming.meaning", "streaming.registry.wire",
         "streaming.probe.result", "streaming.probe.answers", "orchestrator.decide",
     )  # fmt: skip

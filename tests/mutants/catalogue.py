@@ -986,7 +986,7 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/spark/known_files.py",
-        "    return 0 if operation.kind is OperationKind.REWIND else batch",
+        "    return 0 if operation.kind is OperationKind.REWIND else plan.batch",
         "    return None",
         ("tests/unit/test_known_files.py",),
         "a checkpoint that a move made and somebody emptied is taken for a new query",
@@ -1223,7 +1223,7 @@ CATALOGUE = (
         "a bound in time is not compared with the limit",
     ),
     Mistake(
-        "state/model/checkpoint_folders.py",
+        "state/checkpoint_folders.py",
         '    if not base or ".." in path.split("/"):',
         "    if not base:",
         ("tests/unit/test_former_decided.py",),
@@ -1350,7 +1350,7 @@ CATALOGUE = (
     ),
     Mistake(
         "orchestrator/decide/operation/post_commit.py",
-        'fact.epoch == operation.epoch and fact.run_id == in_run["run_id"]',
+        "fact.epoch == operation.epoch and fact.run_id == in_run.run_id",
         "fact.epoch == operation.epoch",
         ("tests/unit/test_phases_decided.py",),
         "0 repeats although another run read the batch again",
@@ -1398,8 +1398,22 @@ CATALOGUE = (
         "records of an open transaction are read as committed ones",
     ),
     Mistake(
-        "orchestrator/decide/outcome.py",
-        "    if found is None or _exposed(row).is_settled:",
+        "state/json_object.py",
+        "return {**row, **more}",
+        "return row",
+        ("tests/unit/test_plan_value.py",),
+        "what a newer program wrote into a plan is lost",
+    ),
+    Mistake(
+        "state/model/plan.py",
+        "if self.exposed_from is None and self.exposed_to is None else ():",
+        "if self.exposed is None else ():",
+        ("tests/unit/test_plan_value.py",),
+        "the bounds of an exposure in doubt are lost",
+    ),
+    Mistake(
+        "orchestrator/decide/move/left_behind.py",
+        "    if found is None or exposed_of(row).is_settled:",
         "    if found is None:",
         ("tests/unit/test_outcome_decided.py",),
         "an exposure that is known is overwritten by a later look",

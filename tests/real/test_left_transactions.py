@@ -8,9 +8,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewTopic
 
-from orchestrator.decide.outcome import Exposed, LeftPartition, StandbyPartition
+from orchestrator.decide.move.left_behind import Exposed, LeftPartition
 from orchestrator.facts.tail import count_exposed
 from state.model.entities import TopicPartition
+from state.model.plan import StandbyPartition
 from state.settings.keys import Cluster
 from streaming.kafka.link import Link
 from streaming.spark.tracking.reading import EndSampler

@@ -20,6 +20,7 @@ from streaming.clocks import SystemClock
 from streaming.kafka.link import Link
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.read import newest_commit
+from tests.contract.samples import plan_of
 from tests.real.pipelines import kept, kept_ids, sums_of
 from tests.real.test_runner import Stage, stage
 from tests.runner_process import RunnerProcess
@@ -125,12 +126,12 @@ def test_a_rewind_repeats_what_it_forecast_and_state_ends_exact(stage: Stage) ->
         runner.until("each id was read", lambda: set(kept_ids(stage.folder / "ids")) == set(range(end)))
         runner.until("the sums are those of each id once", lambda: newest_sums(stage) == sums_of(end))
 
-        went_back: Any = sums.plan
+        went_back: Any = plan_of(sums)
         before = newest_commit(LocalFiles(), str(stage.folder / "checkpoints" / "sums"))
         assert before is not None
         assert went_back["rewind"]["batch"] < before
         assert went_back["totals"]["replay_records"] > 0
-        plan: Any = rows.plan
+        plan: Any = plan_of(rows)
         forecast = plan["totals"]["replay_records"]
         counts = kept_ids(stage.folder / "ids")
         again = {number for number, count in counts.items() if count == 2}

@@ -107,7 +107,7 @@ def planned(link: Link, position: Position) -> Any:
     world.store.save_positions([position])
     logs: dict[str, ClusterLog] = {"east": link, "west": west}
     gatherer = FactGatherer(store=world.store, settings=world.settings, logs=logs.__getitem__, clock=world.clock)
-    return plan_query(gatherer, OperationKind.SWITCHOVER, position.query, "west")
+    return plan_query(gatherer, OperationKind.SWITCHOVER, position.query, "west").as_json()
 
 
 def judged(link: Link, position: Position) -> Standing:

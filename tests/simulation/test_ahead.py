@@ -1,8 +1,7 @@
 """What was resolved ahead of a fence is used only while it is fresh."""
 
-from typing import Any, cast
-
 from state.model.entities import Phase
+from tests.contract.samples import plan_of
 from tests.simulation.world import World
 
 PLACE, LACKING = 33 + 100, 5
@@ -25,4 +24,4 @@ def test_a_standby_that_changes_while_the_fence_is_waited_for_is_asked_again() -
     operation = world.carry_out(world.request(), seconds=ANSWERS + 30)
     assert operation is not None
     assert operation.phase is Phase.SETTLED
-    assert {row["target_offset"] for row in cast("Any", operation.plan)["partitions"]} == {PLACE - LACKING}
+    assert {row["target_offset"] for row in plan_of(operation)["partitions"]} == {PLACE - LACKING}

@@ -3,6 +3,7 @@
 import pytest
 
 from state.model.column_uses import Column, ColumnUse, ColumnUses
+from tests.contract.samples import plan_of
 from tests.simulation.control import Site, pass_time
 from tests.simulation.faults.scenes import assert_left_alone, assert_moved, operations, runs_on, scene
 from tests.simulation.live import LiveWorld
@@ -39,7 +40,7 @@ def test_an_event_time_that_was_compared_before_an_outage_lets_a_move_pass() -> 
     world, site = using(LATE)
     sample(world, site)
     strike(world, site)
-    gates = {gate["name"]: gate for gate in (assert_moved(world).plan or {})["gates"]}  # type: ignore[attr-defined]
+    gates = {gate["name"]: gate for gate in plan_of(assert_moved(world))["gates"]}
     assert (gates["event-time"]["ok"], gates["event-time"]["measured"]) == (True, "the same (withWatermark: timestamp)")
 
 

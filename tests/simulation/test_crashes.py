@@ -16,6 +16,7 @@ from state.model.entities import Assignment, Desired, IntentKind, Operation, Ope
 from state.model.evidence import KEPT
 from state.settings.keys import Resume
 from state.store.controller_store import ControllerStore
+from tests.contract.samples import plan_of
 from tests.simulation.control import controller, pass_time
 from tests.simulation.live import LiveWorld
 from tests.simulation.stores import RUNNERS, Crash, CrashingStore, DoubtfulStore
@@ -353,7 +354,7 @@ def by_switch(story: Story) -> Story:
             assert was.startswith("epoch-"), "going back in time works on a copy"
         elif operation.outcome == "done" or operation.phase is Phase.SETTLED:
             assert [each for each, _ in held.mapped.values()] == [operation.id]
-            assert (operation.plan or {})["resume"] == "switch"
+            assert plan_of(operation)["resume"] == "switch"
         else:
             assert held.mapped == {}, "a mapping was left"
 

@@ -21,6 +21,7 @@ from state.model.entities import (
     Request,
 )
 from state.store.controller_store import ControllerStore
+from tests.contract.samples import plan_of
 from tests.simulation.control import InLineScheduler, controller, pass_time, scheduler, see_to
 from tests.simulation.live import LiveWorld, lose_site
 from tests.simulation.test_switchover import replicated
@@ -67,7 +68,7 @@ def test_a_drill_ends_as_proven_and_leaves_everything_as_it_was() -> None:
     drill = rehearsed(world)
     assert (drill.outcome, drill.phase, drill.epoch) == ("done", Phase.SETTLED, 1)
     assert production(world) == before
-    plan: Any = drill.plan
+    plan: Any = plan_of(drill)
     assert (plan["kind"], plan["starting_offsets"]) == ("drill", {"orders": {"0": PLACE, "1": PLACE}})
     assert {"caught-up", "active-reachable"} & {gate["name"] for gate in plan["gates"]} == set()
     measured: Any = drill.measured["drill"]

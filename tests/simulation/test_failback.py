@@ -9,6 +9,7 @@ from orchestrator.decide.gates.preconditions import route_declared
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.tail import tail_of
 from state.model.entities import Operation, OperationKind
+from tests.contract.samples import plan_of
 from tests.simulation.test_cli import run, two
 from tests.simulation.test_left_behind import keep, unread
 from tests.simulation.test_outcome import measured, moved
@@ -61,7 +62,7 @@ def test_a_query_comes_home_exactly_and_its_unread_tail_is_told() -> None:
     operation = go_home(world)
     assert operation is not None
     assert (operation.outcome, operation.kind) == ("done", OperationKind.FAILBACK), operation.sentence
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     assert plan["starting_offsets"] == {"orders": {"0": 140, "1": 140}}
     assert {row["method"] for row in plan["partitions"]} == {"exact"}
     assert (plan["totals"]["replay_records"], plan["totals"]["replay_later_records"]) == (0, 0)

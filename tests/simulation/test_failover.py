@@ -11,6 +11,7 @@ from state.model.entities import Desired, Intent, IntentKind, Phase
 from state.store.controller_store import ControllerStore
 from state.store.sql.schema import requests
 from streaming.spark.errors import AccessDenied, FileSystemError, FileVanished, HalfWritten
+from tests.contract.samples import plan_of
 from tests.simulation.stores import force
 from tests.simulation.world import QUERY, Checkpoint, Crash, CrashingStore, World, settings
 
@@ -32,7 +33,7 @@ def test_a_failover_resumes_at_the_exact_place_and_settles() -> None:
     assert (start.cluster, start.epoch, start.desired) == ("west", 2, Desired.RUNNING)
     assert start.checkpoint == f"/cp/{QUERY}/epoch-2-{operation.id}"
     assert world.checkpoints[start.checkpoint].offsets == {"orders": {"orders": {"0": PLACE, "1": PLACE}}}
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     assert plan is not None
     assert plan["refused"] is False
     assert plan["totals"] == {
@@ -125,7 +126,7 @@ def test_a_query_that_finds_nothing_left_to_read_has_moved_all_the_same() -> Non
     world.runner.commits, world.runner.idle = False, True
     operation = world.carry_out(world.request(), seconds=5)
     assert operation is not None
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     assert plan["totals"]["first_batch_records"] == 0
     assert (operation.phase, operation.outcome) == (Phase.SETTLED, "done")
     assert "nothing was there to read, so no batch has proven it yet" in operation.sentence
@@ -169,8 +170,7 @@ def test_without_evidence_the_operation_is_blocked_until_a_consent_joins_it() ->
     settled = world.carry_out(world.request(consents=("unfenced",)))
     assert settled is not None
     assert (settled.id, settled.outcome) == (operation.id, "done")
-    assert settled.plan is not None
-    assert settled.plan["fence"] == "consent"
+    assert plan_of(settled)["fence"] == "consent"
 
 
 def on_another_host(world: World) -> World:
@@ -348,8 +348,7 @@ def test_a_gate_that_refuses_after_the_fence_returns_the_query() -> None:
     operation = world.carry_out(world.request())
     assert operation is not None
     assert operation.sentence == LACKS_TOO_MUCH
-    assert operation.plan is not None
-    assert operation.plan["refused"] is True
+    assert plan_of(operation)["refused"] is True
     assert_went_back(world, "refused")
 
 
@@ -586,8 +585,7 @@ def test_a_planned_batch_whose_ends_are_both_exact_is_planned_again() -> None:
     operation = world.carry_out(world.request())
     assert operation is not None
     assert operation.outcome == "done"
-    assert operation.plan is not None
-    assert operation.plan["uncommitted_batch"] == "replan"
+    assert plan_of(operation)["uncommitted_batch"] == "replan"
     prepare = next(i for i in world.store.intents(operation.id) if i.kind is IntentKind.PREPARE)
     assert prepare.request["planned_target_offsets"] == {"orders": {"orders": {"0": PLACE + 4, "1": PLACE + 1}}}
 
@@ -602,7 +600,7 @@ def test_a_second_failover_goes_back_by_the_positions_read_on_the_standby() -> N
     assert operation is not None
     assert operation.source == "west"
     # What was tracked on east before the move says nothing about west's offsets.
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     assert plan is not None
     assert all(partition["method"] != "exact" for partition in plan["partitions"])
 
@@ -614,6 +612,5 @@ def test_a_fresh_start_names_exactly_all_partitions() -> None:
     assert operation.outcome == "done"
     (start,) = world.starts
     assert start.starting_offsets == {"orders": {"orders": {"0": PLACE - 11, "1": PLACE - 11}}}
-    assert operation.plan is not None
-    assert operation.plan["starting_offsets"] == {"orders": {"0": PLACE - 11, "1": PLACE - 11}}
+    assert plan_of(operation)["starting_offsets"] == {"orders": {"0": PLACE - 11, "1": PLACE - 11}}
     assert replace(start, starting_offsets=None).cluster == "west"

@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from orchestrator import housekeeping
-from orchestrator.cli import render
+from orchestrator.cli.operation_text import plan_text
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from orchestrator.housekeeping import Housekeeping
@@ -21,6 +21,7 @@ from orchestrator.lease import NAME
 from state.errors import StaleTerm, StoreUnavailable
 from state.model.cluster_status import Verdict
 from state.model.entities import OperationKind, Phase
+from state.model.plan import Plan
 from state.model.timeline import NO_TIME, Moment, SourcePartition, Stretch
 from state.settings.keys import Timeline
 from state.store.controller_store import ControllerStore
@@ -328,7 +329,7 @@ def consumed(world: World, *, steps: int, back_seconds: int) -> None:
     world.store.save_timeline(stretch, keep=DAY)
 
 
-def planned(world: World) -> dict[str, Any]:
+def planned(world: World) -> Plan:
     gatherer = FactGatherer(
         store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock
     )
@@ -338,22 +339,23 @@ def planned(world: World) -> dict[str, Any]:
 def test_a_buffer_is_measured_where_asked_for_and_shown_with_its_reasons() -> None:
     world = World(settings(methods=["timestamp"], buffer="measured"))
     consumed(world, steps=200, back_seconds=31)
-    (default,) = planned(world)["buffers"]
-    assert default["text"] == "900 s by default: not measured yet; the leading controller measures it"
+    (default,) = planned(world).buffers
+    assert default.text == "900 s by default: not measured yet; the leading controller measures it"
     assert keeper(world, lambda: None).measure() == 0
     assert world.store.disorder("revenue") is None
     term = lead(world)
     assert keeper(world, lambda: term).measure() == 1
     plan = planned(world)
     text = "41.1 s measured: timestamps up to 31.1 s out of order in 3.3 h over 199 steps, margin 10 s"
-    assert plan["buffers"] == [{"topic": "orders", "buffer_ms": 41_100, "measured": True, "text": text}]
-    assert keys(plan["buffers"]) == said("`buffers`, one of each topic")
-    assert f"  buffer of orders: {text}" in render.plan(plan).splitlines()
-    assert {(each["method"], each["buffer_ms"]) for each in plan["partitions"]} == {("timestamp", 41_100)}
+    shown = plan.as_json()
+    assert shown["buffers"] == [{"topic": "orders", "buffer_ms": 41_100, "measured": True, "text": text}]
+    assert keys(shown["buffers"]) == said("`buffers`, one of each topic")
+    assert f"  buffer of orders: {text}" in plan_text(plan).splitlines()
+    assert {(each.method, each.buffer_ms) for each in plan.partitions} == {("timestamp", 41_100)}
     world.settings = settings(methods=["timestamp"])
     fixed = planned(world)
-    assert "buffers" not in fixed
-    assert {each["buffer_ms"] for each in fixed["partitions"]} == {15 * 60_000}
+    assert "buffers" not in fixed.as_json()
+    assert {each.buffer_ms for each in fixed.partitions} == {15 * 60_000}
 
 
 def test_nothing_is_measured_for_a_query_whose_buffer_is_fixed() -> None:

@@ -11,6 +11,7 @@ from orchestrator.facts.evidence import keep_evidence
 from orchestrator.http.pages import details
 from orchestrator.operation.requests import RequestSpec, submit
 from state.model.entities import Operation, OperationKind
+from tests.contract.samples import plan_of
 from tests.served import OPERATOR, VIEWER, Answer, Served
 from tests.simulation.test_housekeeping import lead
 from tests.simulation.test_http_writes import served
@@ -52,7 +53,7 @@ def test_the_page_of_an_operation_tells_its_steps_gates_and_costs(
     assert answer.body.count(b'<rect class="rail"') == len(steps) > 5
     assert EVIL in text
     assert b"<b>" not in answer.body
-    plan = moved.plan or {}
+    plan = plan_of(moved)
     gates = plan["gates"]
     assert isinstance(gates, list)
     assert all(f"{gate['name']} passes {gate['measured']} {gate['limit']}" in text for gate in gates)

@@ -17,7 +17,7 @@ from state.model.pins import Pin, Placement
 from state.settings.keys import Tideover
 from streaming.probe.identities import Identities
 from tests.contract import samples
-from tests.contract.samples import EAST_ID, OTHER_ID, SECOND
+from tests.contract.samples import EAST_ID, OTHER_ID, SECOND, plan_of
 from tests.simulation.clusters import Through
 from tests.simulation.control import Site, controller, pass_time
 from tests.simulation.test_cli import run, run_json
@@ -142,7 +142,7 @@ def test_a_query_leaves_a_replaced_cluster_without_asking_its_successor() -> Non
     assert (operation.outcome, place(world)) == ("done", "west")
     pass_time(world, 3, site)
     assert verdicts(world)["east"] is Verdict.UP
-    gates = {gate["name"]: gate for gate in (operation.plan or {})["gates"]}  # type: ignore[attr-defined] # rows
+    gates = {gate["name"]: gate for gate in plan_of(operation)["gates"]}
     assert gates["cluster-identity"]["text"].startswith(f"{QUERY} last ran on the former east, cluster {EAST_ID}")
     assert "log-truncation" not in gates, "nobody was asked whether the log was cut"
 

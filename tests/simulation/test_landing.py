@@ -10,6 +10,7 @@ from orchestrator.operation.wait import RequestWait
 from state.messages import Evidence, Failure
 from state.model.entities import Assignment, Desired, Intent, IntentKind, Operation, OperationKind, Phase, Request
 from state.store.sql.schema import requests
+from tests.contract.samples import plan_of
 from tests.simulation.stores import force
 from tests.simulation.world import QUERY, World, settings
 
@@ -264,8 +265,7 @@ def test_after_a_stranded_end_the_query_moves_on_under_a_new_fence() -> None:
     assert assigned(world).checkpoint == f"/cp/{QUERY}/epoch-3-{operation.id}"
     where_it_stood = {"orders": {"orders": {"0": 100, "1": 100}}}
     assert world.checkpoints[assigned(world).checkpoint].offsets == where_it_stood, "nothing was read on west"
-    assert operation.plan is not None
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     assert plan["totals"]["replay_records"] == 0
     assert [(start.cluster, start.epoch) for start in world.starts] == [("west", 2), ("east", 3)]
 

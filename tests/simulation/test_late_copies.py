@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from state.model.entities import Operation, OperationKind, Phase
+from tests.contract.samples import plan_of
 from tests.simulation.control import scheduler, see_to
 from tests.simulation.test_chains import FIRST, SECOND, TOPIC, ask, chain, copy
 from tests.simulation.world import START_MS, World
@@ -39,11 +40,6 @@ def move(world: World, query: str, kind: OperationKind = OperationKind.FAILOVER,
     operation = world.carry_out(world.request(query, kind=kind, consents=consents))
     assert operation is not None
     return operation
-
-
-def plan_of(operation: Operation) -> Mapping[str, Any]:
-    assert operation.plan is not None
-    return operation.plan
 
 
 def gates_of(operation: Operation) -> dict[str, Mapping[str, Any]]:
@@ -138,7 +134,8 @@ def test_ends_that_are_not_told_are_not_kept_and_hold_nobody_up() -> None:
     world = left_with_a_tail()
     has_read(world, TAIL.stop)
     (first,) = world.store.operations(query=FIRST)
-    plan = {key: value for key, value in plan_of(first).items() if key != "output"}
+    assert first.plan is not None
+    plan = replace(first.plan, output=None)
     lead = world.lead()
     assert lead.take()
     world.store.record(replace(first, plan=plan), term=lead.term or 0)

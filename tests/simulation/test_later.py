@@ -8,6 +8,7 @@ import pytest
 from orchestrator.facts.measure import keep_counts, with_later
 from orchestrator.shapes import json_shapes
 from state.model.entities import Operation
+from tests.contract.samples import plan_of
 from tests.simulation.world import START_MS, World
 
 LACKING = 7
@@ -26,10 +27,9 @@ def moved(world: World) -> Operation:
     operation = world.carry_out(world.request())
     assert operation is not None
     assert operation.outcome == "done", operation.sentence
-    assert operation.plan is not None
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     assert plan["totals"]["replay_later_records"] == 2 * LACKING
-    assert operation.plan["starting_offsets"] == {"orders": {"0": END, "1": END}}
+    assert plan_of(operation)["starting_offsets"] == {"orders": {"0": END, "1": END}}
     return operation
 
 
@@ -67,7 +67,7 @@ def test_a_standby_that_did_not_lag_has_nothing_to_count_and_is_not_asked() -> N
     world = World()
     operation = world.carry_out(world.request())
     assert operation is not None
-    assert "awaited" not in (operation.plan or {})
+    assert "awaited" not in plan_of(operation)
     world.clusters["west"].reachable = False
     assert counted(world, operation) == 0
 

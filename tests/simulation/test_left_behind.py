@@ -5,6 +5,7 @@ from typing import Any
 from orchestrator.facts.measure import keep_counts
 from orchestrator.facts.tail import Tail, tail_of
 from state.model.entities import Operation
+from tests.contract.samples import plan_of
 from tests.simulation.test_outcome import measured, moved
 from tests.simulation.world import START_MS, World
 
@@ -37,7 +38,7 @@ def came_back(world: World, *, read: int) -> Operation:
 
 def unread(operation: Operation) -> list[object]:
     """What the plan says of records that lie before the places and were never read."""
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     rows = plan.get("unread_before", [])
     assert len(rows) == sum("were never read" in row["note"] for row in plan["partitions"])
     return [row["records"] for row in rows]
@@ -58,13 +59,12 @@ def test_records_that_a_query_never_read_are_told_when_it_comes_back() -> None:
     keep(world)
     back = came_back(world, read=20)
     assert unread(back) == [10, 10]
-    assert back.plan is not None
-    plan: Any = back.plan
+    plan: Any = plan_of(back)
     assert plan["unread_before"][0] == {
         "source": "orders", "topic": "orders", "partition": 0, "records": 10, "operation": left.id,
     }  # fmt: skip
     assert "up to 10 records that west lacked" in plan["partitions"][0]["note"]
-    assert "unread_before" not in (left.plan or {}), "it had never left west"
+    assert "unread_before" not in plan_of(left), "it had never left west"
 
 
 def test_unread_records_are_unknown_where_they_were_not_measured() -> None:

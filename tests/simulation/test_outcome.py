@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.decide.outcome import outcome_rows
+from orchestrator.decide.move.outcome import outcome_rows
 from orchestrator.facts import measure as later
 from orchestrator.facts.measure import keep_counts, with_outcome
 from orchestrator.shapes import json_shapes
@@ -36,7 +36,7 @@ def moved(world: World) -> Operation:
 def measured(world: World, operation: Operation) -> list[tuple[object, ...]]:
     """Replay and exposure, each as forecast and as measured."""
     looked_at = with_outcome(operation, world.store, world.clusters.__getitem__)
-    return [tuple(row.values())[2:] for row in outcome_rows(looked_at)]
+    return [tuple(row.as_json().values())[2:] for row in outcome_rows(looked_at)]
 
 
 def total(world: World, operation: Operation) -> tuple[object, object]:
@@ -79,9 +79,9 @@ def test_records_dated_after_the_move_make_the_exposure_unknown() -> None:
         world.clusters["east"].write("orders", 0, f"after-{index}", START_MS + 60_000)
     looked_at = with_outcome(operation, world.store, world.clusters.__getitem__)
     row = outcome_rows(looked_at)[0]
-    assert (row["exposure_records"], row["exposure_at_least"], row["exposure_at_most"]) == (None, 10, 19)
+    assert (row.exposure_records, row.exposure_at_least, row.exposure_at_most) == (None, 10, 19)
     assert looked_at.measured["exposure_records"] is None
-    assert outcome_rows(looked_at)[1]["exposure_records"] == 10
+    assert outcome_rows(looked_at)[1].exposure_records == 10
 
 
 def test_records_that_the_standby_holds_by_then_are_no_exposure() -> None:
@@ -100,12 +100,12 @@ def test_an_unknown_exposure_is_looked_at_again_and_a_known_one_is_not() -> None
     east.write("orders", 0, "after", START_MS + 60_000)
     logs = world.clusters.__getitem__
     first = with_outcome(operation, world.store, logs)
-    assert [row["exposure_records"] for row in outcome_rows(first)] == [None, 10]
+    assert [row.exposure_records for row in outcome_rows(first)] == [None, 10]
     west.write("orders", 0, "after", START_MS + 60_000)
     east.write("orders", 0, "much later", START_MS + 90_000)
     east.write("orders", 1, "much later", START_MS + 90_000)
     second = with_outcome(first, world.store, logs)
-    assert [row["exposure_records"] for row in outcome_rows(second)] == [10, 10], "the first answer bounds the log"
+    assert [row.exposure_records for row in outcome_rows(second)] == [10, 10], "the first answer bounds the log"
     asked = east.asked
     with_outcome(second, world.store, logs)
     assert east.asked == asked
@@ -137,7 +137,7 @@ def test_a_controller_keeps_what_was_measured_and_asks_the_old_cluster_once() ->
             at=world.clock.now(), actor="ann",
         )  # fmt: skip
         kept: Any = world.store.operation(operation.id)
-        return world.clusters["east"].asked - asked, [tuple(row.values())[2:] for row in outcome_rows(kept)]
+        return world.clusters["east"].asked - asked, [tuple(row.as_json().values())[2:] for row in outcome_rows(kept)]
 
     asked, rows = keep()
     assert asked > 0
@@ -204,7 +204,7 @@ def test_a_cluster_that_is_declared_no_more_leaves_its_numbers_unknown(names: tu
     operation = moved(world)
     read_to_end(world)
     looked_at = with_outcome(operation, world.store, **undeclared(world, *names))
-    ((_, replay, _, exposed), _) = (tuple(row.values())[2:] for row in outcome_rows(looked_at))
+    ((_, replay, _, exposed), _) = (tuple(row.as_json().values())[2:] for row in outcome_rows(looked_at))
     assert (replay is None, exposed is None) == ("west" in names, True)
 
 
@@ -229,7 +229,7 @@ def test_an_error_of_one_query_does_not_stop_measuring_the_others(monkeypatch: p
             world.settings.queries, world.store, world.clusters.__getitem__, term=lambda: lead.term,
             at=world.store.now(), actor="a",
         )  # fmt: skip
-    exposed = {each.query: outcome_rows(each)[0]["exposure_records"] for each in world.store.operations()}
+    exposed = {each.query: outcome_rows(each)[0].exposure_records for each in world.store.operations()}
     assert exposed == {"first": None, "second": 10}
 
 

@@ -7,6 +7,7 @@ import pytest
 from orchestrator.facts.source_cluster import new_topic_wants
 from state.messages import Planned, SinkState
 from state.model.entities import Operation, Phase
+from tests.contract.samples import plan_of
 from tests.simulation.world import QUERY, START_MS, World, settings
 
 PLACE = 33 + 100
@@ -35,7 +36,7 @@ def test_a_topic_that_only_the_standby_has_is_read_from_its_begin_there(resume: 
     with_topic(world, "payments")
     operation = moved(world)
     assert (operation.phase, operation.outcome) == (Phase.SETTLED, "done")
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     assert plan is not None
     assert plan["starting_offsets"] == {"orders": {"0": PLACE, "1": PLACE}, "orders-new": {"0": 3}}
     (added,) = [each for each in plan["partitions"] if each["target_topic"] == "orders-new"]
@@ -50,8 +51,7 @@ def test_a_planned_batch_is_planned_again_beside_a_topic_it_did_not_name() -> No
     world.track(QUERY, 8, 105)
     checkpoint.planned = Planned(batch=8, offsets={"orders": {"orders": {"0": 105, "1": 105}}}, sink=SinkState.UNKNOWN)
     operation = moved(world)
-    assert operation.plan is not None
-    assert operation.plan["uncommitted_batch"] == "replan"
+    assert plan_of(operation)["uncommitted_batch"] == "replan"
 
 
 def test_a_topic_that_only_the_old_cluster_has_refuses_by_name() -> None:
@@ -59,7 +59,7 @@ def test_a_topic_that_only_the_old_cluster_has_refuses_by_name() -> None:
     del world.clusters["west"].topics["orders"]
     operation = moved(world)
     assert operation.phase is Phase.ABORTED
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     assert plan is not None
     refused = [gate for gate in plan["gates"] if not gate["ok"]]
     assert [gate["name"] for gate in refused] == ["topics-present", "place-found"]
@@ -70,8 +70,7 @@ def test_partitions_added_during_the_outage_are_read_from_their_begin() -> None:
     world = World(settings(sources=PATTERN))
     world.clusters["west"].add_partition("orders")
     operation = moved(world)
-    assert operation.plan is not None
-    assert operation.plan["starting_offsets"] == {"orders": {"0": PLACE, "1": PLACE, "2": 0}}
+    assert plan_of(operation)["starting_offsets"] == {"orders": {"0": PLACE, "1": PLACE, "2": 0}}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.contract.samples import plan_of
 from tests.simulation.world import QUERY, World, settings
 
 
@@ -27,7 +28,6 @@ def test_a_query_keeps_its_checkpoint_where_all_its_runners_can(
     row = world.store.assignment(QUERY)
     assert operation is not None
     assert operation.outcome == "done"
-    assert operation.plan is not None
-    assert operation.plan["resume"] == resume
+    assert plan_of(operation)["resume"] == resume
     assert row is not None
     assert (row.cluster, row.checkpoint == f"/cp/{QUERY}") == ("west", resume == "switch")

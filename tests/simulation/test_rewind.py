@@ -14,6 +14,7 @@ from state.model.cluster_status import Verdict
 from state.model.entities import Desired, IntentKind, Operation, OperationKind, Phase, Request
 from state.store.controller_store import ControllerStore
 from tests.contract import samples
+from tests.contract.samples import plan_of
 from tests.simulation.control import controller, pass_time
 from tests.simulation.live import LiveWorld
 from tests.simulation.world import QUERY, START_MS, Crash, CrashingStore, World, settings
@@ -40,7 +41,7 @@ def planned(world: World, time_ms: int = BACK_MS, consents: frozenset[str] = fro
     gatherer = FactGatherer(
         store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock
     )
-    return plan_query(gatherer, REWIND, QUERY, "east", consents=consents, parameters=at(time_ms))
+    return plan_query(gatherer, REWIND, QUERY, "east", consents=consents, parameters=at(time_ms)).as_json()
 
 
 def stateful(world: World, *, first: int = 3) -> World:
@@ -80,7 +81,7 @@ def test_each_partition_begins_at_the_first_record_of_the_time() -> None:
     operation = rewound(world)
     assert operation is not None
     assert (operation.phase, operation.outcome, operation.parameters) == (Phase.SETTLED, "done", at(BACK_MS))
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     assert plan["starting_offsets"] == {"orders": {"0": 60, "1": 60}}
     assert {row["method"] for row in plan["partitions"]} == {"time"}
     assert plan["totals"] == {
@@ -103,7 +104,7 @@ def test_the_plan_says_beforehand_what_is_done() -> None:
     assert world.store.operations() == []
     operation = rewound(world)
     assert operation is not None
-    done: Any = operation.plan
+    done: Any = plan_of(operation)
     assert done["starting_offsets"] == value["starting_offsets"]
 
 
@@ -114,7 +115,7 @@ def test_repeats_are_measured_beside_the_forecast() -> None:
     assert operation is not None
     pass_time(world, 5.0)
     measured = with_outcome(operation, world.store, world.clusters.__getitem__)
-    forecast: Any = operation.plan
+    forecast: Any = plan_of(operation)
     assert measured.measured["replay_records"] == forecast["totals"]["replay_records"] > 80
     assert world.account().repeated == measured.measured["replay_records"]
     assert world.account().lost == 0
@@ -140,7 +141,7 @@ def test_a_partition_that_lags_does_not_jump_ahead() -> None:
     world.checkpoints[f"/cp/{QUERY}"].offsets = {"orders": {"orders": {"0": 100, "1": 60}}}
     operation = rewound(world, START_MS - 40_000)
     assert operation is not None
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     assert plan["starting_offsets"] == {"orders": {"0": 80, "1": 60}}
     assert plan["totals"]["replay_records"] == 20
 
@@ -165,7 +166,7 @@ def test_a_time_before_the_log_begins_names_where_it_begins() -> None:
     assert f"orders-0 begins at {instant(START_MS - 50_000)}" in gate["text"]
     operation = rewound(world, consents=("gap",))
     assert operation is not None
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     assert plan["starting_offsets"] == {"orders": {"0": 70, "1": 70}}
 
 
@@ -191,7 +192,7 @@ def test_state_goes_back_to_a_batch_that_is_still_held() -> None:
     world = stateful(World())
     operation = rewound(world, START_MS - 25_000)
     assert operation is not None
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     assert operation.outcome == "done", operation.sentence
     assert (plan["rewind"]["batch"], plan["resume"]) == (4, "carry")
     assert plan["starting_offsets"] == {"orders": {"0": 70, "1": 70}}
@@ -227,7 +228,7 @@ def test_who_gives_the_state_up_begins_afresh_at_the_time_itself() -> None:
     world = stateful(World())
     operation = rewound(world, consents=("fresh",))
     assert operation is not None
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     assert (operation.outcome, plan["resume"], plan["rewind"]["batch"]) == ("done", "fresh", None)
     row = world.store.assignment(QUERY)
     assert row is not None
@@ -356,7 +357,7 @@ def test_a_failover_after_a_rewind_goes_on_where_the_query_is_again() -> None:
     pass_time(world, 20.0, site)
     newest, before = world.store.operations(query=QUERY)
     assert (newest.kind, before.kind, newest.outcome) == (OperationKind.FAILOVER, REWIND, "done"), newest.sentence
-    plan: Any = before.plan
+    plan: Any = plan_of(before)
     assert world.account() == (0, plan["totals"]["replay_records"])
     assert world.broken == []
 

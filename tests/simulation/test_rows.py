@@ -8,6 +8,7 @@ import pytest
 
 from orchestrator.facts.measure import keep_counts
 from state.model.row_counts import NO_ROWS, BatchRows, RowCounts
+from tests.contract.samples import plan_of
 from tests.simulation.test_cli import run_json
 from tests.simulation.test_later import read_to_end
 from tests.simulation.test_outcome import moved
@@ -46,10 +47,17 @@ def test_rows_before_and_after_are_kept_with_the_operation() -> None:
     report(world, counts(3, dropped=2))
     keep(world)
     kept: Any = world.store.operation(operation.id)
-    assert kept.plan["rows_before"] == {"batches": 20, "read": 1000, "written": 100, "dropped": 0, "usual_batch": 50}
-    assert kept.plan["totals"]["usual_batch_records"] == 50
-    first = sum(row["end"] - row["target_offset"] for row in kept.plan["partitions"])
-    assert kept.plan["totals"]["first_batch_records"] == first
+    plan = plan_of(kept)
+    assert plan["rows_before"] == {
+        "batches": 20,
+        "read": 1000,
+        "written": 100,
+        "dropped": 0,
+        "usual_batch": 50,
+    }
+    assert plan["totals"]["usual_batch_records"] == 50
+    first = sum(row["end"] - row["target_offset"] for row in plan["partitions"])
+    assert plan["totals"]["first_batch_records"] == first
     assert kept.measured["dropped_late_rows"] == 6
     report(world, counts(9, dropped=2))
     keep(world)

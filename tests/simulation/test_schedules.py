@@ -13,6 +13,7 @@ from orchestrator.operation.pauses import acknowledge, pause, resume
 from orchestrator.operation.reconcile import lost_of, reconcile, reconcile_by_hand, sides_of
 from state.model.automation import EVERY
 from state.model.entities import OperationKind
+from tests.contract.samples import plan_of
 from tests.simulation.control import REFUSED, Site, controller, pass_time
 from tests.simulation.live import LiveWorld
 from tests.simulation.stores import AwayStore, back_up
@@ -229,7 +230,8 @@ class Stage:
         return None if None in counts else sum(counts)
 
     def _known_plans(self) -> dict[str, Mapping[str, Any] | None]:
-        return {operation.id: operation.plan for operation in self.world.store.operations()}
+        found = self.world.store.operations()
+        return {each.id: plan_of(each) if each.plan is not None else None for each in found}
 
 
 ACTS = tuple(sorted(name for name in vars(Stage) if "_or_" in name or name.startswith(("set_", "ask_", "ackn"))))

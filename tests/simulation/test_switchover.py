@@ -6,6 +6,7 @@ import pytest
 
 from state.model.entities import Desired, Operation, OperationKind, Phase
 from state.store.controller_store import ControllerStore
+from tests.contract.samples import plan_of
 from tests.simulation.control import pass_time
 from tests.simulation.faults.scenes import active, scene
 from tests.simulation.live import LiveWorld, live_settings
@@ -52,7 +53,7 @@ def test_a_switchover_resumes_exactly_with_nothing_lost_or_repeated() -> None:
     operation = switch(world)
     assert operation is not None
     assert (operation.phase, operation.outcome, operation.kind) == (Phase.SETTLED, "done", OperationKind.SWITCHOVER)
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     assert plan["kind"] == "switchover"
     assert plan["starting_offsets"] == {"orders": {"0": PLACE, "1": PLACE}}
     assert (plan["totals"]["replay_records"], plan["totals"]["replay_later_records"]) == (0, 0)
@@ -77,7 +78,7 @@ def test_it_waits_until_the_standby_has_every_record_that_was_read() -> None:
     assert operation.outcome == "done"
     (sentence,) = copied
     assert sentence.startswith("waiting for the replicator: 0 of 2 partitions caught up; west lacks 14 records")
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     assert plan["starting_offsets"] == {"orders": {"0": PLACE, "1": PLACE}}
 
 
@@ -138,7 +139,7 @@ def test_a_failover_cuts_the_wait_short_when_the_old_cluster_dies() -> None:
     assert hurried is not None
     assert (hurried.id, hurried.outcome) == (waiting.id, "done")
     assert "failover" in hurried.consents
-    plan: Any = hurried.plan
+    plan: Any = plan_of(hurried)
     assert plan["starting_offsets"] == {"orders": {"0": PLACE - 7, "1": PLACE - 7}}
     assert plan["totals"]["replay_later_records"] == 14
 

@@ -9,6 +9,7 @@ from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from state.model.entities import IntentKind, Operation, OperationKind, Phase
 from state.model.fingerprints import Fingerprints
+from tests.contract.samples import plan_of
 from tests.simulation.test_cli_programs import keys, said
 from tests.simulation.world import QUERY, START_MS, World, settings
 
@@ -174,7 +175,7 @@ def test_an_operation_goes_where_its_plan_said_and_keeps_it() -> None:
     world = cut_world("closest")
     operation = carried(world)
     assert operation.outcome == "done"
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     assert {row["divergent_offset"] for row in plan["log_truncation"]} == {PARTED}
     prepared = next(i for i in world.store.intents(operation.id) if i.kind is IntentKind.PREPARE)
     assert prepared.request["target_offsets"] == {"orders": {"orders": {"0": 113, "1": 113}}}

@@ -15,6 +15,7 @@ from state.model.entities import Operation, TopicPartition
 from state.model.fingerprints import back, timestamps_of
 from state.model.timeline import Moment, SourcePartition, Stretch
 from tests.contract import samples
+from tests.contract.samples import plan_of
 from tests.simulation.clusters import digest_of
 from tests.simulation.control import Site, controller, pass_time
 from tests.simulation.live import LiveWorld, live_settings
@@ -135,7 +136,7 @@ def test_a_replicator_that_lags_under_load_leaves_no_number_unknown(
     pass_time(world, 60, site, until=lambda: any(not each.is_open for each in world.store.operations()))
     (operation,) = world.store.operations()
     assert (operation.outcome, operation.actor) == ("done", AUTOMATIC), f"seed {seed}: {operation.sentence}"
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     unknown = [name for name in FORECAST if plan["totals"][name] is None]
     assert unknown == [], f"seed {seed}"
     assert (world.account(), world.broken) == ((0, 0), []), f"seed {seed}"
@@ -204,14 +205,14 @@ def moment_of(world: Busy) -> Moment:
 
 def bounded_totals(operation: Operation) -> Any:
     """The totals of its plan, in which the numbers themselves are unknown."""
-    totals: Any = (operation.plan or {})["totals"]
+    totals: Any = plan_of(operation)["totals"]
     assert (totals["exposure_records"], totals["replay_later_records"]) == (None, None)
     return totals
 
 
 def assert_bounds_hold(world: Busy, operation: Operation) -> None:
     """Against what the world knows: the replicator has copied less than was read."""
-    rows: Any = (operation.plan or {})["partitions"]
+    rows: Any = plan_of(operation)["partitions"]
     for row in rows:
         copied, sampled = world.replicator.copied[row["partition"]], world.store.ends("east")
         lacking = sampled[TopicPartition("orders", row["partition"])].end - copied

@@ -12,6 +12,7 @@ from orchestrator.facts.gather import FactGatherer
 from orchestrator.lease import Leadership
 from orchestrator.operation.execute import Executor
 from orchestrator.operation.requests import RequestHandler, RequestSpec, submit
+from state.checkpoint_folders import mapping_name, read_folder
 from state.messages import (
     ALREADY_RUN,
     HELD,
@@ -35,7 +36,6 @@ from state.messages import (
     StateOperator,
     UncommittedBatch,
 )
-from state.model.checkpoint_folders import mapping_name, read_folder
 from state.model.column_uses import ColumnUses
 from state.model.entities import (
     Assignment,

@@ -8,6 +8,7 @@ from orchestrator.decide.desk.operation_lines import forecast_lines, gates_of, p
 from orchestrator.decide.desk.query_lines import partition_lines
 from state.model.entities import TopicPartition
 from state.model.maintenance import PartitionCopy
+from state.model.plan import Gate, Plan
 from tests.contract import samples
 from tests.contract.samples import AT, SECOND
 from tests.unit.test_attention import status
@@ -52,9 +53,9 @@ def test_steps_lie_on_the_scale_of_the_whole_operation() -> None:
 
 
 def test_gates_that_refuse_come_first_and_a_plan_may_lack_them() -> None:
-    gates = [{"name": "a", "ok": True}, {"name": "b", "ok": False}]
-    assert [gate["name"] for gate in gates_of({"gates": gates})] == ["b", "a"]
-    assert gates_of({}) == gates_of(None) == []
+    plan = Plan(gates=(Gate(name="a", ok=True), Gate(name="b", ok=False)))
+    assert [gate.name for gate in gates_of(plan)] == ["b", "a"]
+    assert gates_of(Plan()) == gates_of(None) == []
 
 
 def row(partition: int, **changes: Any) -> dict[str, Any]:
@@ -68,7 +69,7 @@ def row(partition: int, **changes: Any) -> dict[str, Any]:
 
 def test_partitions_without_a_place_come_first_then_what_costs_most() -> None:
     rows = [row(0), row(1, replay_records=9), row(2, exposure_records=1), row(3, target_offset=None, method=None)]
-    lines = placed_lines(samples.operation(plan={"partitions": rows}))
+    lines = placed_lines(samples.operation(plan=Plan.of({"partitions": rows})))
     assert [line.partition for line in lines] == [3, 2, 1, 0]
     assert (lines[0].method, lines[2].replay.forecast, lines[2].replay.measured) == ("none", 9, None)
     assert placed_lines(samples.operation()) == placed_lines(samples.operation(plan=None)) == []
@@ -76,16 +77,16 @@ def test_partitions_without_a_place_come_first_then_what_costs_most() -> None:
 
 def test_a_forecast_stands_beside_what_was_measured() -> None:
     totals = {"replay_records": 4, "replay_later_records": None, "exposure_records": 12, "exposure_seconds": 0.4}
-    made = samples.operation(plan={"totals": totals}, measured={"replay_records": 3, "exposure_records": None})
+    made = samples.operation(plan=Plan.of({"totals": totals}), measured={"replay_records": 3, "exposure_records": None})
     assert [(each.forecast, each.measured) for each in forecast_lines(made)] == [(4, 3), (None, None), (12, None)]
     assert forecast_lines(samples.operation(plan=None)) == []
 
 
 def test_an_upper_bound_has_a_line_of_its_own_beside_the_unknown_number() -> None:
     bounds = {"exposure_records": 900, "exposure_seconds": 45.0, "replay_later_records": 700}
-    totals = {"replay_later_records": None, "exposure_records": 12, "at_most": bounds}
-    lines = forecast_lines(samples.operation(plan={"totals": totals}))
+    totals = {"replay_records": 0, "replay_later_records": None, "exposure_records": 12, "at_most": bounds}
+    lines = forecast_lines(samples.operation(plan=Plan.of({"totals": totals})))
     later = "records read twice once the replicator brings them"
     assert [(each.what, each.forecast) for each in lines] == [
-        (later, None), ("records left behind", 12), (f"{later}, at most", 700),
+        ("records read twice", 0), (later, None), ("records left behind", 12), (f"{later}, at most", 700),
     ]  # fmt: skip

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
+from state.checkpoint_folders import drill_folder, is_of_drill, read_drill_folder, read_folder
 from state.messages import DrillReport, DrillRequest, FenceRequest, PrepareRequest
-from state.model.checkpoint_folders import drill_folder, is_of_drill, read_drill_folder, read_folder
 from state.model.entities import (
     Assignment,
     Desired,

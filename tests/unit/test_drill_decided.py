@@ -31,6 +31,7 @@ from state.model.entities import (
     Phase,
     Step,
 )
+from state.model.plan import Plan
 from tests.contract import samples
 
 ELSEWHERE = "source orders began elsewhere than forecast"
@@ -56,7 +57,8 @@ BAD = Gate(name="repeats-into-state", ok=False, measured="3", limit="0", text="3
 AT_WORK = Step(operation="d", sequence=1, name="resolve", started_at=NOW)
 SNAPSHOT = DrillSnapshot(
     operation=DRILL, steps=(AT_WORK,), assignment=ROW, in_the_way=None, cancelled_by=None, chosen="a",
-    alive=frozenset({"a"}), intent=None, findings=DrillFindings(gates=(GOOD,), plan={"kind": "drill"}, prepare=PREPARE),
+    alive=frozenset({"a"}), intent=None,
+    findings=DrillFindings(gates=(GOOD,), plan=Plan(kind="drill"), prepare=PREPARE),
 )  # fmt: skip
 
 
@@ -82,7 +84,7 @@ def at_work(intent: Intent | None) -> DrillSnapshot:
 
 def test_gates_that_hold_send_one_runner_off() -> None:
     decision = step(SNAPSHOT, NOW)
-    assert (decision.phase, decision.outcome, decision.plan) == (Phase.STARTING, None, {"kind": "drill"})
+    assert (decision.phase, decision.outcome, decision.plan) == (Phase.STARTING, None, Plan(kind="drill"))
     assert decision.ask is not None
     assert (decision.ask.kind, decision.ask.runner, decision.ask.epoch) == (IntentKind.DRILL, "a", 3)
     request = DrillRequest.of(decision.ask.request)
@@ -91,7 +93,7 @@ def test_gates_that_hold_send_one_runner_off() -> None:
 
 
 def test_a_gate_may_hold_a_moment_later_and_then_refuses() -> None:
-    snapshot = replace(SNAPSHOT, findings=DrillFindings(gates=(BAD,), plan={}, prepare=None))
+    snapshot = replace(SNAPSHOT, findings=DrillFindings(gates=(BAD,), plan=Plan(), prepare=None))
     waits = step(snapshot, NOW + timedelta(seconds=1))
     assert (waits.phase, waits.outcome) == (Phase.RESOLVING, None)
     refused = step(snapshot, NOW + timedelta(seconds=6))

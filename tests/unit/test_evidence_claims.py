@@ -15,8 +15,9 @@ from orchestrator.decide.evidence.claims import (
     range_of,
     verdict_of,
 )
-from orchestrator.decide.outcome import Exposed, StandbyPartition
+from orchestrator.decide.move.left_behind import Exposed
 from orchestrator.facts.evidence import _parts
+from state.model.plan import FollowedPartition, PlannedPartition, StandbyPartition
 from streaming.cluster_log import LogRecord
 from streaming.resume.notes import UNPROVEN_BOUND
 
@@ -46,7 +47,9 @@ def one(at: int = 20, *, read: int = 20, remembered: tuple[int, ...] = (18, 19),
         "offset": at, "until": 40, "seen": 7, "new": 7, "repeated": 7, "new_after_ms": 1000 * (read - 1),
         "records": [f"{1000 * n}:{digest(n).hex()}:{read - 1 - n}" for n in remembered],
     }  # fmt: skip
-    return Placed(key=StandbyPartition("s", "orders", 0), row=row, followed=followed)
+    key = StandbyPartition("s", "orders", 0)
+    kept = FollowedPartition.of({**key._asdict(), **followed})
+    return Placed(key=key, row=PlannedPartition.of(row), followed=kept)
 
 
 def seen(records: tuple[LogRecord, ...] | None = None, *, begin: int = 0, end: int = 35) -> Seen:
@@ -129,7 +132,8 @@ def test_one_claim_that_does_not_hold_decides() -> None:
 def test_the_part_of_a_log_that_is_read_is_bounded() -> None:
     assert range_of(one(), 0, 35) == (0, 35)
     far = one(5_000)
-    far = replace(far, followed={**(far.followed or {}), "until": 10**9})
+    assert far.followed is not None
+    far = replace(far, followed=replace(far.followed, until=10**9))
     assert range_of(far, 0, 10**9) == (5_000 - 1_025, 205_000)
     assert range_of(replace(far, followed=None), 4_990, 10**9) == (4_990, 5_000)
     assert range_of(far, 300_000, 300_001) == (300_000, 300_000)

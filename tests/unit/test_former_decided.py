@@ -16,7 +16,7 @@ from orchestrator.decide.former_checkpoints import (
     Whereabouts,
     judge_formers,
 )
-from state.model.checkpoint_folders import belongs_to, is_of_drill
+from state.checkpoint_folders import belongs_to, is_of_drill
 from state.model.entities import Desired, RunState
 from state.model.maintenance import FormerCheckpoint
 from state.settings.canonical import canonical_path

@@ -6,7 +6,7 @@ from typing import Any
 
 from orchestrator.decide.gates.checks import judge_move
 from orchestrator.decide.gates.readiness import judge_readiness
-from orchestrator.decide.operation.plan import plan_json
+from orchestrator.decide.move.plan import plan_of
 from streaming.resume.model import Target
 from tests.unit.test_gates import GOOD, place, resolution
 from tests.unit.test_readiness import READY
@@ -32,7 +32,7 @@ def test_a_total_is_unknown_where_one_partition_is() -> None:
 def check_totals(values: dict[str, Any]) -> None:
     targets = beside_a_good_one(values)
     facts = replace(GOOD, resolution=resolution(*targets))
-    totals: Any = plan_json(facts, judge_move(facts))["totals"]
+    totals: Any = plan_of(facts, judge_move(facts)).totals.as_json()
     for name in NUMBERS:
         assert totals[name] == values[name]
     known = (

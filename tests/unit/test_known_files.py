@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 from state.model.entities import Assignment, Operation, OperationKind, SeenCheckpoint, are_accepted
+from state.model.plan import Plan
 from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles
 from streaming.spark.checkpoint.log_fence import Mark
 from streaming.spark.checkpoint.log_text import Fence, fence_sentence, parse_offset_entry
@@ -208,7 +209,7 @@ def test_a_start_from_a_copy_without_some_files_is_refused_or_right(tmp_path: Pa
     expected = resumed(texts)
     assert expected is not None
     row = samples.assignment(checkpoint=WHERE, epoch=2, mapping=None, operation="op")
-    operation = samples.operation(id="op", plan={"batch": 3, "resume": "carry"})
+    operation = samples.operation(id="op", plan=Plan(batch=3, resume="carry"))
     for gone in (*subsets(texts), tuple(name for name in texts if name != "_tideover"), tuple(texts)):
         left = without(texts, gone)
         if refusal(left, row, None, operation) is None:
@@ -313,7 +314,7 @@ def test_after_a_reconcile_only_what_was_seen_since_counts() -> None:
 def test_a_move_knows_the_batch_behind_which_it_left_its_query(
     plan: dict[str, object] | None, kind: OperationKind, least: int | None
 ) -> None:
-    operation = samples.operation(id="op", plan=plan, kind=kind)
+    operation = samples.operation(id="op", plan=None if plan is None else Plan.of(plan), kind=kind)
     known = known_files(samples.assignment(operation="op"), None, operation)
     assert [each.committed for each in known] == ([] if least is None else [least])
     said = contradiction(WHERE, FoundFiles(), known)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from orchestrator.decide.outcome import left_behind
+from orchestrator.decide.move.left_behind import left_behind
+from state.model.plan import Plan
 from tests.contract import samples
 from tests.unit.test_gates import place
 
@@ -11,7 +12,7 @@ def told(at: int | None, *, read_to: int, records: int | None, first: int | None
     """What is said of the one partition of a cluster, to which the query comes back at that offset."""
     row = {"source": "s", "topic": "t", "partition": 0, "target_topic": "t", "target_partition": 0, "offset": read_to}
     measured = {"source": "s", "topic": "t", "partition": 0, "exposed": records, "exposed_from": first}
-    plan = {"partitions": [row], "followed": {"partitions": [measured]}}
+    plan = Plan.of({"partitions": [row], "followed": {"partitions": [measured]}})
     return [each.records for each in left_behind(samples.operation(plan=plan), [place(target_offset=at)])]
 
 

@@ -7,20 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.decide.outcome import (
-    MARGIN,
-    MOST_FOLLOWED,
-    Exposed,
-    StandbyPartition,
-    followed_json,
-    outcome_rows,
-    to_compare,
-    to_read,
-    totals_of,
-    with_compared,
-    with_read,
-)
+from orchestrator.decide.move.forecast import MARGIN, MOST_FOLLOWED, followed_of
+from orchestrator.decide.move.left_behind import Exposed, to_compare, with_compared
+from orchestrator.decide.move.outcome import outcome_rows, to_read, totals_of, with_read
 from state.model.entities import Fingerprint
+from state.model.plan import Plan, PlannedPartition, StandbyPartition
 from streaming.cluster_log import LogRecord
 from streaming.resume.model import Target
 from tests.contract import samples
@@ -43,13 +34,17 @@ def target_of(forecast: int, *, later: int = 0, after_last: int = 0) -> Target:
     )  # fmt: skip
 
 
-def plan(forecast: int, *, later: int = 0, after_last: int = 0) -> dict[str, Any]:
+def plan(forecast: int, *, later: int = 0, after_last: int = 0) -> Plan:
     target = target_of(forecast, later=later, after_last=after_last)
-    row = {
-        "source": "s", "topic": "t", "partition": 0, "target_topic": "t", "target_partition": 0, "end": 150,
-        "replay_records": forecast, "exposure_records": 3,
-    }  # fmt: skip
-    return {"partitions": [row], "followed": followed_json([target], NOW)}
+    row = PlannedPartition(
+        source="s", topic="t", target_topic="t", end=150, replay_records=forecast, exposure_records=3
+    )  # fmt: skip
+    return Plan(partitions=(row,), followed=followed_of([target], NOW))
+
+
+def with_row(known: Plan, **changes: Any) -> Plan:
+    """The plan with changes to its partition."""
+    return replace(known, partitions=(replace(known.partitions[0], **changes),))
 
 
 def log(numbers: Sequence[int]) -> list[LogRecord]:
@@ -59,7 +54,7 @@ def log(numbers: Sequence[int]) -> list[LogRecord]:
     ]
 
 
-def looked(known: dict[str, Any], records: Sequence[LogRecord], pieces: Sequence[int]) -> dict[str, Any]:
+def looked(known: Plan, records: Sequence[LogRecord], pieces: Sequence[int]) -> Plan:
     """Look in pieces: each time the query has read so many offsets more."""
     reached = 100
     for piece in pieces:
@@ -70,9 +65,9 @@ def looked(known: dict[str, Any], records: Sequence[LogRecord], pieces: Sequence
     return known
 
 
-def replayed(known: dict[str, Any]) -> object:
+def replayed(known: Plan) -> int | None:
     operation = samples.operation(plan=known, outcome="done")
-    return outcome_rows(operation)[0]["replay_records"]
+    return outcome_rows(operation)[0].replay_records
 
 
 @given(st.integers(0, READ), st.integers(0, 30), st.lists(st.integers(1, 30), min_size=1))
@@ -94,7 +89,8 @@ def test_a_forecast_that_is_too_small_shows_and_looking_has_an_end() -> None:
     known = looked(plan(2), records, [64] * 40)
     assert replayed(known) == 9
     assert to_read(known, {"s": {"t": {"0": 10_000}}}, most=64) == {}
-    assert known["followed"]["partitions"][0]["offset"] == 150 + MARGIN
+    assert known.followed is not None
+    assert known.followed.partitions[0].offset == 150 + MARGIN
 
 
 def test_without_known_records_only_a_forecast_of_none_is_confirmed() -> None:
@@ -115,35 +111,34 @@ def test_records_that_nobody_had_read_are_not_counted_with_copies() -> None:
 
 def test_a_copy_before_the_standbys_end_is_measured_despite_the_forecast() -> None:
     behind = [*range(1000, 1800), *range(READ)]
-    far = {**plan(0), "partitions": [{**plan(0)["partitions"][0], "end": 100 + len(behind)}]}
-    far["followed"] = followed_json([replace(target_of(0), end=100 + len(behind))], NOW)
+    end = 100 + len(behind)
+    far = replace(with_row(plan(0), end=end), followed=followed_of([replace(target_of(0), end=end)], NOW))
     assert replayed(looked(far, log(behind), [len(behind) - 1] + [64] * 40)) == READ
 
 
 def test_more_than_is_followed_is_not_measured() -> None:
     end = 100 + MOST_FOLLOWED + 1
-    known = {**plan(0), "followed": followed_json([replace(target_of(0), end=end)], NOW)}
-    known["partitions"][0]["end"] = end
-    row = known["followed"]["partitions"][0]
-    assert row["until"] == 100 + MOST_FOLLOWED
+    followed = followed_of([replace(target_of(0), end=end)], NOW)
+    (row,) = followed.partitions
+    assert row.until == 100 + MOST_FOLLOWED
     for offset, replay in ((end - 1, None), (end, 0)):
-        row["offset"] = offset
-        assert replayed(known) == replay
+        looked_up_to = replace(followed, partitions=(replace(row, offset=offset),))
+        assert replayed(replace(with_row(plan(0), end=end), followed=looked_up_to)) == replay
 
 
 def test_with_nothing_read_or_nothing_behind_nothing_is_replayed() -> None:
     for target in (replace(target_of(0), last=(), offset=0), replace(target_of(0), end=100)):
-        known = {**plan(0), "followed": followed_json([target], NOW)}
-        known["partitions"][0] |= {"offset": target.offset, "method": "exact", "end": target.end, "target_offset": 100}
+        known = replace(plan(0), followed=followed_of([target], NOW))
+        known = with_row(known, offset=target.offset, method="exact", end=target.end, target_offset=100)
         assert replayed(looked(known, log(range(1000, 1100)), [64])) == 0
-    assert followed_json([replace(target_of(0), last=(), offset=0, method="timestamp")], NOW)["partitions"] == []
+    assert followed_of([replace(target_of(0), last=(), offset=0, method="timestamp")], NOW).partitions == ()
 
 
 def test_a_total_is_not_known_as_long_as_one_partition_is_not() -> None:
     known = looked(plan(0), log(range(1000, 1100)), [64])
     operation = samples.operation(plan=known, outcome="done")
     assert totals_of(operation) == {"replay_records": 0, "exposure_records": None}
-    known["partitions"] = [*known["partitions"], {**known["partitions"][0], "target_partition": 1}]
+    known = replace(known, partitions=(*known.partitions, replace(known.partitions[0], target_partition=1)))
     assert totals_of(samples.operation(plan=known, outcome="done"))["replay_records"] is None
 
 
@@ -160,4 +155,4 @@ def test_the_old_cluster_is_asked_until_it_tells_something() -> None:
     known = with_compared(known, {KEY: Exposed(5, 120, 125)})
     known = with_compared(known, {KEY: Exposed(9, 120, 129)})
     assert to_compare(known)[1] == []
-    assert outcome_rows(samples.operation(plan=known, outcome="done"))[0]["exposure_records"] == 5
+    assert outcome_rows(samples.operation(plan=known, outcome="done"))[0].exposure_records == 5

@@ -26,6 +26,7 @@ from state.messages import (
 )
 from state.model.cluster_status import Verdict
 from state.model.entities import Desired, Intent, IntentKind, IntentState, Phase, RunnerFact, RunState
+from state.model.plan import Plan, PlannedRun, Totals
 from tests.contract import samples
 from tests.simulation.world import settings
 
@@ -85,7 +86,7 @@ def at(phase: Phase, *intents: Intent, **changes: Any) -> Snapshot:
 def found(*, refuses: bool = False, unreachable: str = "") -> Findings:
     gate = Gate(name="exposure", ok=not refuses, measured="10 s", limit="1 s", text="too much is missing")
     prepare = None if refuses or unreachable else PREPARE
-    return Findings(report=REPORT, gates=(gate,), plan={}, prepare=prepare, unreachable=unreachable)
+    return Findings(report=REPORT, gates=(gate,), plan=Plan(), prepare=prepare, unreachable=unreachable)
 
 
 def consenting(snapshot: Snapshot, *consents: str) -> Snapshot:
@@ -223,7 +224,7 @@ def test_a_checkpoint_that_moves_on_is_resolved_again_until_that_has_no_end() ->
 def test_an_empty_batch_does_not_prove_a_move_that_waits_for_data() -> None:
     """Batch 4 is a bridge: its commit says nothing of the standby's records, which come with batch 5."""
     waits = at(VE, fact=replace(COMMITS, batch=4))
-    bridged = replace(waits, operation=replace(waits.operation, plan={"data_batch": 5}))
+    bridged = replace(waits, operation=replace(waits.operation, plan=Plan(data_batch=5)))
     assert step(bridged, NOW).trigger is None
     assert step(replace(bridged, fact=replace(COMMITS, batch=5)), NOW).trigger is Trigger.PROVEN
 
@@ -231,7 +232,7 @@ def test_an_empty_batch_does_not_prove_a_move_that_waits_for_data() -> None:
 @pytest.mark.parametrize(("waiting", "proven"), [(0, True), (None, True), (7, False)])
 def test_nothing_to_read_proves_a_move_only_where_nothing_waited(waiting: int | None, proven: bool) -> None:
     idle = at(VE, fact=replace(RUNS, progressed_at=NOW))
-    plan = {"totals": {"first_batch_records": waiting}}
+    plan = Plan(totals=Totals(first_batch_records=waiting))
     decided = step(replace(idle, operation=replace(idle.operation, plan=plan)), NOW)
     assert (decided.trigger is Trigger.PROVEN) is proven
     assert ("7 records wait there" in decided.sentence) is not proven
@@ -382,12 +383,12 @@ def test_a_batch_is_not_repeated_only_if_the_run_that_was_held_in_it_goes_on(
     run_id: str | None, repeats: int, went_on: bool
 ) -> None:
     verifies = at(Phase.VERIFYING, FENCED, fact=replace(COMMITS, run_id=run_id))
-    plan = {"data_batch": 4, "in_run": {"run_id": "held", "otherwise_repeats": 40}}
+    plan = Plan(data_batch=4, in_run=PlannedRun(run_id="held", otherwise_repeats=40))
     decided = step(replace(verifies, operation=replace(verifies.operation, plan=plan)), NOW)
     assert decided.trigger is Trigger.PROVEN
     assert isinstance(decided.act, Settle)
     assert decided.act.measured["possible_replay_records"] == repeats
     assert decided.act.measured["batch_went_on"] is went_on
-    plain = step(replace(verifies, operation=replace(verifies.operation, plan={"data_batch": 4})), NOW)
+    plain = step(replace(verifies, operation=replace(verifies.operation, plan=Plan(data_batch=4))), NOW)
     assert isinstance(plain.act, Settle)
     assert "possible_replay_records" not in plain.act.measured

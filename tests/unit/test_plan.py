@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.decide.operation.plan import plan_json, target_offsets
+from orchestrator.decide.move.plan import plan_of, target_offsets
 from state.model.entities import OperationKind
 from state.settings.keys import Policy
 from streaming.resume.model import Target
@@ -29,9 +29,8 @@ def test_exposure_in_seconds_is_the_worst_of_all_partitions_or_unknown(
     targets: tuple[Target, ...], seconds: float | None
 ) -> None:
     place_of_all = replace(resolution(), targets=targets)
-    totals = plan_json(replace(GOOD, resolution=place_of_all), ())["totals"]
-    assert isinstance(totals, dict)
-    assert totals["exposure_seconds"] == seconds
+    totals = plan_of(replace(GOOD, resolution=place_of_all), ()).totals
+    assert totals.exposure_seconds == seconds
 
 
 @pytest.mark.parametrize(
@@ -53,17 +52,16 @@ def test_the_first_batch_is_forecast_as_the_companion_caps_it(
         GOOD, settings=settings, policy=Policy(catch_up_batch=cap), runners=(replace(RUNNER, companion=companion),),
         resolution=resolution(place(target_offset=60, end=100)),
     )  # fmt: skip
-    totals = plan_json(facts, ())["totals"]
-    assert isinstance(totals, dict)
-    assert totals["first_batch_records"] == records
+    totals = plan_of(facts, ()).totals
+    assert totals.first_batch_records == records
 
 
 def test_two_topics_in_one_log_skip_no_record_of_either() -> None:
     both = (place(target_offset=58), place(topic="refunds", target_offset=79), place(topic="u", target_offset=60))
     assert target_offsets(both) == {"s": {"t": {"0": 58}}}
     two_sources = (place(target_offset=58), place(source="again", target_offset=40))
-    plan = plan_json(replace(GOOD, resolution=replace(resolution(), targets=two_sources)), ())
-    assert plan["starting_offsets"] == {"t": {"0": 40}}
+    plan = plan_of(replace(GOOD, resolution=replace(resolution(), targets=two_sources)), ())
+    assert plan.starting_offsets == {"t": {"0": 40}}
 
 
 A = replace(RUNNER, companion=True)
@@ -93,5 +91,5 @@ NEW = "a new checkpoint, from which any Spark can continue"
 def test_a_plan_says_how_the_query_goes_on_and_what_kept_it_from_switch(
     changes: dict[str, object], resume: str, text: str
 ) -> None:
-    told = plan_json(replace(GOOD, **changes), ())  # type: ignore[arg-type]
-    assert (told["resume"], str(told["resume_text"])[: len(text)]) == (resume, text)
+    told = plan_of(replace(GOOD, **changes), ())  # type: ignore[arg-type]
+    assert (told.resume, told.resume_text[: len(text)]) == (resume, text)

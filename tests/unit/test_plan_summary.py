@@ -1,26 +1,25 @@
 """What a person reads before many queries move: what they come to together, then a line for each."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from orchestrator.cli import render
+from orchestrator.cli.operation_text import plan_text
 from orchestrator.cli.plan_summary import MOST_WHOLE, counted, said, summary
 from state.model.entities import Operation
+from state.model.plan import Plan, PlannedPartition, Totals, UpperBound
 from tests.contract import samples
 
 
-def plan(query: str, *refusing: str, replay: int | None = 0, exposure: int | None = 0) -> dict[str, Any]:
+def plan(query: str, *refusing: str, replay: int | None = 0, exposure: int | None = 0) -> Plan:
     gates = [{"name": each, "ok": False, "measured": 1, "limit": 0, "text": "no"} for each in refusing]
     totals = {"replay_records": replay, "exposure_records": exposure, "exposure_seconds": None}
-    return {
+    return Plan.of({
         "kind": "failover", "query": query, "from": "east", "to": "west", "resume": "carry", "epoch": 2,
         "resume_text": "a new checkpoint",
         "uncommitted_batch": "none", "fence": "pending", "gates": gates, "partitions": [], "totals": totals,
         "refused": bool(refusing),
-    }  # fmt: skip
+    })  # fmt: skip
 
 
 def moved(seconds: float) -> Operation:
@@ -77,21 +76,21 @@ def test_many_plans_are_lines_with_the_refused_ones_first() -> None:
 
 def test_a_plan_shows_its_upper_bounds_on_a_line_of_their_own() -> None:
     bounds = {"exposure_records": 900, "exposure_seconds": 45.0, "replay_later_records": 700}
-    shown = render.plan({**plan("q1"), "totals": {"exposure_records": None, "at_most": bounds}})
+    shown = plan_text(replace(plan("q1"), totals=Totals(at_most=UpperBound.of(bounds))))
     assert shown.endswith(
-        "  exposure records unknown\n\n  at most: exposure records 900, exposure seconds 45, replay later records 700"
+        "exposure sampled at unknown\n\n  at most: exposure records 900, exposure seconds 45, replay later records 700"
     )
 
 
 def test_a_long_count_of_plans_is_told_on_the_way(capsys: pytest.CaptureFixture[str]) -> None:
-    plans: list[Mapping[str, Any]] = [plan(f"q{number}") for number in range(50)]
+    plans = [plan(f"q{number}") for number in range(50)]
     assert list(counted(iter(plans), 50)) == plans
     assert capsys.readouterr().err == "planned 25 of 50\n"
 
 
 def test_a_plan_names_the_source_of_each_partition_where_a_query_has_several() -> None:
-    row = {"topic": "t", "partition": 0}
-    one = {**plan("q"), "partitions": [{**row, "source": "s"}]}
-    two = {**one, "partitions": [{**row, "source": "s"}, {**row, "source": "again"}]}
-    assert "again" in render.plan(two)
-    assert "source" not in render.plan(one)
+    row = PlannedPartition(source="s", topic="t")
+    one = replace(plan("q"), partitions=(row,))
+    two = replace(plan("q"), partitions=(row, replace(row, source="again")))
+    assert "again" in plan_text(two)
+    assert "source" not in plan_text(one)

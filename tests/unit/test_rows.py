@@ -11,13 +11,14 @@ from orchestrator.decide.evidence.claims import LATE, OUTPUT, SINK, Claim, Verdi
 from orchestrator.decide.evidence.rows import (
     SINCE,
     after_json,
-    before_json,
     of_rows,
     of_sink,
     operation_rows,
     rows_json,
 )
+from orchestrator.decide.move.forecast import rows_before_of
 from state.model.entities import QueryFact
+from state.model.plan import Plan
 from state.model.row_counts import NO_ROWS, RECENT, BatchRows, RowCounts
 from streaming.spark.query.query_report import Totals
 from tests.contract import samples
@@ -39,7 +40,7 @@ def fact(rows: RowCounts | None, **changes: Any) -> QueryFact:
 
 def claims(before: RowCounts | None, after: RowCounts | None) -> dict[str, Claim]:
     since = None if after is None else after_json(None, fact(after))
-    return {each.name: each for each in of_rows(rows_json(before_json(fact(before), "east"), since))}
+    return {each.name: each for each in of_rows(rows_json(rows_before_of(fact(before), "east"), since))}
 
 
 STEADY = counts(20)
@@ -128,18 +129,19 @@ def test_a_run_that_is_started_again_loses_nothing_of_what_was_counted() -> None
 
 
 def test_the_run_on_another_cluster_is_not_the_one_before() -> None:
-    assert before_json(fact(STEADY), "west") is None
-    known = before_json(fact(STEADY), "east")
-    assert known == {"batches": 20, "read": 2000, "written": 200, "dropped": 0, "usual_batch": 100}
+    assert rows_before_of(fact(STEADY), "west") is None
+    known = rows_before_of(fact(STEADY), "east")
+    assert known is not None
+    assert known.as_json() == {"batches": 20, "read": 2000, "written": 200, "dropped": 0, "usual_batch": 100}
 
 
 def test_an_operation_shows_its_rows_beside_each_other() -> None:
-    plan = {"rows_before": before_json(fact(STEADY), "east")}
+    plan = Plan(rows_before=rows_before_of(fact(STEADY), "east"))
     since = {SINCE: after_json(None, fact(counts(2)))}
     shown = operation_rows(samples.operation(plan=plan, measured=since, outcome="done"))
     assert shown is not None
     assert shown["after"] == {"batches": 2, "read": 200, "written": 20, "dropped": 0}
-    assert operation_rows(samples.operation(plan={}, measured={}, outcome="done")) is None
+    assert operation_rows(samples.operation(plan=Plan(), measured={}, outcome="done")) is None
 
 
 def progress(batch: int, read: int, *, written: int = -1, dropped: int = 0) -> dict[str, Any]:

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.decide.outcome import Exposed, LeftPartition, StandbyPartition, with_compared
+from orchestrator.decide.move.left_behind import Exposed, LeftPartition, with_compared
 from orchestrator.facts.tail import Tail, count_exposed, tail_of
+from state.model.plan import Plan, StandbyPartition
 from streaming.cluster_log import LogRecord, OffsetAnswer
 from tests.contract import samples
 from tests.memory_log import MemoryCluster
@@ -49,9 +50,9 @@ class Worlds:
             "source": "orders", "topic": "orders", "partition": 0, "target_topic": "orders", "target_partition": 0,
             "end": COPIED,
         }  # fmt: skip
-        plan = {
+        plan = Plan.of({
             "followed": {"asked_at_ms": ASKED, "compared": False, "partitions": [row]}, "partitions": [planned],
-        }  # fmt: skip
+        })  # fmt: skip
         plan = with_compared(plan, {KEY: self.count(**fields)})
         operation = samples.operation(plan=plan, outcome="done", source="east", target="west")
         return tail_of(operation, {"east": self.east, "west": self.west}.__getitem__)

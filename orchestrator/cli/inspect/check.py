@@ -6,10 +6,11 @@ import click
 
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
+from orchestrator.cli.operation_text import GATE_COLUMNS, gates_table
 from orchestrator.cli.selection import labels, select
 from orchestrator.decide.gates.readiness import Readiness, proven_text
 from orchestrator.decide.operation.drill import drill_text
-from orchestrator.decide.replication_age import replication_rows, replication_text
+from orchestrator.decide.replication_age import COPY_COLUMNS, replication_rows, replication_text
 from orchestrator.decide.status import Label, Status
 from orchestrator.errors import ExitCode, UsageError
 from orchestrator.facts.preflight import check_queries
@@ -17,7 +18,6 @@ from orchestrator.facts.status import newest_drills, status_now
 from orchestrator.shapes.json_shapes import drill_row
 from streaming.clocks import SystemClock
 
-GATE_COLUMNS = ("query", "name", "ok", "measured", "limit", "text")
 CODES = {True: ExitCode.DONE, False: ExitCode.REFUSED, None: ExitCode.UNKNOWN}
 
 
@@ -56,7 +56,7 @@ def check(ctx: Context, queries: tuple[str, ...], labels: tuple[Label, ...], det
         render.document(rows, output)
     elif output == "tsv":
         gates = [{"query": each.query, **gate.as_json()} for each in found for gate in each.gates]
-        render.show(gates, output, columns=GATE_COLUMNS)
+        render.show(gates, output, columns=("query", *GATE_COLUMNS))
     elif details:
         render.say("\n\n".join([*_counted(found), *(_in_detail(each) for each in _worst_first(found))]))
     else:
@@ -96,8 +96,7 @@ def _in_short(found: Sequence[Readiness], status: Status) -> str:
 
 
 def _in_detail(readiness: Readiness) -> str:
-    gates = render.refusing_first([gate.as_json() for gate in readiness.gates])
-    told = f"{readiness.query}: {_ANSWERS[readiness.ready]}\n\n" + render.table(gates, GATE_COLUMNS[1:], indent="  ")
+    told = f"{readiness.query}: {_ANSWERS[readiness.ready]}\n\n{gates_table(readiness.gates)}"
     if readiness.replication is None or not readiness.replication.copies:
         return told
-    return told + "\n\n" + render.table(replication_rows(readiness.replication), render.COPY_COLUMNS, indent="  ")
+    return told + "\n\n" + render.table(replication_rows(readiness.replication), COPY_COLUMNS, indent="  ")

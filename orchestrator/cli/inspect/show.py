@@ -11,7 +11,7 @@ from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.gates.meaning import columns_text
 from orchestrator.decide.gates.readiness import proven_text, sentence
 from orchestrator.decide.operation.drill import drill_text
-from orchestrator.decide.replication_age import replication_rows, replication_text
+from orchestrator.decide.replication_age import COPY_COLUMNS, replication_rows, replication_text
 from orchestrator.decide.times import iso, length
 from orchestrator.facts.status import status_now
 from orchestrator.shapes import json_shapes
@@ -79,7 +79,7 @@ def show(ctx: Context, query: str, output: str) -> None:
     copies = replication_rows(replication) if replication is not None else []
     _say_table("", runners)
     _say_table("", positions)
-    _say_table("copies\n", copies, render.COPY_COLUMNS)
+    _say_table("copies\n", copies, COPY_COLUMNS)
     _say_table("last moves\n", operations, MOVE_COLUMNS)
     _say_table("requests that have not begun\n", requests)
 

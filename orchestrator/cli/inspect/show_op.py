@@ -9,8 +9,10 @@ from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.inspect.history import SEE_HISTORY
 from orchestrator.cli.inspect.verify_op import document_of
-from orchestrator.decide.operation.plan import headline
-from orchestrator.decide.outcome import left_ranges, outcome_rows
+from orchestrator.cli.operation_text import drill_text, plan_text
+from orchestrator.decide.move.left_behind import left_ranges
+from orchestrator.decide.move.outcome import outcome_rows
+from orchestrator.decide.move.plan import headline
 from orchestrator.decide.times import instant, iso, length
 from orchestrator.errors import ExitCode, Refused, UnknownName, UsageError
 from orchestrator.facts.tail import Tail, TailRecord, tail_of
@@ -82,12 +84,13 @@ def show_operation(ctx: Context, operation_id: str, evidence: str | None, tail: 
     if operation.kind in MOVES:
         measured = json_shapes.measured_json(operation)
         render.say("\n" + render.table([measured], list(measured)))
-    elif told := render.drill(operation.measured):
+    elif told := drill_text(operation.measured):
         render.say("\n" + told)
     if came := outcome_rows(operation):
-        render.say("\n" + render.table(came, list(came[0])))
-    if operation.plan:
-        render.say("\n" + render.plan(operation.plan))
+        rows = [row.as_json() for row in came]
+        render.say("\n" + render.table(rows, list(rows[0])))
+    if operation.plan is not None:
+        render.say("\n" + plan_text(operation.plan))
     if not operation.is_open:
         render.say("\nevidence  " + _evidence_line(operation_id, kept))
     return ExitCode.DONE

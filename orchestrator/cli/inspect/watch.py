@@ -13,7 +13,7 @@ from orchestrator.cli import render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.streaming_output import say, until_enough
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
-from orchestrator.decide.operation.plan import headline
+from orchestrator.decide.move.plan import headline
 from orchestrator.decide.status import Leader, QueryStatus, Status
 from orchestrator.decide.times import length
 from orchestrator.facts.status import StatusReader

@@ -9,6 +9,7 @@ from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context, this_person
 from orchestrator.cli.moves.move import aims_of, carry_out, check_led, flags_of
 from orchestrator.cli.moves.options import CONSENTS
+from orchestrator.cli.operation_text import drill_text
 from orchestrator.cli.selection import labels
 from orchestrator.decide.operation.drill import RECORDS
 from orchestrator.decide.status import Label
@@ -109,5 +110,5 @@ def drill(
 def _say_measured(ctx: Context, requests: Sequence[Request]) -> None:
     for request in requests:
         operation = ctx.store.operation(request.operation) if request.operation is not None else None
-        if operation is not None and (told := render.drill(operation.measured)):
+        if operation is not None and (told := drill_text(operation.measured)):
             render.say(f"\n{request.query}\n{told}")

@@ -3,8 +3,8 @@
 Which queries go where, and with which consents, is worked out once: what is shown, asked and requested is the same.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from orchestrator.changes import Changes
@@ -16,7 +16,7 @@ from orchestrator.cli.progress import MANY, Counts, Progress, nothing_done, resu
 from orchestrator.cli.selection import said, select
 from orchestrator.decide.gates.gate import UNFENCED, run_name
 from orchestrator.decide.operation.phases import BEFORE_COMMIT, PLANNED
-from orchestrator.decide.operation.turns import WAVE, waves_of
+from orchestrator.decide.operation.turns import waves_of
 from orchestrator.decide.status import Label
 from orchestrator.errors import OutcomeUnknown, UsageError
 from orchestrator.facts.current import open_operation, run_of
@@ -28,6 +28,7 @@ from orchestrator.operation.wait import RequestWait
 from state.errors import StoreError
 from state.messages import Process
 from state.model.entities import OperationKind, Request
+from state.model.plan import Plan
 from streaming.clocks import SystemClock
 
 
@@ -103,22 +104,21 @@ def _aim(ctx: Context, name: str, to: str | None) -> Aim:
     return Aim(query=name, active=active, target=to or default_target(query, active or query.clusters[0]), run=run)
 
 
-def plans_of(ctx: Context, kind: OperationKind, aims: Iterable[Aim], flags: Flags) -> Iterator[dict[str, object]]:
+def plans_of(ctx: Context, kind: OperationKind, aims: Iterable[Aim], flags: Flags) -> Iterator[Plan]:
     gatherer = FactGatherer(store=ctx.store, settings=ctx.settings, logs=ctx.log, clock=SystemClock())
     aims = list(aims)
     together = [aim.query for aim in aims] if kind in PLANNED else []
     waves = waves_of([aim.query for aim in aims], flags.waves) if flags.waves and len(aims) > 1 else {}
     for aim in aims:
-        value = plan_query(
+        plan = plan_query(
             gatherer, kind, aim.query, aim.target,
             consents=frozenset(flags.consents), expect_active=flags.expect_active, parameters=flags.parameters,
         )  # fmt: skip
         first = ctx.chains.among(aim.query, together)
-        after = {"after": list(first)} if first else {}
-        yield {**value, **after, **({WAVE: waves[aim.query]} if waves else {})}
+        yield replace(plan, after=tuple(first), wave=waves[aim.query] if waves else None)
 
 
-def plans_text(ctx: Context, plans: Sequence[Mapping[str, object]], flags: Flags) -> str:
+def plans_text(ctx: Context, plans: Sequence[Plan], flags: Flags) -> str:
     """Plans for people."""
     moved = ctx.store.operations(limit=_LOOKED_BACK) if len(plans) > 1 else ()
     return plan_summary.said(plans, moved, at_once=ctx.settings.operations.at_once, details=flags.details)

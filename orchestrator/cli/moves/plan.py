@@ -1,6 +1,6 @@
 """``plan failover``, ``switchover``, ``failback``, ``rewind``, ``drill``: what it would do. Changes nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -10,12 +10,14 @@ from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.moves.move import aims_of, flags_of, plans_of, plans_text, say_circles
 from orchestrator.cli.moves.options import Flags, to, waves, which
 from orchestrator.cli.moves.rewind import aim_of, back
+from orchestrator.cli.operation_text import PARTITION_COLUMNS, refusals
 from orchestrator.cli.plan_summary import counted
 from orchestrator.decide.operation.turns import THERE
 from orchestrator.decide.status import Label
 from orchestrator.errors import ExitCode
 from orchestrator.facts.current import open_operation
 from state.model.entities import OperationKind
+from state.model.plan import Plan
 
 
 @click.group()
@@ -97,7 +99,7 @@ def plan_rewind(ctx: Context, query: str, to_time: str, consents: tuple[str, ...
     aim, _, flags = aim_of(ctx, query, to_time, consents)
     plans = list(plans_of(ctx, OperationKind.REWIND, [aim], flags))
     _print_plans(ctx, plans, flags, output, many=False)
-    return ExitCode.REFUSED if any(_is_turned_down(ctx, value) for value in plans) else ExitCode.DONE
+    return ExitCode.REFUSED if any(_is_turned_down(ctx, each) for each in plans) else ExitCode.DONE
 
 
 @plan.command("drill")
@@ -136,31 +138,29 @@ def _plan(
     plans = list(counted(plans_of(ctx, kind, aims, flags), len(aims)))
     _print_plans(ctx, plans, flags, output, many=every or bool(labels) or len(flags.queries) > 1)
     say_circles(ctx, kind, flags.queries)
-    return ExitCode.REFUSED if any(_is_turned_down(ctx, value) for value in plans) else ExitCode.DONE
+    return ExitCode.REFUSED if any(_is_turned_down(ctx, each) for each in plans) else ExitCode.DONE
 
 
-def _is_turned_down(ctx: Context, value: Mapping[str, object]) -> bool:
+def _is_turned_down(ctx: Context, plan: Plan) -> bool:
     """Whether the move itself would be refused: a query that is there already is left, an open operation joined."""
-    gates = value["gates"]
-    assert isinstance(gates, list)
-    refused = next((gate["name"] for gate in gates if not gate["ok"]), None)
+    refused = next((gate.name for gate in plan.refusing), None)
     if refused == "no-operation-open":
-        standing = open_operation(ctx.store, str(value["query"]))
-        back = value.get("rewind")
-        same = (
-            standing is None or not isinstance(back, Mapping) or standing.parameters.get("to_time") == back["to_time"]
-        )
-        return standing is not None and (standing.target != value["to"] or not same)
+        standing = open_operation(ctx.store, plan.query)
+        if standing is None:
+            return False
+        same = plan.rewind is None or standing.parameters.get("to_time") == plan.rewind.to_time
+        return standing.target != plan.target or not same
     return refused not in {None, THERE}
 
 
-def _print_plans(ctx: Context, plans: Sequence[Mapping[str, object]], flags: Flags, output: str, *, many: bool) -> None:
+def _print_plans(ctx: Context, plans: Sequence[Plan], flags: Flags, output: str, *, many: bool) -> None:
     if output in {"json", "yaml"}:
-        render.document(plans if many else plans[0], output)
+        shown = [plan.as_json() for plan in plans]
+        render.document(shown if many else shown[0], output)
     elif output == "tsv":
-        found = [{**row, "query": value["query"]} for value in plans for row in render.rows_of(value)]
-        render.show(found, output, columns=("query", *render.PARTITION_COLUMNS))
-        for line in render.refusals(plans):
+        found = [{**row.as_json(), "query": plan.query} for plan in plans for row in plan.partitions]
+        render.show(found, output, columns=("query", *PARTITION_COLUMNS))
+        for line in refusals(plans):
             render.talk(line)
     else:
         render.say(plans_text(ctx, plans, flags))

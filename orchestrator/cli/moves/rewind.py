@@ -9,6 +9,7 @@ from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, ask_yes, is_attended, pass_context, this_person
 from orchestrator.cli.moves.move import Aim, carry_out, check_led, confirm_consents, plans_of
 from orchestrator.cli.moves.options import Flags, consents, how
+from orchestrator.cli.operation_text import plan_text
 from orchestrator.decide.times import instant, parse_time
 from orchestrator.errors import UsageError
 from orchestrator.facts.current import run_of
@@ -98,9 +99,8 @@ def aim_of(
 
 def _ask_person(ctx: Context, aim: Aim, flags: Flags) -> None:
     """Show the plan, name the number, ask. Raises ``Refused``."""
-    (value,) = plans_of(ctx, OperationKind.REWIND, [aim], flags)
-    render.talk(render.plan(value) + "\n")
-    totals = value["totals"]
-    count = totals.get("replay_records") if isinstance(totals, Mapping) else None
+    (plan,) = plans_of(ctx, OperationKind.REWIND, [aim], flags)
+    render.talk(plan_text(plan) + "\n")
+    count = plan.totals.replay_records
     ask_yes(f"Stop {aim.query} and read {'an unknown number of' if count is None else count} records again?")
     confirm_consents([aim], flags)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from orchestrator.decide.operation.plan import headline
+from orchestrator.decide.move.plan import headline
 from orchestrator.decide.operation.snapshot import is_stuck
 from orchestrator.decide.status import SAMPLE_STANDS, SILENT, QueryStatus, Status
 from state.model.cluster_status import WELL, ClusterStatus, Verdict

@@ -1,15 +1,12 @@
-"""One operation as the page shows it: its steps in time, its gates, and the forecast beside what came of it. Pure.
+"""One operation as the page shows it: its steps in time, its gates, and the forecast beside what came of it. Pure."""
 
-A plan is kept as JSON, and one of an earlier version may lack a member: what is not there is not known.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from orchestrator.decide.outcome import outcome_rows
+from orchestrator.decide.move.outcome import PartitionOutcome, outcome_rows
 from state.model.entities import Operation, Step
+from state.model.plan import Gate, Plan, PlannedPartition, UpperBound
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,9 +57,9 @@ def _step(step: Step, began: datetime, end: datetime, whole: float) -> StepLine:
     return StepLine(step=step, seconds=seconds, begin=begin, share=min(100.0 - begin, 100 * seconds / whole))
 
 
-def gates_of(plan: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+def gates_of(plan: Plan | None) -> list[Gate]:
     """The gates of a plan, those that refuse first."""
-    return sorted((plan or {}).get("gates") or (), key=lambda gate: bool(gate["ok"]))
+    return sorted(plan.gates if plan is not None else (), key=lambda gate: gate.ok)
 
 
 _TOTALS = {
@@ -74,18 +71,22 @@ _TOTALS = {
 
 def forecast_lines(operation: Operation) -> list[ForecastLine]:
     """The totals of a plan beside what was measured; none without a plan."""
-    plan: Mapping[str, Any] = operation.plan or {}
-    totals: Mapping[str, Any] = plan.get("totals") or {}
+    if operation.plan is None:
+        return []
+    totals, most = operation.plan.totals, operation.plan.totals.at_most or UpperBound()
+    came = {name: _number(operation.measured.get(name)) for name in _TOTALS}
+    forecasts = {
+        "replay_records": (totals.replay_records, None),
+        "replay_later_records": (totals.replay_later_records, most.replay_later_records),
+        "exposure_records": (totals.exposure_records, most.exposure_records),
+    }
     lines = [
-        ForecastLine(what=words, forecast=totals.get(name), measured=_number(operation.measured.get(name)))
-        for name, words in _TOTALS.items()
-        if name in totals
+        ForecastLine(what=_TOTALS[name], forecast=each, measured=came[name]) for name, (each, _) in forecasts.items()
     ]
-    bounds: Mapping[str, Any] = totals.get("at_most") or {}
     return lines + [
-        ForecastLine(what=f"{words}, at most", forecast=bounds[name], measured=_number(operation.measured.get(name)))
-        for name, words in _TOTALS.items()
-        if name in bounds and totals.get(name) is None
+        ForecastLine(what=f"{_TOTALS[name]}, at most", forecast=bound, measured=came[name])
+        for name, (forecast, bound) in forecasts.items()
+        if totals.at_most is not None and name != "replay_records" and forecast is None
     ]
 
 
@@ -94,30 +95,27 @@ def placed_lines(operation: Operation) -> list[PlacedLine]:
     return placed_of(operation.plan, outcome_rows(operation))
 
 
-def placed_of(plan: Mapping[str, Any] | None, came: Sequence[Mapping[str, Any]] = ()) -> list[PlacedLine]:
+def placed_of(plan: Plan | None, came: Sequence[PartitionOutcome] = ()) -> list[PlacedLine]:
     """The partitions of a plan; ``came`` is what was measured of them."""
-    measured = {(row["topic"], row["partition"]): row for row in came}
-    plan = plan or {}
-    rows = [row for row in plan.get("partitions") or () if "target_topic" in row]
-    lines = [_placed(row, measured.get((row["target_topic"], row["target_partition"]), {})) for row in rows]
+    measured = {(row.topic, row.partition): row for row in came}
+    rows = [row for row in (plan.partitions if plan is not None else ()) if row.target_topic]
+    lines = [_placed(row, measured.get((row.target_topic, row.target_partition))) for row in rows]
     return sorted(lines, key=_cost, reverse=True)
 
 
-def _placed(row: Mapping[str, Any], came: Mapping[str, Any]) -> PlacedLine:
+def _placed(row: PlannedPartition, came: PartitionOutcome | None) -> PlacedLine:
+    replay = came.replay_records if came is not None else None
+    exposure = came.exposure_records if came is not None else None
     return PlacedLine(
-        topic=row["target_topic"],
-        partition=row["target_partition"],
-        offset=row.get("offset"),
-        target_offset=row.get("target_offset"),
-        method=row.get("method") or "none",
-        replay=_pair("replay_records", row, came),
-        exposure=_pair("exposure_records", row, came),
-        note=row.get("note") or "",
+        topic=row.target_topic,
+        partition=row.target_partition,
+        offset=row.offset,
+        target_offset=row.target_offset,
+        method=row.method or "none",
+        replay=ForecastLine(what="replay_records", forecast=row.replay_records, measured=replay),
+        exposure=ForecastLine(what="exposure_records", forecast=row.exposure_records, measured=exposure),
+        note=row.note,
     )
-
-
-def _pair(name: str, row: Mapping[str, Any], came: Mapping[str, Any]) -> ForecastLine:
-    return ForecastLine(what=name, forecast=_number(row.get(name)), measured=_number(came.get(name)))
 
 
 def _cost(line: PlacedLine) -> tuple[bool, float, float]:

@@ -12,18 +12,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from orchestrator.decide.outcome import (
-    MOST_FOLLOWED,
-    Exposed,
-    LeftPartition,
-    StandbyPartition,
-    keyed,
-    left_partition,
-    replayed_again,
-)
+from orchestrator.decide.move.forecast import MOST_FOLLOWED, is_unread
+from orchestrator.decide.move.left_behind import Exposed, LeftPartition, left_partition
+from orchestrator.decide.move.outcome import replayed_again
 from state.model.evidence import BEFORE_ALL, Evidence, sha256_of, wrong_in
 from state.model.pins import Pin
-from state.settings.keys import MethodName
+from state.model.plan import Followed, FollowedPartition, Plan, PlannedPartition, StandbyPartition, Witness
 from streaming.cluster_log import LogRecord
 
 READ_BEFORE = 1_024
@@ -68,26 +62,25 @@ class Placed:
     """One partition as a document says that it was placed."""
 
     key: StandbyPartition
-    row: Mapping[str, Any]
+    row: PlannedPartition
     """Of the plan's partitions."""
-    followed: Mapping[str, Any] | None
+    followed: FollowedPartition | None
     """What was remembered of it; None where its records are not known to lie in the one of its number."""
 
     @property
     def is_unread(self) -> bool:
         """Nothing had been read of it."""
-        return bool(self.row["offset"] == 0 and self.row["method"] == MethodName.EXACT)
+        return is_unread(self.row.offset, self.row.method)
 
     @property
     def is_rewound(self) -> bool:
         """The query went back on the same cluster: all up to its old position comes again, and is not looked for."""
-        return bool((self.followed or {}).get("rewound"))
+        return self.followed is not None and self.followed.rewound
 
     @property
-    def remembered(self) -> list[tuple[int, bytes, int]]:
-        """Time and digest of consumed records, oldest first, each with how many were read after it."""
-        texts = [text.split(":") for text in (self.followed or {}).get("records", ())]
-        return [(int(at), bytes.fromhex(digest), int(after)) for at, digest, after in texts]
+    def remembered(self) -> tuple[Witness, ...]:
+        """Consumed records, oldest first."""
+        return self.followed.records if self.followed is not None else ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,28 +102,28 @@ def placed(document: Mapping[str, Any]) -> list[Placed]:
     """The partitions that a move placed; none where it moved nothing."""
     if not document["moved"]:
         return []
-    followed = dict(keyed((document["plan"] or {}).get("followed", {}).get("partitions", ())))
-    keys = [StandbyPartition(row["source"], row["target_topic"], row["target_partition"]) for row in _rows(document)]
-    return [
-        Placed(key=key, row=row, followed=followed.get(key)) for key, row in zip(keys, _rows(document), strict=True)
-    ]
+    followed = {row.key: row for row in _followed(document).partitions}
+    rows = [PlannedPartition.of(row) for row in document["partitions"]]
+    return [Placed(key=row.key, row=row, followed=followed.get(row.key)) for row in rows]
 
 
 def left(document: Mapping[str, Any]) -> tuple[int, list[LeftPartition]]:
     """When the resume offsets were looked up, in milliseconds, and what to look for on the cluster that was left."""
-    asked_at: int = (document["plan"] or {}).get("followed", {}).get("asked_at_ms", 0)
-    return asked_at, [
-        left_partition(each.key, each.row, each.followed)
-        for each in placed(document)
-        if each.followed is not None and each.row["end"] is not None
-    ]
+    found = [left_partition(each.row, each.followed) for each in placed(document) if each.followed is not None]
+    return _followed(document).asked_at_ms or 0, [each for each in found if each is not None]
+
+
+def _followed(document: Mapping[str, Any]) -> Followed:
+    """What the move of a document is measured by."""
+    plan = Plan.of(document["plan"] or {})
+    return plan.followed or Followed()
 
 
 def range_of(one: Placed, begin: int, end: int) -> tuple[int, int]:
     """Which offsets have to be read for the claims of one partition, of those that its log holds."""
-    at: int = one.row["target_offset"]
-    before = READ_BEFORE + max((after for _, _, after in one.remembered), default=0)
-    until = at if one.followed is None else min(one.followed["until"], at + MOST_FOLLOWED)
+    at = one.row.target_offset or 0
+    before = READ_BEFORE + max((each.following for each in one.remembered), default=0)
+    until = at if one.followed is None else min(one.followed.until, at + MOST_FOLLOWED)
     first = min(max(begin, at - before), end)
     return first, max(first, min(end, until))
 
@@ -183,8 +176,8 @@ def of_exposure(one: Placed, found: int | None, why_not: str, known: Exposed = E
     A forecast knows the old log up to its last sample. What was written behind that is missing as well, and is named
     beside it: it was no part of what the forecast claims. ``known``: what else was counted.
     """
-    expected, about = one.row["exposure_records"], ("exposure", one.key.topic, one.key.partition)
-    bound = (one.row.get("at_most") or {}).get("exposure_records")
+    expected, about = one.row.exposure_records, ("exposure", one.key.topic, one.key.partition)
+    bound = one.row.at_most.exposure_records if one.row.at_most is not None else None
     forecast = "forecast" if bound is None or expected is not None else "the upper bound of the plan"
     expected = bound if expected is None else expected
     counted = found if known.sampled is None else known.sampled
@@ -223,41 +216,48 @@ def verdict_of(claims: Iterable[Claim]) -> Verdict:
 
 
 def _resume_offset(one: Placed, seen: Seen) -> Claim:
-    at, about = one.row["target_offset"], ("resume-offset", one.key.topic, one.key.partition)
+    at, about = one.row.target_offset, ("resume-offset", one.key.topic, one.key.partition)
 
     def unknown(text: str) -> Claim:
         return Claim(*about, Verdict.CANNOT_BE_CHECKED, at, None, text)
 
-    if at is not None and one.row["end"] is not None and at > one.row["end"]:
-        text = (
-            f"{at - one.row['end']} offsets after the end that the log had then: what was written between was skipped"
-        )
-        return Claim(*about, Verdict.DOES_NOT_HOLD, at, one.row["end"], text)
-    if (why := _cannot_look(one, seen)) is not None:
+    if at is None:
+        return unknown(_NO_OFFSET)
+    if one.row.end is not None and at > one.row.end:
+        text = f"{at - one.row.end} offsets after the end that the log had then: what was written between was skipped"
+        return Claim(*about, Verdict.DOES_NOT_HOLD, at, one.row.end, text)
+    if (why := _cannot_look(at, seen)) is not None:
         return unknown(why)
     if one.is_rewound:
-        return _rewound(one)
+        return _rewound(one, at)
     if one.is_unread:
-        if at <= one.row["begin"]:
-            return Claim(*about, Verdict.HOLDS, at, at, "nothing had been read: it resumes at the start of the log")
-        text = f"nothing had been read, and {at - one.row['begin']} offsets at the start of the log were skipped"
-        return Claim(*about, Verdict.DOES_NOT_HOLD, at, one.row["begin"], text)
+        return _unread_before(one, at)
     if not one.remembered:
         return unknown("no fingerprints of the last consumed records were kept")
     if seen.records is None:
         return unknown(_unread(seen, at))
     copy = _newest_copy(one, seen.records)
     if copy is None:
-        if seen.begin is not None and seen.begin >= seen.first and seen.begin > one.row["begin"]:
+        if seen.begin is not None and seen.begin >= seen.first and seen.begin > (one.row.begin or 0):
             return unknown(f"retention has deleted the records before offset {seen.begin}")
         text = f"none of the last consumed records has a copy from offset {seen.first} to {seen.last}"
         return Claim(*about, Verdict.DOES_NOT_HOLD, at, None, text)
-    return _behind(one, seen.records, *copy)
+    return _behind(one, at, seen.records, *copy)
 
 
-def _behind(one: Placed, records: Sequence[LogRecord], record: LogRecord, after: int) -> Claim:
+def _unread_before(one: Placed, at: int) -> Claim:
+    begin, about = one.row.begin, ("resume-offset", *one.key[1:])
+    if begin is None:
+        return Claim(*about, Verdict.CANNOT_BE_CHECKED, at, None, "the plan does not say where the log began")
+    if at <= begin:
+        return Claim(*about, Verdict.HOLDS, at, at, "nothing had been read: it resumes at the start of the log")
+    text = f"nothing had been read, and {at - begin} offsets at the start of the log were skipped"
+    return Claim(*about, Verdict.DOES_NOT_HOLD, at, begin, text)
+
+
+def _behind(one: Placed, at: int, records: Sequence[LogRecord], record: LogRecord, after: int) -> Claim:
     """The claim once the copy of a remembered record is found, after which this many more were read."""
-    at, about = one.row["target_offset"], ("resume-offset", *one.key[1:])
+    about = ("resume-offset", *one.key[1:])
     if record.offset >= at:
         text = f"the copy of the last consumed record is at {record.offset}, not before the resume offset"
         return Claim(*about, Verdict.HOLDS, at, at, text)
@@ -270,8 +270,10 @@ def _behind(one: Placed, records: Sequence[LogRecord], record: LogRecord, after:
     return Claim(*about, Verdict.DOES_NOT_HOLD, at, skipped[0], text)
 
 
-def _rewound(one: Placed) -> Claim:
-    at, position, about = one.row["target_offset"], one.row["offset"], ("resume-offset", *one.key[1:])
+def _rewound(one: Placed, at: int) -> Claim:
+    position, about = one.row.offset, ("resume-offset", *one.key[1:])
+    if position is None:
+        return Claim(*about, Verdict.CANNOT_BE_CHECKED, at, None, "the plan does not say which position it had")
     if at <= position:
         return Claim(*about, Verdict.HOLDS, at, at, f"not behind the position that it had, {position}")
     text = f"{at - position} offsets after the position that it had: the records in between were skipped"
@@ -280,16 +282,15 @@ def _rewound(one: Placed) -> Claim:
 
 def _newest_copy(one: Placed, records: Sequence[LogRecord]) -> tuple[LogRecord, int] | None:
     """The first copy of the newest remembered record that is there, and how many were read after it."""
-    for at, digest, after in reversed(one.remembered):
+    for each in reversed(one.remembered):
         for record in records:
-            if record.digest == digest and (record.append_time or record.timestamp_ms == at):
-                return record, after
+            if record.digest == each.digest and (record.append_time or record.timestamp_ms == each.timestamp_ms):
+                return record, each.following
     return None
 
 
-def _left_over(one: Placed, records: Sequence[LogRecord]) -> int | None:
+def _left_over(one: Placed, at: int, records: Sequence[LogRecord]) -> int | None:
     """Of the records read after the last one whose copy lies before the resume offset, those that are not before it."""
-    at: int = one.row["target_offset"]
     copy = _newest_copy(one, records)
     if copy is None or copy[0].offset >= at:
         return None
@@ -298,26 +299,28 @@ def _left_over(one: Placed, records: Sequence[LogRecord]) -> int | None:
 
 
 def _replay(one: Placed, seen: Seen) -> Claim:
-    expected, about = one.row["replay_records"], ("replay", one.key.topic, one.key.partition)
+    expected, about = one.row.replay_records, ("replay", one.key.topic, one.key.partition)
 
     def unknown(text: str) -> Claim:
         return Claim(*about, Verdict.CANNOT_BE_CHECKED, expected, None, text)
 
+    at = one.row.target_offset
     if expected is None:
         return unknown("the plan could not forecast it")
-    if (why := _cannot_look(one, seen)) is not None:
+    if at is None:
+        return unknown(_NO_OFFSET)
+    if (why := _cannot_look(at, seen)) is not None:
         return unknown(why)
     if one.followed is None:
         return unknown("no fingerprints of the last consumed records were kept")
-    at = one.row["target_offset"]
     if seen.begin is not None and seen.begin > at:
         return unknown(f"retention has deleted the records before offset {seen.begin}")
     if seen.records is None:
         return unknown(_unread(seen, at))
     behind = [record for record in seen.records if record.offset >= at]
     found = replayed_again(one.row, one.followed, behind, max(at, seen.last))
-    if found is None and seen.last >= one.row["end"]:
-        found = _left_over(one, seen.records)
+    if found is None and one.row.end is not None and seen.last >= one.row.end:
+        found = _left_over(one, at, seen.records)
     if found is None:
         return unknown("its records look the same, or there are more of them than are read")
     if found <= expected:  # each forecast is an upper bound, and a record that was skipped is the other claim's
@@ -328,10 +331,10 @@ def _replay(one: Placed, seen: Seen) -> Claim:
     return Claim(*about, Verdict.DOES_NOT_HOLD, expected, found, text)
 
 
-def _cannot_look(one: Placed, seen: Seen) -> str | None:
-    at = one.row["target_offset"]
-    if at is None:
-        return "the plan names no resume offset"
+_NO_OFFSET = "the plan names no resume offset"
+
+
+def _cannot_look(at: int, seen: Seen) -> str | None:
     if seen.error:
         return seen.error
     if seen.end is not None and seen.end < at:
@@ -343,11 +346,6 @@ def _unread(seen: Seen, at: int) -> str:
     if seen.begin is not None and seen.begin > at:
         return f"retention has deleted the records before offset {seen.begin}"
     return f"offsets {seen.first} to {seen.last} could not be read in time"
-
-
-def _rows(document: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    rows: Sequence[Mapping[str, Any]] = document["partitions"]
-    return rows
 
 
 def read(kept: Evidence) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from orchestrator.decide.evidence.rows import SINCE, operation_rows
-from orchestrator.decide.outcome import outcome_rows
+from orchestrator.decide.move.outcome import outcome_rows
 from orchestrator.decide.times import iso
 from state.messages import FenceReport, FenceRequest, PrepareRequest
 from state.model.entities import Event, Intent, IntentKind, IntentState, Operation, Step
@@ -62,7 +62,7 @@ def document(facts: Facts) -> dict[str, object]:
         "moved": any(step.name == "commit" for step in facts.steps),
         "fences": [_fence(each) for each in facts.intents if each.kind is IntentKind.FENCE],
         "steps": [_step(each) for each in facts.steps],
-        "plan": None if plan is None else {key: value for key, value in plan.items() if key != "partitions"},
+        "plan": None if plan is None else plan.without_partitions(),
         "measured": {key: value for key, value in operation.measured.items() if key != SINCE},
         **({"rows": rows} if (rows := operation_rows(operation)) else {}),
         "partitions": _partitions(operation),
@@ -128,15 +128,14 @@ def _step(step: Step) -> dict[str, object]:
 
 def _partitions(operation: Operation) -> list[dict[str, object]]:
     """The plan's rows: where each partition resumed and its forecast, beside what was measured until now."""
-    planned = (operation.plan or {}).get("partitions")
-    rows = [row for row in planned if isinstance(row, Mapping)] if isinstance(planned, Sequence) else []
+    rows = operation.plan.partitions if operation.plan is not None else ()
     measured = outcome_rows(operation)
-    found = measured if len(measured) == len(rows) else [{}] * len(rows)
+    found = measured if len(measured) == len(rows) else [None] * len(rows)
     return [
         {
-            **row,
-            "measured_replay_records": came.get("replay_records"),
-            "measured_exposure_records": came.get("exposure_records"),
+            **row.as_json(),
+            "measured_replay_records": came.replay_records if came is not None else None,
+            "measured_exposure_records": came.exposure_records if came is not None else None,
         }
         for row, came in zip(rows, found, strict=True)
     ]

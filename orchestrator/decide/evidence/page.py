@@ -8,9 +8,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from orchestrator.decide.operation.plan import headline
+from orchestrator.decide.move.plan import headline
 from state.model.entities import OperationKind
 from state.model.evidence import BEFORE_ALL, Evidence
+from state.model.plan import Gate, Plan
 
 Row = Mapping[str, object]
 
@@ -30,7 +31,6 @@ code, pre { font: 13px/1.45 ui-monospace, monospace; overflow-wrap: anywhere; } 
 .bar { background: var(--bar); height: .7rem; min-width: 1px; border-radius: 2px; }
 """
 _UNKNOWN = "unknown"
-_PLAN_SAYS = ("resume", "batch", "uncommitted_batch", "fence", "refused")
 _PARTITION_COLUMNS = {
     "topic": "topic",
     "partition": "partition",
@@ -50,7 +50,7 @@ def page(kept: Evidence) -> str:
     if kept.document is None:
         raise ValueError(f"the document of operation {kept.operation} is gone")
     said = json.loads(kept.document)
-    operation = said["operation"]
+    operation, plan = said["operation"], Plan.of(said["plan"] or {})
     sides = (operation["query"], operation["from"], operation["to"])
     title = headline(OperationKind(operation["kind"]), *sides, operation["parameters"])
     parts = (
@@ -58,12 +58,12 @@ def page(kept: Evidence) -> str:
         _facts("Who and why", _who(said)),
         _facts("Where", _where(said)),
         _phases(said["steps"]),
-        _gates(said["plan"]),
+        _gates(plan.gates),
         _partitions(said["partitions"]),
         _fences(said["fences"]),
         _facts("Measured", said["measured"].items()),
         _facts("Rows of the query before and after", (said.get("rows") or {}).items()),
-        _facts("Plan", _plan(said["plan"])),
+        _facts("Plan", _plan(plan) if said["plan"] is not None else ()),
         _history(said),
         _facts("Versions where this was written", said["versions"].items()),
         _facts("Place in the chain", _place(kept, said)),
@@ -118,13 +118,12 @@ def _phases(steps: object) -> str:
     return _section("Seconds per phase", ("step", "outcome", "seconds", ""), lines)
 
 
-def _gates(plan: object) -> str:
-    rows = _rows(plan.get("gates")) if isinstance(plan, Mapping) else []
+def _gates(gates: Iterable[Gate]) -> str:
     lines = [
-        f'<tr><td>{_text(row["name"])}</td><td class="{"good" if row["ok"] else "bad"}">'
-        f"{'passes' if row['ok'] else 'refuses'}</td><td>{_text(row['measured'])}</td><td>{_text(row['limit'])}</td>"
-        f"<td>{_text(row['text'])}</td></tr>"
-        for row in rows
+        f'<tr><td>{_text(gate.name)}</td><td class="{"good" if gate.ok else "bad"}">'
+        f"{'passes' if gate.ok else 'refuses'}</td><td>{_text(gate.measured)}</td><td>{_text(gate.limit)}</td>"
+        f"<td>{_text(gate.text)}</td></tr>"
+        for gate in gates
     ]
     return _section("Gates", ("gate", "answer", "measured", "limit", "in words"), lines)
 
@@ -147,13 +146,13 @@ def _fences(fences: object) -> str:
     )
 
 
-def _plan(plan: object) -> Iterable[tuple[str, object]]:
-    if not isinstance(plan, Mapping):
-        return
-    for name in _PLAN_SAYS:
-        yield name, plan.get(name)
-    totals = plan.get("totals")
-    yield from ((f"total {name}", value) for name, value in (totals.items() if isinstance(totals, Mapping) else ()))
+def _plan(plan: Plan) -> Iterable[tuple[str, object]]:
+    yield "resume", plan.resume
+    yield "batch", plan.batch
+    yield "uncommitted_batch", plan.uncommitted_batch
+    yield "fence", plan.fence
+    yield "refused", plan.refused
+    yield from ((f"total {name}", value) for name, value in plan.totals.as_json().items())
 
 
 def _history(said: Mapping[str, object]) -> str:

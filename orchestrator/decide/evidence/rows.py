@@ -11,6 +11,7 @@ from typing import Any
 from orchestrator.decide.evidence.claims import LATE, OUTPUT, SINK, Claim, Verdict
 from orchestrator.decide.times import iso
 from state.model.entities import Operation, QueryFact
+from state.model.plan import RowsBefore
 from state.model.row_counts import BatchRows, RowCounts
 
 SINCE = "rows_since"
@@ -23,13 +24,6 @@ STOPPED_BELOW = 0.1
 """Share of the expected output under which it counts as stopped."""
 
 Rows = Mapping[str, Any]
-
-
-def before_json(fact: QueryFact | None, cluster: str) -> dict[str, object] | None:
-    """The rows of the run that a move takes from a cluster, kept in the plan; None where it reported none there."""
-    if fact is None or fact.rows is None or fact.cluster != cluster:
-        return None
-    return {**_totals(fact.rows), "usual_batch": fact.rows.usual}
 
 
 def after_json(known: Rows | None, fact: QueryFact) -> dict[str, object] | None:
@@ -48,12 +42,12 @@ def after_json(known: Rows | None, fact: QueryFact) -> dict[str, object] | None:
     return {"run": run, "first": None if first is None else first._asdict(), "earlier": earlier, "total": total}
 
 
-def rows_json(before: Rows | None, after: Rows | None) -> dict[str, object] | None:
+def rows_json(before: RowsBefore | None, after: Rows | None) -> dict[str, object] | None:
     """Both side by side, as ``show-op`` and the evidence have them; None where nothing is known of either."""
     if before is None and after is None:
         return None
     return {
-        "before": dict(before) if before is not None else None,
+        "before": before.as_json() if before is not None else None,
         "first_batch": after["first"] if after is not None else None,
         "after": dict(after["total"]) if after is not None else None,
     }
@@ -61,9 +55,9 @@ def rows_json(before: Rows | None, after: Rows | None) -> dict[str, object] | No
 
 def operation_rows(operation: Operation) -> dict[str, object] | None:
     """``rows_json`` of what an operation keeps: of its plan, and of what was measured since."""
-    plan: Rows = operation.plan or {}
+    before = operation.plan.rows_before if operation.plan is not None else None
     since: Any = operation.measured.get(SINCE)
-    return rows_json(plan.get("rows_before"), since) if operation.outcome == "done" else None
+    return rows_json(before, since) if operation.outcome == "done" else None
 
 
 def _totals(rows: RowCounts) -> dict[str, Any]:

@@ -6,29 +6,14 @@ wants a word of its own. ``move`` is what a person says who asks for a move that
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from state.messages import Process
 from state.model.automation import AUTOMATIC
 from state.model.entities import Operation
+from state.model.plan import Gate as Gate
 
 UNKNOWN = "unknown"
 """What a gate has measured when it could not measure."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Gate:
-    """One check's answer; ``text`` is a sentence for people."""
-
-    name: str
-    ok: bool
-    measured: str
-    limit: str
-    text: str
-
-    def as_json(self) -> dict[str, object]:
-        """The gate as a plan shows it (``docs/programs.md``)."""
-        return {"name": self.name, "ok": self.ok, "measured": self.measured, "limit": self.limit, "text": self.text}
 
 
 def answer(name: str, ok: bool, measured: object, limit: object, good: str, bad: str) -> Gate:

@@ -29,6 +29,7 @@ from state.model.entities import (
     Request,
     Step,
 )
+from state.model.plan import Plan
 
 TABLE: dict[tuple[Phase, Trigger], Phase] = {
     (Phase.RESOLVING, Trigger.RESOLVED): Phase.STARTING,
@@ -50,7 +51,7 @@ class DrillFindings:
     """What resolving found out."""
 
     gates: tuple[Gate, ...]
-    plan: Mapping[str, object]
+    plan: Plan
     prepare: PrepareRequest | None
     """None while a gate refuses."""
 
@@ -83,7 +84,7 @@ class DrillDecision:
     ask: Intent | None = None
     outcome: str | None = None
     """With one, the drill closes."""
-    plan: Mapping[str, object] | None = None
+    plan: Plan | None = None
     measured: Mapping[str, object] | None = None
 
 
@@ -194,7 +195,7 @@ def _moved(phase: Phase, trigger: Trigger) -> Phase:
 
 
 def _given_up(
-    snapshot: DrillSnapshot, outcome: str, text: str, now: datetime, plan: Mapping[str, object] | None = None
+    snapshot: DrillSnapshot, outcome: str, text: str, now: datetime, plan: Plan | None = None
 ) -> DrillDecision:
     """Close; a closed operation's intent is withdrawn, and the runner stops what it does for it."""
     steps = tuple(_ended(snapshot, "refused" if outcome == "refused" else "failed", now, {"text": text}))

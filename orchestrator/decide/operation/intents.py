@@ -29,6 +29,7 @@ from state.messages import (
     ReleaseRequest,
 )
 from state.model.entities import Intent, IntentKind, IntentState, OperationKind, Phase
+from state.model.plan import Plan
 from state.settings.keys import Resume
 
 ANSWER_WITHIN = timedelta(seconds=90)
@@ -69,7 +70,7 @@ def moved(
     act: Act | None = None,
     *,
     detail: Mapping[str, object] | None = None,
-    plan: Mapping[str, object] | None = None,
+    plan: Plan | None = None,
 ) -> Decision:
     """Go where the table says. Raises ``IllegalMove``."""
     return Decision(
@@ -82,7 +83,7 @@ def moved(
     )
 
 
-def given_up(snapshot: Snapshot, outcome: str, sentence: str, plan: Mapping[str, object] | None = None) -> Decision:
+def given_up(snapshot: Snapshot, outcome: str, sentence: str, plan: Plan | None = None) -> Decision:
     """Begin the way back, which ends with this outcome."""
     return Decision(
         phase=move(snapshot.operation.phase, Trigger.GIVEN_UP),

@@ -7,9 +7,7 @@ gone, or a query that keeps failing there, ends the operation as failed: the que
 can, and a new operation may carry it elsewhere from there.
 """
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
 
 from orchestrator.decide.move_facts import is_planned
 from orchestrator.decide.operation.intents import (
@@ -115,8 +113,8 @@ def verifying(snapshot: Snapshot, now: datetime) -> Decision:
     fact, operation = snapshot.fact, snapshot.operation
     if fact is None or not _is_of(operation, fact):
         return _unproven(snapshot, _waiting_for_start(snapshot))
-    wanted = (operation.plan or {}).get("data_batch")
-    reached = not isinstance(wanted, int) or (fact.batch is not None and fact.batch >= wanted)
+    wanted = operation.plan.data_batch if operation.plan is not None else None
+    reached = wanted is None or (fact.batch is not None and fact.batch >= wanted)
     if fact.first_commit_at is not None and reached:
         text = f"batch {fact.batch} is committed on {operation.target}"
         text += "; its sink took nothing of it" if fact.sink_took is False else ""
@@ -136,8 +134,7 @@ def verifying(snapshot: Snapshot, now: datetime) -> Decision:
 
 def _expected(operation: Operation) -> int:
     """Offsets that the plan saw behind the resume offsets: Spark plans a batch for them, even if all are markers."""
-    plan: Mapping[str, Any] = operation.plan or {}
-    return int((plan.get("totals") or {}).get("first_batch_records") or 0)
+    return (operation.plan.totals.first_batch_records or 0) if operation.plan is not None else 0
 
 
 def _is_of(operation: Operation, fact: QueryFact) -> bool:
@@ -253,8 +250,8 @@ def _measured(
 
 def _batch_repeated(operation: Operation, fact: QueryFact | None) -> dict[str, object]:
     """What the sink may have got twice of the batch that was to go on in its run: 0 only if that very run goes on."""
-    in_run = (operation.plan or {}).get("in_run")
-    if not isinstance(in_run, dict):
+    in_run = operation.plan.in_run if operation.plan is not None else None
+    if in_run is None:
         return {}
-    went_on = fact is not None and fact.epoch == operation.epoch and fact.run_id == in_run["run_id"]
-    return {"possible_replay_records": 0 if went_on else in_run["otherwise_repeats"], "batch_went_on": went_on}
+    went_on = fact is not None and fact.epoch == operation.epoch and fact.run_id == in_run.run_id
+    return {"possible_replay_records": 0 if went_on else in_run.otherwise_repeats, "batch_went_on": went_on}

@@ -10,6 +10,7 @@ from orchestrator.decide.gates.preconditions import choose_runner
 from orchestrator.decide.operation.phases import BEFORE_COMMIT, Trigger, move
 from state.messages import NO_ANSWER, CheckpointReport, Evidence, FenceReport, FenceRequest, PrepareRequest, Process
 from state.model.entities import Assignment, Intent, IntentKind, IntentState, Operation, Phase, QueryFact, RunnerFact
+from state.model.plan import Plan
 from state.settings.keys import Query
 
 
@@ -19,7 +20,8 @@ class Findings:
 
     report: CheckpointReport
     gates: tuple[Gate, ...]
-    plan: Mapping[str, object]
+    plan: Plan | None
+    """None where the standby did not answer."""
     prepare: PrepareRequest | None
     """None while a gate refuses or the standby does not answer."""
     unreachable: str = ""
@@ -240,7 +242,7 @@ class Decision:
     """What moves the phase; None to stay."""
     ending: str | None = None
     """With GIVEN_UP: the outcome the operation will have, ``refused`` or ``failed``."""
-    plan: Mapping[str, object] | None = None
+    plan: Plan | None = None
     detail: Mapping[str, object] | None = None
     """Facts of the step that this move completes."""
 

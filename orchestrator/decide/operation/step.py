@@ -36,6 +36,7 @@ from orchestrator.decide.operation.phases import Trigger
 from orchestrator.decide.operation.post_commit import looks_later, starting, verifying
 from orchestrator.decide.operation.snapshot import Ask, Commit, Decision, GoBack, Resolve, Snapshot, Wait
 from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text
+from state.checkpoint_folders import next_folder
 from state.messages import (
     ALREADY_RUN,
     CONTRADICTED,
@@ -46,7 +47,6 @@ from state.messages import (
     PrepareReport,
     PrepareRequest,
 )
-from state.model.checkpoint_folders import next_folder
 from state.model.entities import Intent, IntentKind, IntentState, OperationKind, Phase
 
 MOVES_ON = 10

@@ -8,7 +8,7 @@ import re
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import parse_qs
 
 import anyio
@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from orchestrator.config.errors import worded
 from orchestrator.decide.desk.operation_lines import gates_of, placed_of
-from orchestrator.decide.operation.plan import headline
+from orchestrator.decide.move.plan import headline
 from orchestrator.errors import Refused, UsageError
 from orchestrator.http.auth import Principal, Role
 from orchestrator.http.bodies import (
@@ -39,6 +39,7 @@ from orchestrator.http.pages.markup import path_of, render
 from orchestrator.http.waits import ASKED_SECONDS, body_of, on_thread
 from orchestrator.http.writes import Writes
 from state.model.entities import OperationKind
+from state.model.plan import Plan
 
 Asked = TypeVar("Asked", bound=BaseModel)
 Worked = TypeVar("Worked")
@@ -75,11 +76,10 @@ class Acts:
         name = request.path_params["query"]
         more = {"kind": text_of(form, "kind"), "to_time": text_of(form, "to_time") or None}
         asked = _as(PlanAsked, _wish(form, name) | more)
-        made: Mapping[str, Any] = await self._work(lambda: self.writes.plan(asked))
-        plan = made["plan"]
+        plan, seen = await self._work(lambda: self.writes.planned(asked))
         partitions = placed_of(plan)
         body = render(
-            "plan.html", query=name, kind=asked.kind, name=_name_of(plan), plan=plan, hash=made["hash"],
+            "plan.html", query=name, kind=asked.kind, name=_name_of(plan), plan=plan, hash=seen,
             consents=asked.consents, gates=gates_of(plan), partitions=partitions[:WORST], count=len(partitions),
             key=secrets.token_hex(16),
         )  # fmt: skip
@@ -157,9 +157,9 @@ async def _operator_form(request: Request) -> tuple[Principal, dict[str, list[st
     return who, await form_of(request)
 
 
-def _name_of(plan: Mapping[str, Any]) -> str:
-    kind = OperationKind(plan["kind"])
-    return headline(kind, plan["query"], plan["from"], plan["to"], plan.get("rewind", {}))
+def _name_of(plan: Plan) -> str:
+    parameters = {} if plan.rewind is None else {"to_time": plan.rewind.to_time}
+    return headline(OperationKind(plan.kind), plan.query, plan.source, plan.target, parameters)
 
 
 def may_act(who: Principal | None) -> bool:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 from markupsafe import Markup
 
@@ -12,8 +11,8 @@ from orchestrator.decide.desk.operation_lines import forecast_lines, gates_of, p
 from orchestrator.decide.desk.query_lines import partition_lines, plots_of, plotted_from
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.gates.readiness import proven_text, sentence
+from orchestrator.decide.move.plan import headline
 from orchestrator.decide.operation.drill import drill_text
-from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.status import QueryStatus, Status
 from orchestrator.errors import UnknownName, UsageError
 from orchestrator.http.pages.markup import Drawn, render
@@ -108,7 +107,6 @@ class Details:
         found = self._operation(operation_id)
         store, now = self.reads.store, self.reads.store.now()
         placed = placed_lines(found)
-        plan: Any = found.plan or {}
         return render(
             "operation.html",
             may_act=may_act,
@@ -117,8 +115,7 @@ class Details:
             now=now,
             way=phases_of(found.kind, found.phase),
             steps=step_lines(found, store.steps(found.id), now),
-            plan=plan,
-            gates=gates_of(plan),
+            gates=gates_of(found.plan),
             forecasts=forecast_lines(found),
             partitions=placed[:WORST],
             count=len(placed),

@@ -22,7 +22,7 @@ from orchestrator.decide.desk.lines import (
     route_lines,
 )
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
-from orchestrator.decide.operation.plan import headline
+from orchestrator.decide.move.plan import headline
 from orchestrator.decide.status import Status, known_labels
 from orchestrator.errors import UsageError
 from orchestrator.http.pages.markup import Drawn, render

@@ -22,6 +22,7 @@ from state.model.entities import Fingerprint, SeenCheckpoint
 from state.model.fingerprints import Fingerprints
 from state.model.maintenance import PartitionCopy, ReplicationSample, TopicDisorder
 from state.model.pins import Placement
+from state.model.plan import Plan
 from state.model.row_counts import BatchRows, RowCounts
 
 
@@ -222,6 +223,22 @@ class Seen(TypeDecorator[SeenCheckpoint]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> SeenCheckpoint | None:
         return None if value is None else SeenCheckpoint(*value)
+
+
+class Planned(TypeDecorator[Plan]):
+    """The plan of an operation, kept as its JSON object; null while it has none."""
+
+    impl = sa.JSON
+    cache_ok = True
+
+    def __init__(self) -> None:
+        super().__init__(none_as_null=True)
+
+    def process_bind_param(self, value: Plan | None, dialect: Dialect) -> Any:
+        return None if value is None else value.as_json()
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Plan | None:
+        return None if value is None else Plan.of(value)
 
 
 class Placements(TypeDecorator[tuple[Placement, ...]]):

@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from state.checkpoint_folders import mapping_name, read_folder, read_mapping_name
 from state.messages import ReleaseRequest
-from state.model.checkpoint_folders import mapping_name, read_folder, read_mapping_name
 from state.settings.canonical import are_one_folder
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import Fence, fence_sentence, parse_fence

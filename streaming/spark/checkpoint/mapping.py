@@ -22,8 +22,8 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from state.checkpoint_folders import mapping_name, read_mapping_name
 from state.messages import UncommittedBatch
-from state.model.checkpoint_folders import mapping_name, read_mapping_name
 from state.model.entities import Assignment
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import Fence, OffsetEntry, TopicOffsets, read_mark, with_mark

@@ -13,8 +13,8 @@ import structlog
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from state.checkpoint_folders import mapping_name
 from state.messages import Offsets
-from state.model.checkpoint_folders import mapping_name
 from state.model.entities import Assignment, Desired
 from state.settings.keys import Resume
 from streaming.spark.checkpoint.mapping import Placed

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
+from state.checkpoint_folders import belongs_to
 from state.errors import StoreError, TideoverError
-from state.model.checkpoint_folders import belongs_to
 from state.model.entities import Desired, Event
 from state.model.maintenance import CleanedFiles, FormerCheckpoint
 from state.settings.canonical import are_one_folder

@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from state.checkpoint_folders import is_of_drill, read_drill_folder
 from state.errors import StoreError, TideoverError
 from state.messages import DrillReport, DrillRequest, DrillSource, DrillStep, PrepareReport
-from state.model.checkpoint_folders import is_of_drill, read_drill_folder
 from state.model.entities import Event, Intent
 from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.files import join

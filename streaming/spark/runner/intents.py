@@ -13,6 +13,7 @@ from functools import partial
 
 import structlog
 
+from state.checkpoint_folders import mapping_name
 from state.errors import StoreError, TideoverError
 from state.messages import (
     CheckpointReport,
@@ -23,7 +24,6 @@ from state.messages import (
     PrepareRequest,
     ReleaseRequest,
 )
-from state.model.checkpoint_folders import mapping_name
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState
 from state.settings.canonical import are_one_folder
 from state.settings.keys import Resume

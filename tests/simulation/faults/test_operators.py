@@ -8,6 +8,7 @@ from state.messages import StateOperator
 from state.model.automation import EVERY
 from state.model.cluster_status import Verdict
 from state.model.entities import OperationKind
+from tests.contract.samples import plan_of
 from tests.simulation.control import controller, pass_time
 from tests.simulation.faults.scenes import (
     active,
@@ -39,7 +40,7 @@ def test_a_query_that_is_moved_under_load_loses_and_repeats_nothing() -> LiveWor
     pass_time(world, 60, site)
     assert_moved(world)
     operation = only_operation(world)
-    plan: Any = operation.plan
+    plan: Any = plan_of(operation)
     assert plan["uncommitted_batch"] == "none"
     assert {row["method"] for row in plan["partitions"]} == {"exact"}
     (resolved,) = [step for step in world.store.steps(operation.id) if step.name == "resolve"]

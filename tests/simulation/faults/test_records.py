@@ -2,11 +2,12 @@
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from orchestrator.facts.preflight import check_queries
 from state.model.cluster_status import Verdict
 from state.model.entities import Operation, Position
+from tests.contract.samples import plan_of
 from tests.simulation.clusters import digest_of
 from tests.simulation.control import Site, controller, pass_time
 from tests.simulation.faults.scenes import (
@@ -32,13 +33,13 @@ def red_gates(world: LiveWorld, site: Site) -> set[str]:
 
 
 def partitions(operation: Operation) -> Sequence[Mapping[str, Any]]:
-    assert operation.plan is not None
-    return cast("Sequence[Mapping[str, Any]]", operation.plan["partitions"])
+    rows: Sequence[Mapping[str, Any]] = plan_of(operation)["partitions"]
+    return rows
 
 
 def totals(operation: Operation) -> Mapping[str, float]:
-    assert operation.plan is not None
-    return cast("Mapping[str, float]", operation.plan["totals"])
+    found: Mapping[str, float] = plan_of(operation)["totals"]
+    return found
 
 
 @fault(

@@ -1,0 +1,1 @@
+"""What a move will cost, and what it came to."""
