@@ -7,56 +7,87 @@ from importlib import import_module
 
 import click
 
-from orchestrator.cli.context import Context
+from orchestrator.cli.context import Context, did_you_mean
 from orchestrator.cli.interpreter import share_turns
 from orchestrator.cli.render import print_error, talk
 from orchestrator.errors import ExitCode, OutcomeUnknown, UsageError, exit_code
 from orchestrator.shapes.json_shapes import asked_row
 from state.errors import TideoverError
 
-VERBS = {
-    "accept-cluster": "act.accept_cluster:accept_cluster",
-    "ack": "act.ack:ack",
-    "cancel": "moves.cancel:cancel",
-    "check": "inspect.check:check",
-    "clean": "act.clean:clean",
-    "config": "serve.config:config",
-    "control": "serve.control:control",
-    "drill": "moves.drill:drill",
-    "failback": "moves.failback:failback",
-    "failover": "moves.failover:failover",
-    "forget": "act.forget:forget",
-    "history": "inspect.history:history",
-    "list": "inspect.list:list_queries",
-    "offsets": "inspect.offsets:offsets",
-    "pause": "act.pause:pause",
-    "plan": "moves.plan:plan",
-    "reconcile": "act.reconcile:reconcile",
-    "resume": "act.resume:resume",
-    "rewind": "moves.rewind:rewind",
-    "run": "serve.run:run",
-    "schedule": "moves.schedule:schedule",
-    "show": "inspect.show:show",
-    "show-op": "inspect.show_op:show_operation",
-    "store": "serve.store:store",
-    "switchover": "moves.switchover:switchover",
-    "timeline": "inspect.timeline:timeline",
-    "verify-op": "inspect.verify_op:verify_operation",
-    "watch": "inspect.watch:watch",
+GROUPS = {
+    "Look": {
+        "list": "inspect.list:list_queries",
+        "show": "inspect.show:show",
+        "check": "inspect.check:check",
+        "watch": "inspect.watch:watch",
+        "history": "inspect.history:history",
+        "show-op": "inspect.show_op:show_operation",
+        "timeline": "inspect.timeline:timeline",
+        "offsets": "inspect.offsets:offsets",
+        "verify-op": "inspect.verify_op:verify_operation",
+    },
+    "Move": {
+        "plan": "moves.plan:plan",
+        "failover": "moves.failover:failover",
+        "switchover": "moves.switchover:switchover",
+        "failback": "moves.failback:failback",
+        "rewind": "moves.rewind:rewind",
+        "drill": "moves.drill:drill",
+        "schedule": "moves.schedule:schedule",
+        "cancel": "moves.cancel:cancel",
+    },
+    "Automatic failover": {
+        "pause": "act.pause:pause",
+        "resume": "act.resume:resume",
+        "ack": "act.ack:ack",
+    },
+    "Repair and tidy": {
+        "accept-cluster": "act.accept_cluster:accept_cluster",
+        "reconcile": "act.reconcile:reconcile",
+        "clean": "act.clean:clean",
+        "forget": "act.forget:forget",
+    },
+    "Set up and run": {
+        "config": "serve.config:config",
+        "store": "serve.store:store",
+        "run": "serve.run:run",
+        "control": "serve.control:control",
+    },
 }
-"""Each verb's module, and its name there."""
+"""Each verb's module, and its name there, in the order in which ``--help`` lists them."""
+
+_UNCUT = 1_000
+"""Letters of a verb's first sentence: click cuts it at 45 otherwise."""
+
+VERBS = {verb: place for group in GROUPS.values() for verb, place in group.items()}
 
 
 class Verbs(click.Group):
-    """The verbs, each imported when it is typed: whoever looks need not wait for what moves queries."""
+    """The verbs, each imported when it is typed: a verb that looks need not wait for what moves queries."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return sorted(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         module, _, name = VERBS.get(cmd_name, "").partition(":")
         verb: click.Command | None = getattr(import_module(f"orchestrator.cli.{module}"), name) if module else None
         return verb
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in VERBS and not args[0].startswith("-"):
+            ctx.fail(f"there is no verb {args[0]!r}{did_you_mean(args[0], VERBS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        widest = max(map(len, VERBS))
+        for title, group in GROUPS.items():
+            verbs = [(name, self.get_command(ctx, name)) for name in group]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(f"{name:{widest}}", verb.get_short_help_str(limit=_UNCUT)) for name, verb in verbs if verb]
+                )
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

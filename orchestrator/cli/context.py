@@ -7,9 +7,10 @@ may have kept it.
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -120,7 +121,7 @@ class Context:
     def query(self, name: str) -> Query:
         """A declared query, or ``UnknownName``."""
         if name not in self.settings.queries:
-            raise UnknownName(f"query {name!r} is not declared", hint=self._known("queries"))
+            raise UnknownName(f"query {name!r} is not declared", hint=self._known("queries", name))
         return self.settings.queries[name]
 
     @cached_property
@@ -131,10 +132,11 @@ class Context:
     def known_cluster(self, name: str) -> None:
         """``UnknownName`` unless the cluster is declared."""
         if name not in self.settings.clusters:
-            raise UnknownName(f"cluster {name!r} is not declared", hint=self._known("clusters"))
+            raise UnknownName(f"cluster {name!r} is not declared", hint=self._known("clusters", name))
 
-    def _known(self, group: str) -> str:
-        return f"declared {group}: " + (", ".join(sorted(getattr(self.settings, group))) or "none")
+    def _known(self, group: str, typed: str) -> str:
+        declared = sorted(getattr(self.settings, group))
+        return f"declared {group}: {', '.join(declared) or 'none'}{did_you_mean(typed, declared)}"
 
     def close(self) -> None:
         """Let the store and the links go."""
@@ -142,6 +144,12 @@ class Context:
             self._links.close()
         if self._store is not None:
             self._store.close()
+
+
+def did_you_mean(typed: str, known: Iterable[str]) -> str:
+    """``; did you mean ...?`` where a known name is close to what was typed, else nothing."""
+    close = get_close_matches(typed, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 pass_context = click.make_pass_decorator(Context)

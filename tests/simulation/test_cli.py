@@ -12,6 +12,7 @@ import pytest
 import structlog
 
 from orchestrator.cli import main
+from orchestrator.cli.app import VERBS
 from orchestrator.cli.inspect.list import QUERY_COLUMNS
 from orchestrator.lease import Leadership
 from state.model.entities import TopicPartition
@@ -303,6 +304,34 @@ def test_a_move_begins_by_the_stores_clock_whatever_this_host_believes(
     assert request.id.startswith(f"{request.created_at:%y%m%d-%H%M%S}-")
 
 
+def test_help_lists_each_verb_once_in_its_group_and_uncut(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "--help")
+    listed = [
+        line.split()[0]
+        for line in out.partition("Look:")[2].splitlines()
+        if line.startswith("  ") and line[2:3].islower()
+    ]
+    assert sorted(each for each in listed if each in VERBS) == sorted(VERBS)
+    assert out.index("Look:") < out.index("  show-op") < out.index("Move:") < out.index("  failover")
+    assert "..." not in out.replace("[ARGS]...", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("failovr", "revenue"), "did you mean 'failover'?"),
+        (("show", "revenu"), "did you mean 'revenue'?"),
+        (("failover", "revenue", "--to", "wst"), "west"),
+    ],
+)
+def test_a_name_that_is_nearly_right_is_suggested(
+    world: World, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], hint: str
+) -> None:
+    code, _, err = run(capsys, *arguments)
+    assert code == 2
+    assert hint in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
@@ -324,7 +353,7 @@ def test_a_move_begins_by_the_stores_clock_whatever_this_host_believes(
         (("offsets", "--cluster", "west", "--topic", "orders", "--at", "noon"), 2, "'noon' is not a time"),
         (("offsets", "--cluster", "west", "--topic", "nope", "--latest"), 2, "west has no topic 'nope'"),
         (("offsets", "--cluster", "west", "--topic", "orders", "--partition", "9", "--latest"), 2, "no partition 9"),
-        (("frobnicate",), 2, "No such command 'frobnicate'"),
+        (("frobnicate",), 2, "there is no verb 'frobnicate'"),
         (("-c", "nowhere.yaml", "list"), 2, "nowhere.yaml is not a file"),
         (("-c", "nowhere.yaml", "run", "--name", "a"), 78, "nowhere.yaml is not a file"),
         (("-c", "nowhere.yaml", "control"), 78, "nowhere.yaml is not a file"),
