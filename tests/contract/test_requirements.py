@@ -14,8 +14,8 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 OURS = ("orchestrator", "streaming", "state", "lab", "examples")
 WORKBENCH = ("tests", "bench", "chaos", "reports")
-NEIGHBOURS = {"replication", "replicator", "setup", "standby"}
-"""Modules that lie beside the tests that import them, and the one that makes the page of the package."""
+NEIGHBOURS = {"setup"}
+"""The module that makes the page of the package."""
 
 PUBLISHED = [
     "3.5.6", "3.5.7", "3.5.8", "3.5.9", "4.0.0", "4.0.1", "4.0.2", "4.0.3", "4.0.4", "4.0.5",

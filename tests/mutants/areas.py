@@ -18,17 +18,19 @@ class Area:
 
 
 AREAS = (
-    Area("verdict", ("orchestrator/decide/verdict.py",), ("tests/unit/test_verdict.py",)),
+    Area("verdict", ("orchestrator/decide/verdict.py",), ("tests/unit/orchestrator/decide/test_verdict.py",)),
     Area(
         "gates",
         ("orchestrator/decide/gates/loss.py", "orchestrator/decide/gates/preconditions.py",
          "orchestrator/decide/replication_age.py"),
-        ("tests/unit/test_gates.py", "tests/unit/test_replication_decided.py"),
+        ("tests/unit/orchestrator/decide/gates/test_checks.py",
+         "tests/unit/orchestrator/decide/test_replication_age.py"),
     ),
     Area(
         "automatic",
         ("orchestrator/decide/gates/automatic.py",),
-        ("tests/unit/test_automatic.py", "tests/unit/test_cooldown.py"),
+        ("tests/unit/orchestrator/decide/gates/test_automatic.py",
+         "tests/unit/orchestrator/decide/gates/test_automatic_cooldown.py"),
     ),
     Area(
         "steps",
@@ -36,10 +38,11 @@ AREAS = (
          "orchestrator/decide/operation/post_commit.py", "orchestrator/decide/operation/snapshot.py",
          "orchestrator/decide/operation/uncommitted_batch.py",
          "orchestrator/decide/gates/gate.py", "orchestrator/decide/move_facts.py"),
-        ("tests/unit/test_phases_decided.py", "tests/unit/test_situation.py", "tests/unit/test_treatment.py",
+        ("tests/unit/orchestrator/decide/operation/test_step.py", "tests/unit/orchestrator/decide/test_status.py",
+         "tests/unit/orchestrator/decide/operation/test_uncommitted_batch.py",
          "tests/simulation/test_landing.py", "tests/simulation/test_consents.py"),
     ),
-    Area("lease", ("orchestrator/lease.py",), ("tests/unit/test_lease.py",)),
+    Area("lease", ("orchestrator/lease.py",), ("tests/unit/orchestrator/test_lease.py",)),
     Area(
         "requests",
         ("orchestrator/operation/requests.py",),
@@ -51,21 +54,27 @@ AREAS = (
          "streaming/spark/checkpoint/log_fence.py", "streaming/spark/query/query_run.py",
          "streaming/spark/runner/permission.py", "streaming/spark/query/run_monitor.py",
          "streaming/spark/query/callbacks.py"),
-        ("tests/unit/test_fence.py", "tests/unit/test_plant.py", "tests/unit/test_hosted.py",
-         "tests/unit/test_run.py", "tests/unit/test_run_pieces.py"),
+        ("tests/unit/streaming/spark/runner/test_fence.py",
+         "tests/unit/streaming/spark/checkpoint/test_log_fence.py",
+         "tests/unit/streaming/spark/runner/test_supervisor.py",
+         "tests/unit/streaming/spark/query/test_query_run.py",
+         "tests/unit/streaming/spark/query/test_query_run_pieces.py"),
     ),
     Area(
         "carry",
         tuple(f"streaming/spark/checkpoint/{name}.py" for name in ("carry", "mapping", "log_text", "state_files")),
-        ("tests/unit/test_carry.py", "tests/unit/test_mapping.py",
-         "tests/unit/test_checkpoint_text.py", "tests/unit/test_state_files.py"),
+        ("tests/unit/streaming/spark/checkpoint/test_carry.py", "tests/unit/streaming/spark/checkpoint/test_mapping.py",
+         "tests/unit/streaming/spark/checkpoint/test_log_text.py",
+         "tests/unit/streaming/spark/checkpoint/test_state_files.py"),
     ),
     Area(
         "resume",
         ("streaming/resume/*.py", "streaming/resume/methods/*.py", "streaming/resolve/scan.py",
          "streaming/resolve/sent_again_scan.py", "streaming/spark/tracking/track.py",
          "state/model/fingerprints.py", "orchestrator/decide/lookup_wants.py"),
-        ("tests/unit/resume", "tests/unit/test_wants.py", "tests/unit/test_ring.py", "tests/unit/test_track.py"),
+        ("tests/unit/streaming/resolve", "tests/unit/streaming/resume",
+         "tests/unit/orchestrator/decide/test_lookup_wants.py", "tests/unit/state/model/test_fingerprints.py",
+         "tests/unit/streaming/spark/tracking/test_track.py"),
     ),
     Area(
         "store",
@@ -76,7 +85,7 @@ AREAS = (
     Area(
         "judges",
         ("lab/judge.py", "lab/verify.py", "chaos/outcome.py"),
-        ("tests/unit/test_lab_judge.py", "tests/unit/test_lab_planted.py", "tests/unit/test_lab_verify.py",
-         "tests/unit/test_lab_load.py", "tests/unit/chaos"),
+        ("tests/unit/lab/test_judge.py", "tests/unit/lab/test_judge_planted.py", "tests/unit/lab/test_verify.py",
+         "tests/unit/lab/test_verify_load.py", "tests/unit/chaos"),
     ),
 )  # fmt: skip
