@@ -1,10 +1,10 @@
 """Waiting for what a driver of an operation waits for: one look at the store serves all drivers of this process.
 
-A driver that looked for itself forty times a second would read its operation with the whole plan, the intents with all
-offsets, and half a dozen rows more each time. A hundred of them kept a controller so busy that its verdicts grew old,
-and what was still to begin was refused for that. So one thread asks in one statement whether something came, while
-anybody waits, and wakes those whom it concerns. What it does not ask about (a runner that falls silent, a policy that
-says no) a driver finds when it looks by itself, once a second.
+A driver that looked for itself would do so forty times a second. Each time it would read its operation with the whole
+plan, the intents with all offsets, and half a dozen rows more. A hundred of them kept a controller so busy that its
+verdicts grew old, and what was still to begin was refused for that. So one thread looks in one statement whether
+something came, while a driver waits, and wakes those that it concerns. What it does not look at (a runner that falls
+silent, a policy that says no) a driver finds in its own look, once a second.
 """
 
 import threading
@@ -26,10 +26,10 @@ _IDLE_SECONDS = 2.0
 
 
 class Changes:
-    """For the drivers of one process, from any thread. The thread that asks begins with the first of them."""
+    """For the drivers of one process, from any thread. The thread that looks begins with the first of them."""
 
     def __init__(self, store: ControllerStore, wakeups: Wakeups | None = None) -> None:
-        """``wakeups`` let it ask sooner than after ``LOOK_SECONDS``."""
+        """``wakeups`` let it look sooner than after ``LOOK_SECONDS``."""
         self._store = store
         self._wakeups = Wakeups() if wakeups is None else wakeups
         self._came = threading.Condition()
@@ -39,7 +39,9 @@ class Changes:
         self._asks = False
 
     def mark(self, operation: str) -> Hashable:
-        """How an operation stood at the last look; ask before its rows are read, so that nothing falls in between."""
+        """The state of an operation at the last look; read this before its rows are read, so that nothing falls in
+        between.
+        """
         with self._came:
             return self._marks.get(operation)
 

@@ -21,7 +21,7 @@ from streaming.probe.result import ClusterProbe, Window, probe_report
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProbeWindows:
-    """What was seen of the clusters when somebody looked here, on this process's monotonic clock; costs nothing."""
+    """What was seen of the clusters at the last look here, on this process's monotonic clock; costs nothing."""
 
     at: float
     windows: Mapping[str, Window]
@@ -87,7 +87,7 @@ class Observer:
             heartbeats.close()
 
     def latest(self) -> ProbeWindows:
-        """What is seen now, for whoever wants to know whether anything has happened."""
+        """What is seen now, for a caller that wants to know whether anything has happened."""
         windows = {cluster: prober.window for cluster, prober in self._probers.items()}
         return ProbeWindows(at=self._clocks.monotonic(), windows=windows)
 
@@ -124,17 +124,17 @@ class ClusterWatch:
 
     Each tick reports what is seen here, reads what others saw, and, while leading, says what is believed.
 
-    A leader is called ten times a second, and most of the time nothing has happened since: then what was believed
-    stands, and the store is neither asked nor told. While every cluster is well, no other report can change a verdict,
-    so the store hears of it only as often as its readers need, who take a verdict for present that is 10 s old
-    (``VERDICT_STANDS``). Whoever does not lead tells of every look: the leader that loses sight of a cluster counts
-    half-seconds, and fresh evidence has to be there by then.
+    A leader is called ten times a second, and most of the time nothing has happened since: then the verdict stays, and
+    the store is neither read nor written. While every cluster is well, no other report can change a verdict. So it is
+    written only as often as its readers need, who take a verdict for present that is 10 s old (``VERDICT_STANDS``). A
+    controller that does not lead reports every look: the leader that loses sight of a cluster counts half-seconds, and
+    fresh evidence has to be there by then.
     """
 
     def __init__(
         self, store: ControllerStore, settings: Tideover, observer: Observer, *, identities: Identities, actor: str
     ) -> None:
-        """``identities`` is what the observer's eyes ask; here it is kept in step with the store."""
+        """``identities`` is what the observer's eyes call; here it is kept in step with the store."""
         self._store = store
         self._identities = identities
         self._settings = settings
@@ -145,7 +145,9 @@ class ClusterWatch:
         self._given: _Given | None = None
         self._written_at = 0.0
         self._began: datetime | None = None
-        """The store's time when this process first judged; what stood under its name until then is of one before it."""
+        """The store's time when this process first judged; what was stored under its name until then is of one before
+        it.
+        """
         self._namesakes: dict[str, ProbeReport] = {}
         """By cluster, what another process of the same name saw last."""
         self._defects: dict[str, str] = {}
@@ -155,7 +157,7 @@ class ClusterWatch:
         """When the store's clock was seen to be set, on our monotonic clock and on itself, and by how many seconds."""
 
     def report(self) -> None:
-        """Tell the store what is seen here; a follower does no more. Raises ``StoreError``."""
+        """Report to the store what is seen here; a follower does no more. Raises ``StoreError``."""
         self._given = None
         self._now()
         self._identities.keep(self._store, actor=self._actor)
@@ -164,7 +166,7 @@ class ClusterWatch:
     def give_verdicts(self, term: int) -> Mapping[str, ClusterStatus]:
         """Judge every cluster on what all viewpoints saw until now, and keep the verdicts under this term.
 
-        The same mapping again as long as there is nothing new to judge. Raises ``StaleTerm`` when somebody else leads
+        The same mapping again as long as there is nothing new to judge. Raises ``StaleTerm`` when another process leads
         (at the latest after ``REST_SECONDS``), and other ``StoreError``: then nothing new is believed.
         """
         windows = self._observer.latest()
@@ -224,11 +226,11 @@ class ClusterWatch:
         self._defects[cluster] = said
 
     def _heed_namesakes(self, stored: Iterable[ProbeReport], own: Iterable[ProbeReport], now: datetime) -> None:
-        """Keep what another process says under this one's name, before it is written over; tell of it once.
+        """Keep what another process says under this one's name, before it is written over; report it once.
 
-        A controller's name is its viewpoint, and has one row for each cluster. Where a second controller runs under the
-        same name, each writes over what the other saw; so what was read of the other is kept here, weighed like
-        anybody's word, and the mistake is reported.
+        A controller's name is its observer's name, and has one row for each cluster. Where a second controller runs
+        under the same name, each writes over what the other saw; so what was read of the other is kept here, weighed
+        like anybody's word, and the mistake is reported.
         """
         self._began = self._began or now
         ours = {each.instance for each in own}
@@ -254,7 +256,7 @@ class ClusterWatch:
     def _trusted(self, mine: ProbeReport | None) -> ProbeReport | None:
         """What was seen here, void while the others' words may be of before the store's clock was set.
 
-        When the store's clock is set, what others saw lies in another time than what is seen now, and may seem to be
+        When the store's clock is set, what others saw lies in another time than what is seen now. It may seem to be
         older than looks that failed long after it. So nothing is believed until everybody has had time to speak again.
         """
         if mine is None or self._set is None:
@@ -264,7 +266,8 @@ class ClusterWatch:
 
 
 def _newest(stored: Iterable[ProbeReport], own: Iterable[ProbeReport]) -> Iterable[ProbeReport]:
-    """One probe report of each viewpoint, in order: this process need not tell the store first what it wants to hear.
+    """One probe report of each observer, in order: this process need not write to the store first what it wants to
+    read.
 
     A replicator is heard by every controller: one that has just begun has no evidence yet, and hides no other's.
     """

@@ -1,9 +1,9 @@
-"""``tideover control``: watches, believes, asks for what policy allows, and sees every open operation through.
+"""``tideover control``: watches, gives verdicts, requests what policy allows, and sees every open operation through.
 
 One loop on one thread. It looks whether it leads, gives the verdicts, and runs the scheduler; whatever may take long
-(looks at clusters, operations, housekeeping) has threads of its own and is only told to begin. A controller that does
-not lead goes on looking, so that it is warm when it has to take over. With the store away nothing is decided: the
-streams go on, the fault is said once, and what was missed is read from the rows when it is back.
+(looks at clusters, operations, housekeeping) has threads of its own and only gets the order to begin. A controller that
+does not lead still looks, so that it is warm when it has to take over. With the store away nothing is decided: the
+streams continue, the fault is logged once, and what was missed is read from the rows when it is back.
 """
 
 import math
@@ -55,7 +55,7 @@ log = structlog.get_logger()
 
 
 class VerdictSource(Protocol):
-    """What the loop asks of ``orchestrator.cluster_watch.ClusterWatch``."""
+    """What the loop needs of ``orchestrator.cluster_watch.ClusterWatch``."""
 
     def report(self) -> None: ...
 
@@ -101,7 +101,7 @@ class Controller:
                 self.cluster_watch.report()
         except (NotLeading, StaleTerm) as error:
             log.info("another controller leads", error=str(error))  # what was in hand failed on its old term
-        except StoreError as error:  # of any kind: the next round asks again, and to end would not help
+        except StoreError as error:  # of any kind: the next round tries again, and to end would not help
             self._lost_store(error)
         else:
             self._has_store()
@@ -128,7 +128,7 @@ class Controller:
         if now >= self._next_resume:
             self._next_resume = now + RESUME_SECONDS
             with self._apart("resume"):
-                self.scheduler.resume()  # first: what a former leader has begun takes the room of what is asked for
+                self.scheduler.resume()  # first: what a former leader has begun takes the room of what is requested
         with self._apart("take"):
             self.scheduler.take()
         with self._apart("tell"):

@@ -1,11 +1,11 @@
-"""What can go wrong in the orchestrator, and the exit code that tells a program of it.
+"""What can go wrong in the orchestrator, and the exit code by which a program knows it.
 
 TideoverError
 ├── UsageError         a verb was called in a way that cannot be meant              exit 2
 ├── ConfigError        the configuration has mistakes, all of them listed           exit 2
 ├── UnknownName        no such query, cluster or operation                          exit 2
 ├── Refused            a gate turned the verb down before anything was changed      exit 1
-├── NotLeading         the lease was lost, or somebody else holds it                exit 3
+├── NotLeading         the lease was lost, or another process holds it                exit 3
 ├── NoEvidence         an operation has no document of evidence, or not any more   exit 3
 ├── OutcomeUnknown     the time to wait was up; the operation stays open            exit 3
 ├── IllegalMove        a phase met an event that its table does not know            exit 2
@@ -47,13 +47,13 @@ class ExitCode(IntEnum):
 
 
 class OrchestratorError(TideoverError):
-    """The orchestrator could not do what was asked."""
+    """The orchestrator could not do what was requested."""
 
     exit_code: ExitCode = ExitCode.FAILED
 
 
 class UsageError(OrchestratorError):
-    """The command line does not make sense as it stands."""
+    """The command line does not make sense as it is."""
 
     kind = "usage"
 

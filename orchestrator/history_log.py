@@ -1,7 +1,6 @@
-"""The history as log lines: each line that enters it, whoever wrote it, in the same words.
-
-It is read from the store, and not told by those who write, because people and other controllers write, too; so the
-log of one controller tells the whole story. Each line has the operation and the epoch that it is about.
+"""The history as log lines: each line that enters it, by any writer, in the same words. It is read from the store, and
+not logged by those who write, because people and other controllers write, too; so the log of one controller has
+everything. Each line has the operation and the epoch that it is about.
 """
 
 import threading
@@ -36,16 +35,16 @@ class HistoryLog:
         self._thread = threading.Thread(target=self._follow, name="chronicle", daemon=True)
 
     def begin(self) -> None:
-        """Begin to follow; what stands already is not told."""
+        """Begin to follow; what is there already is not logged."""
         self._thread.start()
 
     def close(self, grace: float = 5.0) -> None:
-        """Tell what is left, and end."""
+        """Log what is left, and end."""
         self._over.set()
         self._thread.join(grace)
 
     def tell(self) -> int:
-        """Tell what is new, and how much it was; the first call only finds the end. Raises ``StoreError``."""
+        """Log what is new, and how much it was; the first call only finds the end. Raises ``StoreError``."""
         if not self._begun:
             self._tail.begin(1)
             self._begun = True
@@ -69,7 +68,7 @@ class HistoryLog:
 
 
 def is_grave(event: Event) -> bool:
-    """Whether somebody who only reads warnings should read this line."""
+    """Whether a reader of warnings alone should read this line."""
     if event.kind == "verdict":
         return event.detail.get("verdict") != "UP"
     if event.kind == "readiness":

@@ -19,8 +19,8 @@ class HistoryTail:
     none while it is too young to be pruned, is the sign of a restored store; what was written after that line's time is
     new then. A line that is gone for its age is no sign of anything.
 
-    ``restored`` is called with the last line shown once the store has lost it. ``is_kept`` tells whether a line is too
-    young to have been pruned; it is asked only of a line that is gone.
+    ``restored`` is called with the last line shown once the store has lost it. ``is_kept`` says whether a line is too
+    young to have been pruned; it is called only for a line that is gone.
     """
 
     def __init__(self, read: Read, *, restored: Callable[[Event], None], is_kept: Callable[[Event], bool]) -> None:

@@ -53,7 +53,7 @@ DISORDER_EVERY = timedelta(minutes=30)
 """Measuring a day of 3,500 partitions takes some 15 seconds of one core: a hundredth of it."""
 RETENTION_EVERY = timedelta(hours=1)
 SAMPLING_SECONDS = 45.0
-"""How long one round of samples may go on; the queries that were not reached come first in the next."""
+"""How long one round of samples may take; the queries that were not reached come first in the next."""
 PRUNING_SECONDS = 30.0
 PRUNED_AT_ONCE = 1000
 """Rows of each kind in one transaction: some milliseconds."""
@@ -68,7 +68,7 @@ Term = Callable[[], int | None]
 
 
 class Housekeeping:
-    """The jobs of one controller. ``sample`` and ``prune`` are one run of each, for whoever wants it now."""
+    """The jobs of one controller. ``sample`` and ``prune`` are one run of each, for a caller that wants it now."""
 
     def __init__(
         self,
@@ -91,7 +91,8 @@ class Housekeeping:
         self._schemas = SchemaQuestions(settings, logs, self._clock.monotonic)
         self._stop = threading.Event()
         self._spent: dict[str, float] = {}
-        """By query, what its last sample took, in seconds of a core; what else this process did meanwhile is in it."""
+        """By query, what its last sample took, in seconds of a core; what else this process did at that time is in it.
+        """
         self._folder = Folder(settings.evidence.folder) if settings.evidence.folder is not None else None
         self._folder_fails = False
         self._jobs = {
@@ -169,7 +170,7 @@ class Housekeeping:
         self._store.keep_readiness(fact, term=term, event=event, replication=replication, sample=sample)
 
     def ask(self) -> int:
-        """Ask for what is scheduled and due; of how many schedules. Raises ``StoreError``."""
+        """Request what is scheduled and due; of how many schedules. Raises ``StoreError``."""
         return ask_for_due(self._store, self._settings, term=self._leading)
 
     def count(self) -> int:
@@ -216,7 +217,7 @@ class Housekeeping:
         return kept
 
     def clean(self) -> int:
-        """Ask runners to clean what queries left longer ago than the configuration says; of how many checkpoints.
+        """Order runners to clean what queries left longer ago than the configuration says; of how many checkpoints.
 
         Raises ``StoreError``.
         """
@@ -248,7 +249,7 @@ class Housekeeping:
     def prune_timelines(self) -> int:
         """Forget stretches that no setting keeps any more; how many. Raises ``StoreError``.
 
-        Whoever writes a timeline clears its own query as its settings say. This is for queries that no runner runs.
+        The writer of a timeline clears its own query as its settings say. This is for queries that no runner runs.
         """
         settings = self._settings
         keep = max([settings.timeline.keep, *(settings.timeline_of(query).keep for query in settings.queries)])
@@ -306,7 +307,7 @@ class _Job:
         self._is_away = False
 
     def __call__(self) -> None:
-        """One run: somebody else leading, and a store that is away, are ordinary, and the next run comes."""
+        """One run: another leader, and a store that is away, are ordinary, and the next run comes."""
         with self._at_work:
             try:
                 self._work()
@@ -338,5 +339,5 @@ def _scheduler(jobs: dict[str, _Job], every: timedelta) -> BackgroundScheduler:
 
 
 def _tell_defect(event: JobExecutionEvent) -> None:
-    """The scheduler swallows what a job raises, and goes on."""
+    """The scheduler swallows what a job raises, and continues."""
     log.error("a bug in housekeeping", job=event.job_id, error=repr(event.exception), trace=event.traceback)

@@ -1,9 +1,9 @@
-"""Leading: one process at a time may decide, and stops well before somebody else may.
+"""Leading: one process at a time may decide, and stops well before another one may.
 
-The lease's end is kept by the store's clock; this side counts on the monotonic clock from *before* it asked, so that a
-slow store makes the lease look shorter, never longer. A process that was frozen finds on waking that its time is up and
-acts no more; what it had in hand fails on its old term. The holder's name is a process, so that a holder on the same
-host that is dead can be succeeded at once.
+The lease's end is kept by the store's clock; this side counts on the monotonic clock from *before* its request, so that
+a slow store makes the lease look shorter, never longer. A process that was frozen finds on waking that its time is up
+and acts no more; what it had in hand fails on its old term. The holder's name is a process, so that a holder on the
+same host that is dead can be succeeded at once.
 """
 
 import os
@@ -41,11 +41,11 @@ MARGIN = 3.0
 """Seconds before the end of the lease at which its holder stops acting."""
 RENEW_EVERY = 2.0
 AGAIN_EVERY = 0.5
-"""Seconds between two tries to lead, while somebody else does."""
+"""Seconds between two tries to lead, while another one does."""
 
 
 def is_led(store: ControllerStore) -> bool:
-    """Whether somebody leads now: has the lease, and is not proven dead. Changes nothing."""
+    """Whether a controller leads now: has the lease, and is not proven dead. Changes nothing."""
     lease = store.leader(NAME)
     return lease is not None and lease.expires_at > store.now() and not is_gone(lease.holder)
 
@@ -98,7 +98,7 @@ class Leadership:
     def stands(self) -> bool:
         """Whether this process leads: kept, or tried for again, at most every ``AGAIN_EVERY`` seconds.
 
-        False while another leads, and while the store is away: whoever calls this in a loop leads as soon as it can.
+        False while another leads, and while the store is away: a caller in a loop leads as soon as it can.
         """
         try:
             self.keep()

@@ -1,6 +1,6 @@
 """Work in rounds: behind the history on a thread of its own, and a second at a time on a thread that has more to do.
 
-The history is the queue of the first, and the store holds how far it came; so a new leader goes on there.
+The history is the queue of the first, and the store holds how far it came; so a new leader continues there.
 """
 
 import threading
@@ -98,7 +98,7 @@ class Rounds:
 
 
 def cursor_of(store: ControllerStore, target: str, term: int) -> NoticeCursor:
-    """How far a target was told; a new one hears of what comes from now on. Raises ``StoreError``."""
+    """How much a target has got; a new one hears of what comes from now on. Raises ``StoreError``."""
     found = next((each for each in store.notice_cursors() if each.target == target), None)
     if found is not None:
         return found

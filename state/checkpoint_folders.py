@@ -1,4 +1,4 @@
-"""The names of checkpoint folders, and of mappings beside one: after the move that made them, and what a name tells.
+"""The names of checkpoint folders, and of mappings beside one: after the move that made them, and what a name contains.
 Pure."""
 
 import re
@@ -12,7 +12,7 @@ _DRILL = "drill-"
 
 
 class FolderName(NamedTuple):
-    """What the name of such a folder tells."""
+    """What the name of such a folder contains."""
 
     epoch: int
     rest: str
@@ -57,7 +57,7 @@ def next_folder(target: str, attempts: int) -> str:
 
 
 def read_folder(path: str) -> FolderName | None:
-    """What a path or a name tells; None when no move made it."""
+    """What a path or a name contains; None when no move made it."""
     made = _MADE.fullmatch(path.rstrip("/").rpartition("/")[2])
     return None if made is None else FolderName(int(made["epoch"]), made["rest"])
 

@@ -1,9 +1,10 @@
-"""What an error of a broker, a file system or a database means for whoever got it: one table of real texts. Pure.
+"""What an error of a broker, a file system or a database means for the caller that got it: one table of real texts.
+Pure.
 
 The class of an error often says less than its text. A cluster that takes no more connections for a moment answers with
 the class of a wrong password; a store whose token has expired answers like one that never knew us; a create whose
-answer was lost comes back as "exists". Three mistakes follow, and each has cost somebody a night: credentials are
-changed that were right, a cluster is called misconfigured that asks for a pause, a race counts as lost that was won.
+answer was lost comes back as "exists". Three mistakes follow, and each has cost a night of work: credentials are
+changed that were right, a cluster that needs a pause is called misconfigured, and a race that was won counts as lost.
 
 Each row has where its text was seen, and a test that holds the text itself. The first row that matches counts.
 """
@@ -18,7 +19,7 @@ class Meaning(StrEnum):
     """What to do about an error."""
 
     THROTTLED = "throttled"
-    """The service lives and asks for a pause: try again, after a pause of random length."""
+    """The service lives and needs a pause: try again, after a pause of random length."""
     PASSING = "passing"
     """A part of the service is away or changes hands: try again. It says nothing of our credentials."""
     CLOCK = "clock"
@@ -159,7 +160,7 @@ SQLSTATES = {
     "23505": (Meaning.TAKEN, "a row with that key exists already"),
 }
 """PostgreSQL's codes (its documentation, appendix A) that say more than that the store failed. A refused login
-has none: its text stands in ``DATABASE``.
+has none: its text is in ``DATABASE``.
 """
 
 DATABASE = (

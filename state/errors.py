@@ -5,10 +5,10 @@ two sentences, not one: what could not be done, and what the reader can do about
 
 TideoverError
 └── StoreError            the store refused
-    ├── StoreUnavailable  out of reach or locked; the only one where retrying can help
+    ├── StoreUnavailable  out of reach or locked. Only here can retrying help.
     ├── StaleTerm         another controller leads
     ├── RowRefused        the store is well, and one row cannot be written or read
-    │   ├── Conflict      contradicts what stands
+    │   ├── Conflict      contradicts what is stored
     │   └── Damaged       what is kept there cannot be read
     ├── SchemaNewer       written by a newer program
     └── SchemaOlder       older, or none yet
@@ -32,7 +32,7 @@ class TideoverError(Exception):
 
 
 class StoreError(TideoverError):
-    """The store refused or could not do what was asked."""
+    """The store refused a request or could not do it."""
 
     kind = "store"
 
@@ -52,15 +52,15 @@ class StaleTerm(StoreError):
 class RowRefused(StoreError):
     """The store is well, but this one row cannot be written or read.
 
-    Of all errors of the store only this one says nothing of other rows: whoever works through a list of queries goes
-    on with the next one. Every other error of the store ends the round.
+    Of all errors of the store only this one says nothing of other rows: a loop over queries continues with the next
+    one. Every other error of the store ends the round.
     """
 
     kind = "row-refused"
 
 
 class Conflict(RowRefused):
-    """The write contradicts what stands in the store, and nothing was written."""
+    """The write contradicts what the store holds, and nothing was written."""
 
     kind = "conflict"
 

@@ -24,10 +24,11 @@ CLEANED_AWAY = "cleaned-away"
 """Kind of a ``Failure``: the query left the checkpoint long ago, and its state was deleted since."""
 
 NO_COMPANION = "companion"
-"""Kind of a ``Failure``: the query is to keep its checkpoint, and the runner's Spark has no companion to go on with."""
+"""Kind of a ``Failure``: the query is to keep its checkpoint, and the runner's Spark has no companion to continue with.
+"""
 
 WITHDRAWN = "withdrawn"
-"""Kind of a ``Failure``: a leader took back what it had asked a silent runner for; another one was asked instead."""
+"""Kind of a ``Failure``: a leader took back its order to a silent runner; another one got the order instead."""
 NO_ANSWER = "no-answer"
 """Kind of a ``Failure``: likewise of a runner that beats, and has not answered for long: its file system may hang."""
 
@@ -91,7 +92,8 @@ class Planned(Message):
     planned_at_ms: int | None = None
     """When Spark planned it."""
     held: bool = False
-    """Its run is held in the middle of it, and can go on there if every record lies as far from its begin elsewhere."""
+    """Its run is held in the middle of it, and can continue there if every record lies as far from its begin elsewhere.
+    """
     run_id: str | None = None
     """That run, by Spark's id; None where it is not held, or another part of it may not leave the cluster."""
 
@@ -122,7 +124,7 @@ class Retained(Message):
     oldest_ms: int | None = None
     """When the oldest batch was planned whose state is whole; None: there is none."""
     batch: RetainedBatch | None = None
-    """The newest one that was planned at or before the time that was asked for."""
+    """The newest one that was planned at or before the requested time."""
 
 
 class CheckpointReport(Message):
@@ -145,7 +147,7 @@ class CheckpointReport(Message):
     other_sources: int = 0
     """Sources that are not Kafka's, which stay where they are when the query is moved."""
     retained: Retained | None = None
-    """Where a time was asked for and the query keeps state."""
+    """Where a time was requested and the query keeps state."""
 
     @property
     def stateful(self) -> bool:
@@ -197,7 +199,8 @@ class Process(Message):
 
 FINISH_SECONDS = 30.0
 """How long a planned move lets the batch under way finish; one that takes longer is cut off, as in a failover, and so
-is one whose cluster has gone silent meanwhile."""
+is one whose cluster has become silent.
+"""
 
 
 class FenceRequest(Message):
@@ -213,7 +216,7 @@ class FenceRequest(Message):
     finish_seconds: float = 0.0
     """How long the batch under way may take to finish before the run has to stop; 0: it stops at once."""
     cluster: str = ""
-    """Where the query goes, so that its writer can be built meanwhile."""
+    """Where the query goes, so that its writer can be built while the move is under way."""
     to_time_ms: int | None = None
     """Rewind only: the time to go back to."""
 
@@ -248,7 +251,7 @@ class PrepareRequest(Message):
     cluster: str = ""
     """The cluster to which the query goes."""
     attempt: int = 1
-    """Switch only: which asking of the operation this is."""
+    """Switch only: which attempt of the operation this is."""
     batch: int | None
     """N as resolved; the runner refuses with kind ``moved-on`` if the checkpoint says otherwise now."""
     offsets: Offsets
@@ -259,7 +262,8 @@ class PrepareRequest(Message):
     planned_target_offsets: Offsets | None = None
     """Replan only: the standby's end offsets of N+1."""
     in_run: str | None = None
-    """The run that is held in batch N+1 and goes on in it there; a runner that cannot do that answers ``moved-on``."""
+    """The run that is held in batch N+1 and continues in it there; a runner that cannot do that answers ``moved-on``.
+    """
     back_to: int | None = None
     """Rewind with state only: the retained batch that the new checkpoint ends with; ``target_offsets`` stand for its
     end."""
@@ -280,7 +284,7 @@ class ReleaseRequest(Message):
     prepared: str | None
     operation: str
     epoch: int | None = None
-    """Of the operation when it asked; what it planted under a later one stays."""
+    """Of the operation when it gave the order; what it planted under a later one stays."""
     committed: bool = False
     """The operation is committed, and fenced the run of a runner that was lost: its entries go, its epochs stay."""
     fresh: bool = False

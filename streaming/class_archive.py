@@ -36,7 +36,7 @@ def archive_of(program: str, class_path: Iterable[str]) -> Path:
 def options(archive: Path) -> list[str]:
     """Java's options to map an archive, or to write it, as ``SETTING`` says; none where it is not there.
 
-    A JVM that cannot use an archive says nothing and goes on without.
+    A JVM that cannot use an archive says nothing and continues without.
     """
     wanted = os.environ.get(SETTING, "read")
     if wanted == "write":
@@ -63,7 +63,7 @@ def archives() -> Path:
 
 
 _SILENT = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
-"""Java would tell of an archive that does not fit, on the standard output of a program that others read."""
+"""Java would report an archive that does not fit, on the standard output of a program that others read."""
 
 
 def _jars(folder: Path) -> list[Path]:

@@ -49,7 +49,7 @@ class Clocks:
 
 
 def store_time(store: RunnerStore, monotonic: Callable[[], float] = time.monotonic) -> Callable[[float], datetime]:
-    """Ask the store for the time, and return what turns this process's monotonic times into it.
+    """Read the store's time, and return what turns this process's monotonic times into it.
 
     Off by half of the question's round trip at most. Raises ``StoreError``.
     """
@@ -62,8 +62,8 @@ def store_time(store: RunnerStore, monotonic: Callable[[], float] = time.monoton
 class ForwardClock:
     """Wall time in UTC that is never set back: what one process stamps keeps its order. Safe to be shared by threads.
 
-    Where the host's clock is set back, this one goes on from where it was, at half the pace, until the other has caught
-    up: the host may have been right before, or be right now. Where it is set forward, this one follows.
+    Where the host's clock is set back, this one continues from where it was, at half the pace, until the other has
+    caught up: the host may have been right before, or be right now. Where it is set forward, this one follows.
     """
 
     def __init__(self, clocks: Clocks | None = None) -> None:
@@ -81,7 +81,7 @@ class ForwardClock:
 
 
 class Drift:
-    """Whether the store's clock goes on as this process's monotonic one does; not thread-safe.
+    """Whether the store's clock advances as this process's monotonic one does; not thread-safe.
 
     What two processes say is put in order by the store's clock, so words from before and behind a jump of it cannot be.
     """
@@ -91,7 +91,7 @@ class Drift:
         self._before: tuple[float, float, float] | None = None
 
     def jumped(self, now: datetime, *, asked: float, answered: float) -> float:
-        """By how many seconds the store's clock was set since the last question; 0.0 when it went on.
+        """By how many seconds the store's clock was set since the last call; 0.0 when it was not set.
 
         A slow answer is no jump: that half of its round trip may be wrong counts for nothing.
         """

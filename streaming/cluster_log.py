@@ -27,7 +27,7 @@ class Spec(IntEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartitionError:
-    """An error of one partition: Kafka's own name for it, and whether asking again can help."""
+    """An error of one partition: Kafka's own name for it, and whether a second request can help."""
 
     name: str
     """``UNKNOWN_TOPIC_OR_PARTITION``, ``TIMED_OUT``, ``UNSUPPORTED_FOR_MESSAGE_FORMAT`` ..."""
@@ -82,8 +82,8 @@ class EpochEnd:
     """Where a leader epoch ends in a partition's log as it is now (OffsetForLeaderEpoch; KIP-101, KIP-320)."""
 
     leader_epoch: int | None
-    """The largest epoch of the log that is not above the one asked for; None without an error: the log knows of none
-    that it could compare, as when the one asked for is newer than all of its own."""
+    """The largest epoch of the log that is not above the requested one; None without an error: the log knows of none
+    that it could compare, as when the requested one is newer than all of its own."""
     end_offset: int | None
     """First offset of the next epoch, or the log's end where there is none."""
     error: PartitionError | None = None

@@ -56,7 +56,7 @@ class ClusterUndeclared(KafkaError):
 
 
 class ClusterUnreachable(KafkaError):
-    """No bootstrap server of the cluster answered in time; asking again can help."""
+    """No bootstrap server of the cluster answered in time; a second request can help."""
 
     kind = "cluster-unreachable"
     retriable = True

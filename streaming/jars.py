@@ -54,8 +54,8 @@ class LockedJar:
 def jar_paths(name: str, *, progress: Progress | None = None) -> list[Path]:
     """Return the jars of a set, fetching what the cache lacks.
 
-    A returned jar had the locked sha256 when it was fetched and has the recorded size now. Two processes may ask at
-    once: the second waits and finds the work done. Raises JarError, and JavaMissing where only Ivy can fetch.
+    A returned jar had the locked sha256 when it was fetched and has the recorded size now. Two processes may call this
+    at once: the second waits and finds the work done. Raises JarError, and JavaMissing where only Ivy can fetch.
     """
     return JarCache(cache_root() / "jars", _download).paths(name, _read_lock(name), progress or _silent)
 
@@ -119,7 +119,7 @@ class JarCache:
 
     def _fetch(self, name: str, missing: Sequence[LockedJar], progress: Progress) -> None:
         progress(f"fetching {name}: {len(missing)} jars (once, into {_for_people(self._root)})")
-        work = self._root / ".fetching"  # kept when a run is cut short, so that the next one goes on from there
+        work = self._root / ".fetching"  # kept when a run is cut short, so that the next one continues from there
         brought = self._download(
             [jar.coordinate for jar in missing],
             work,
@@ -217,7 +217,7 @@ def _write_whole(path: Path, text: str) -> None:
 def held(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
     """Hold an exclusive lock on a file; the kernel lets go of it when the process dies, so none is ever stale.
 
-    ``on_wait`` is called when somebody else holds it.
+    ``on_wait`` is called when another process holds it.
     """
     with path.open("w") as file:
         try:

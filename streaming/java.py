@@ -1,6 +1,6 @@
 """Finds the Java that Spark, the lab's brokers and Ivy run on.
 
-A version is asked of the binary itself: directory names and release files lie often enough, and the question costs
+The binary itself prints its version: directory names and release files lie often enough, and the question costs
 fifty milliseconds once.
 """
 
@@ -55,7 +55,7 @@ def _system_homes() -> list[Path]:
 
 
 def _major(binary: Path) -> int:
-    """The major version of a binary; 0 where it tells none. Java 8 calls itself 1.8."""
+    """The major version of a binary; 0 where it prints none. Java 8 calls itself 1.8."""
     major = re.match(r"(?:1\.)?(\d+)", version(binary) or "")
     return int(major[1]) if major else 0
 

@@ -14,7 +14,7 @@ import structlog
 VARIABLE = "TIDEOVER_LOG"
 FORMS = ("text", "json")
 _NOISY = ("kafka", "py4j")
-"""They log every dropped connection as an error; whoever asked reports what matters of it."""
+"""They log every dropped connection as an error; the caller reports what matters of it."""
 
 
 def set_up_logs(form: str | None = None) -> None:

@@ -1,7 +1,7 @@
 """Which host, which boot and which process this is, as far as others may conclude anything from it; Linux.
 
-A name that is equal must mean one and the same process table, or somebody is taken for dead who is merely cut off. The
-host's name alone does not: a new machine or pod can have the name of one that may still be running. So the name
+A name that is equal must mean one and the same process table, or a process that is merely cut off is taken for dead.
+The host's name alone does not: a new machine or pod can have the name of one that may still be running. So the name
 carries the pid namespace (a container does not see its neighbour's processes), and outside of containers the machine's
 id. Inside, ``/etc/machine-id`` is the image's, shared by all that were made of it, and is not used: there an unlike
 boot proves nothing, while the same boot with a process that is gone still does.
@@ -25,7 +25,7 @@ from state.model.entities import RunnerFact
 
 ROOT = Path("/")
 INSTANCE_KEY = "spark.tideover.instance"
-"""Stands in the command line of a driver's JVM: an orphaned one is known by its runner's instance."""
+"""Is part of the command line of a driver's JVM: an orphaned one is known by its runner's instance."""
 _FIRST_NAMESPACE = "4026531836"
 """The kernel's own pid namespace (``PROC_PID_INIT_INO``)."""
 _CONTAINER_MARKS = (".dockerenv", "run/.containerenv")
@@ -39,7 +39,7 @@ _START_TIME = 19
 
 
 def host_name(root: Path = ROOT) -> str:
-    """``name/namespace/machine``; without its last part where the machine cannot be told, ``name/`` without ``/proc``.
+    """``name/namespace/machine``; without its last part where the machine is unknown, ``name/`` without ``/proc``.
 
     The machine's id is confidential (``machine-id(5)``): eight digits of a digest stand for it.
     """
@@ -80,7 +80,7 @@ def started_at(pid: int, root: Path = ROOT) -> int | None:
 def is_over(
     host: str, boot: str, pid: int, started: int, *, here: str, boot_here: str, root: Path = ROOT
 ) -> bool | None:
-    """Whether a process of this host has ended; None when it belongs to another host, or that cannot be told."""
+    """Whether a process of this host has ended; None when it belongs to another host, or that is unknown."""
     if host != here or host.endswith("/") or not boot or not boot_here:
         return None
     if boot != boot_here:

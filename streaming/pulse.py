@@ -1,7 +1,7 @@
 """A sign that a process's main loop still turns, for systemd's watchdog and for probes that look at a file's age.
 
 A controller or a runner that hangs still has its process, its sockets and, for a while, its row in the store. Each turn
-of its loop therefore touches the file that ``TIDEOVER_PULSE`` names, and tells systemd ``READY=1`` and ``WATCHDOG=1``
+of its loop therefore touches the file that ``TIDEOVER_PULSE`` names, and sends systemd ``READY=1`` and ``WATCHDOG=1``
 (sd_notify(3)). Neither needs the store or a cluster: a process that waits for them is alive.
 """
 
@@ -24,7 +24,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass
 class Pulse:
-    """Where a loop says that it turns; nothing is written unless it was asked for."""
+    """Where a loop says that it turns; nothing is written unless the environment names a file."""
 
     file: Path | None
     """Touched at each beat: its modification time is when the loop turned last."""
@@ -37,7 +37,7 @@ class Pulse:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Self:
-        """What the environment of a process asks for."""
+        """What the environment of a process requires."""
         file = environment.get(PULSE)
         return cls(file=Path(file) if file else None, notify_socket=environment.get("NOTIFY_SOCKET") or None)
 

@@ -1,6 +1,6 @@
 """Secrets by reference: ``env:NAME`` or ``file:PATH`` names the place where one lies, and it is read when it is used.
 
-So a secret that was changed counts from the next connection on, and none stands in the settings of a process.
+So a secret that was changed counts from the next connection on, and none is in the settings of a process.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 SECRET_NAME = r"(?i)(password|passwd|secret|secret[._-]?key|account\.key.*|keystore\.key|token|jaas\.config)$"
-"""Ends the name of a setting that is a secret, where the setting belongs to somebody else; read so by Java, too."""
+"""Ends the name of a setting that is a secret, where the setting belongs to another program; read so by Java, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Broken(Exception):
 
 
 def looks_secret(key: str) -> bool:
-    """Whether a key that belongs to somebody else is, by its name, that of a secret."""
+    """Whether a key that belongs to another program is, by its name, that of a secret."""
     return re.search(SECRET_NAME, key) is not None
 
 

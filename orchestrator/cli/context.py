@@ -1,8 +1,8 @@
-"""What every verb needs: the configuration, the store, and logs of clusters; made when first asked for.
+"""What every verb needs: the configuration, the store, and logs of clusters; made when first needed.
 
 Flags that several verbs share, in one wording. And the person at the terminal: who it is, whether one is there, and
-what is asked before something is changed. What was begun and not answered ends with exit code 3, not 2, since the store
-may have kept it.
+what to confirm before something is changed. What was begun and not answered ends with exit code 3, not 2, since the
+store may have kept it.
 """
 
 import math
@@ -72,7 +72,7 @@ class Context:
 
     @property
     def identities(self) -> Identities:
-        """What the links ask: ids as configured, and as pinned in the store once that was opened."""
+        """What the links call: ids as configured, and as pinned in the store once that was opened."""
         if self._identities is None:
             self._identities = Identities(self.settings)
         return self._identities
@@ -110,7 +110,7 @@ class Context:
         return without_password(self.store_url(), "*****")
 
     def log(self, cluster: str) -> ClusterLog:
-        """The link to a cluster, shared by all threads; made when first asked for. Raises ``ClusterUndeclared``."""
+        """The link to a cluster, shared by all threads; made when first needed. Raises ``ClusterUndeclared``."""
         with self._lock:
             if self._links is None:
                 from streaming.kafka.link import Links  # imported when needed: it loads kafka-python
@@ -245,7 +245,7 @@ def is_attended() -> bool:
 
 
 def require_person(*, hint: str) -> None:
-    """Return where somebody can answer a question. Raises ``UsageError``."""
+    """Return where a person can answer a question. Raises ``UsageError``."""
     if not is_attended():
         raise UsageError("without a terminal, this command needs --yes", hint=hint)
 
@@ -274,7 +274,7 @@ def ask_to_type(word: str, question: str) -> None:
 def unknown_if_lost(begun: str, *, hint: str) -> Iterator[None]:
     """Around a write and what is read after it. Raises ``OutcomeUnknown`` when the store is lost in it.
 
-    Not for what is asked before: a store that was away then has got nothing, which is a failure like any other.
+    Not for questions before it: a store that was away then has got nothing, which is a failure like any other.
     """
     try:
         yield

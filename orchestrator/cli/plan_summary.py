@@ -12,7 +12,7 @@ from state.model.entities import Operation
 from state.model.plan import Plan, Totals
 
 MOST_WHOLE = 5
-"""Of this many queries the whole plans are shown without being asked for."""
+"""Of this many queries the whole plans are shown without an option."""
 _SAID_EVERY = 25
 _COLUMNS = (
     "query", "from", "to", "wave", "after", "replay_records", "exposure_records", "exposure_seconds", "refused_by",
@@ -34,7 +34,7 @@ def said(plans: Sequence[Plan], moved: Iterable[Operation], *, at_once: int, det
 
 
 def counted(plans: Iterator[Plan], most: int) -> Iterator[Plan]:
-    """The same plans; says how many there are so far, since each of them asks the clusters."""
+    """The same plans; says how many there are so far, since each of them reads from the clusters."""
     for number, each in enumerate(plans, start=1):
         yield each
         if number % _SAID_EVERY == 0 and number < most:

@@ -4,7 +4,7 @@ A reader that went away (``| head``, a closed terminal) does not stop a verb: wh
 who looks on, and its exit code stays its own.
 
 Tables are twenty lines of our own. The package ``rich`` brings three others and 30 ms more at every verb, and takes
-nearly as many lines to be told to leave widths, markup and trailing blanks alone.
+nearly as many lines of settings to leave widths, markup and trailing blanks alone.
 """
 
 import contextlib
@@ -84,7 +84,7 @@ def talk(text: str) -> None:
 
 
 def _print(text: str, stream: TextIO | None) -> None:
-    if stream is None:  # closed by whoever started us
+    if stream is None:  # closed by the process that started us
         return
     try:
         click.echo(in_letters_of(stream, text), file=stream)
@@ -108,7 +108,7 @@ def _takes_all_letters(stream: TextIO | None) -> bool:
 
 
 def wanted_output(arguments: Sequence[str]) -> str:
-    """The output form that a command line asks for, read without parsing it: it may be what is wrong."""
+    """The output form that a command line requires, read without parsing it: it may be what is wrong."""
     wanted = "table"
     for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
         if argument == "--":
@@ -123,7 +123,7 @@ def wanted_output(arguments: Sequence[str]) -> str:
 
 
 def error_json(kind: str, text: str, hint: str) -> dict[str, object]:
-    """One error, as every verb tells it to programs."""
+    """One error, as every verb prints it for programs."""
     return {"error": {"kind": kind, "text": text, "hint": hint or None}}
 
 
@@ -135,7 +135,7 @@ def print_error(kind: str, text: str, hint: str, arguments: Sequence[str], reque
             asked = {"requests": list(requests)} if requests else {}
             document({**error_json(kind, text, hint), **asked}, output)
             return
-        except OSError:  # a full disk behind stdout is what is being told: then people are
+        except OSError:  # a full disk behind stdout is what is being reported: then people are
             pass
     talk(f"tideover: {text}")
     if hint:

@@ -1,4 +1,4 @@
-"""Output that goes on until somebody has enough."""
+"""Output that continues until the reader has enough."""
 
 import errno
 import json
@@ -22,7 +22,7 @@ from streaming.clocks import Clock
 
 
 class OutputClock:
-    """A clock whose waits end once nobody wants more output: who prints only when something happens would else stay.
+    """A clock whose waits end once no more output is wanted: who prints only when something happens would else stay.
 
     An interrupt is remembered, too: one that meets Python in the callback of a weak reference is dropped there, and
     libraries have such callbacks, as SQLAlchemy's where a connection fails.
@@ -84,7 +84,7 @@ def until_enough(clock: Clock) -> Iterator[OutputClock]:
 
 
 def say(text: str, *, newline: bool = True) -> None:
-    """Print data at once. Raises ``OSError`` also when the reader has gone: ``until_enough`` tells them apart."""
+    """Print data at once. Raises ``OSError`` also when the reader has gone: ``until_enough`` distinguishes them."""
     click.echo(render.in_letters_of(sys.stdout, text), nl=newline)
     sys.stdout.flush()
 
@@ -108,7 +108,7 @@ def follow(
 
     Returns on SIGINT, on SIGTERM, and when the reader of its output has gone.
 
-    ``is_kept`` tells whether an event is too young to have been pruned.
+    ``is_kept`` says whether an event is too young to have been pruned.
 
     One line an event: values in columns for people, tabs for TSV, one object a line for JSON, one document for YAML.
     """

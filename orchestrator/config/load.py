@@ -1,10 +1,10 @@
-"""Loading the configuration: one YAML file, every mistake told at once with its path, secrets by reference only.
+"""Loading the configuration: one YAML file, every mistake reported at once with its path, secrets by reference only.
 
 YAML is read as its version 1.2 does it where that matters to people: ``on``, ``no`` and ``12:30`` stay words, a date
 stays text, and a key given twice is a mistake instead of a silent last-wins. Relative paths are relative to the file,
-so that a verb means the same from every folder. ruamel.yaml knows 1.2 by itself, but in Python only: a configuration of
-a hundred queries takes it 286 ms instead of 28, at every verb, and what it makes of dates, of ``1_000`` and of keys
-that are numbers would have to be undone as well.
+so that a verb means the same from every folder. ruamel.yaml knows 1.2, but in Python only: a configuration of a hundred
+queries takes it 286 ms instead of 28, at every verb. What it makes of dates, of ``1_000`` and of keys that are numbers
+would have to be undone as well.
 """
 
 import os
@@ -41,7 +41,7 @@ def is_secret(path: tuple[str, ...]) -> bool:
     """Whether the value at this path of the configuration must be given by reference.
 
     Where Tideover names a key, it knows that it is a secret. In what is handed on to Spark, to Kafka's clients or to a
-    pipeline, the key's name tells: ``spark.hadoop.fs.s3a.secret.key``. A reference is read by ``streaming.secrets``.
+    pipeline, the key's name decides: ``spark.hadoop.fs.s3a.secret.key``. A reference is read by ``streaming.secrets``.
     """
     match path:
         case (
@@ -68,7 +68,7 @@ def is_read_at_use(path: tuple[str, ...]) -> bool:
 
 
 def has_password(url: str) -> bool:
-    """Whether a password stands in a URL."""
+    """Whether a URL contains a password."""
     return _URL_PASSWORD.search(url) is not None
 
 
@@ -294,7 +294,7 @@ class _Resolver:
         try:
             old = _OLD_KEY.search(Path(file).read_bytes()) if Path(file).is_file() else None
         except OSError:
-            return file  # not ours to read, which a connection will tell
+            return file  # not ours to read, which a connection will show
         if old is not None:
             self._wrong(
                 path,
@@ -315,7 +315,7 @@ _SECRET_KEY = re.compile(r"password|secret|token|jaas|credential", re.IGNORECASE
 
 
 def masked(settings: Tideover) -> dict[str, object]:
-    """The configuration as it stands, defaults included and secrets masked: what ``config show`` prints. Plain JSON
+    """The configuration as it is, defaults included and secrets masked: what ``config show`` prints. Plain JSON
     types in the shape of the file.
     """
     shown = _plain(settings)

@@ -23,9 +23,9 @@ from streaming.resume.model import Want
 
 LEAST_STEPS = 60
 LEAST_SPAN = timedelta(hours=1)
-"""How many steps of the timeline with new records, over so long, tell enough of a topic's disorder."""
+"""How many steps of the timeline with new records, over so long, show enough of a topic's disorder."""
 LEAST_SAMPLES = 60
-"""How many samples, one a minute, tell enough of how a standby stamps the records of a topic."""
+"""How many samples, one a minute, show enough of how a standby stamps the records of a topic."""
 LOOK = 32
 """Records that a step of the timeline sees, and so all that a measure of times ahead of the clock holds for."""
 LEAST_MARGIN = timedelta(seconds=10)

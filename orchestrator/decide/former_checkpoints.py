@@ -18,7 +18,7 @@ from state.settings.canonical import are_one_folder
 from state.settings.values import write_duration
 
 AGAIN = timedelta(days=1)
-"""How long after a runner did not clean a checkpoint it is asked again; a person may ask at once."""
+"""How long after a runner did not clean a checkpoint it gets the order again; a person may order it at once."""
 
 
 class Disposition(StrEnum):
@@ -56,7 +56,7 @@ class Whereabouts:
     stranger: str | None
     """An operation that holds the checkpoint in use and that the store does not know."""
     runner: str | None
-    """The living one that would be asked."""
+    """The living one that would get the order."""
     alive: Collection[str]
     """Runners that are."""
 
@@ -162,7 +162,7 @@ def _rounded(age: timedelta) -> str:
 def cleaning_event(
     judged: JudgedFormer, runner: str, *, epoch: int, at: datetime, actor: str, reason: str = ""
 ) -> Event:
-    """The line of history for an asking."""
+    """The line of history for an order."""
     former = judged.former
     return Event(
         sequence=None,

@@ -1,10 +1,10 @@
-"""What to ask the resolver: a checkpoint's end offsets joined with what was remembered of the records before them.
+"""The questions to the resolver: a checkpoint's end offsets joined with what was remembered of the records before them.
 Pure.
 
-The checkpoint is the truth about *where* the query stood; tracking only adds what was there. Tracking may be behind
-(the cluster died between commit and tracking) or ahead (a planned batch was tracked before it was committed), so a
-row's ring is cut to the records before the checkpoint's offset, and what tracking did not see is said to be dense only
-where consecutive rows prove it.
+The checkpoint is the truth about *where* the query was; tracking only adds what was there. Tracking may be behind (the
+cluster died between commit and tracking) or ahead (a planned batch was tracked before it was committed). So a row's
+ring is cut to the records before the checkpoint's offset. What tracking did not see is said to be dense only where
+consecutive rows prove it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from state.settings.keys import Query, Route
 from streaming.resume.model import Rules, Want
 
 DEFAULT_BUFFER = timedelta(minutes=15)
-"""Stands in for ``buffer: measured`` where too little was measured."""
+"""Is used for ``buffer: measured`` where too little was measured."""
 
 
 def rules_of(query: Query, on_no_match: str, route: Route | None) -> Rules:
@@ -45,7 +45,7 @@ def since_placed(positions: Iterable[Position], assignment: Assignment | None) -
     """Positions of the place in use: what was tracked before the last commit speaks of other offsets or batches.
 
     A hold and an abort change the epoch, not the place: a batch that was tracked before and after one counts once, as
-    it was seen last; but where the cluster died meanwhile, what was remembered before cannot be read again.
+    it was seen last; but where the cluster died in between, what was remembered before cannot be read again.
     """
     if assignment is None:
         return []
@@ -223,7 +223,9 @@ def _best_ring(rows: Sequence[Position], offset: int) -> tuple[Fingerprints, int
 
 
 def _nearest(rows: Sequence[Position], offset: int) -> list[Position]:
-    """The rows of a partition of which one has that ring; told by their offsets, and by how many records they have."""
+    """The rows of a partition of which one has that ring; recognized by their offsets, and by how many records they
+    have.
+    """
     told = [row for row in rows if row.ring]
     upto = max((row for row in told if row.offset <= offset), key=_reach, default=None)
     if upto is not None and upto.offset == offset and len(upto.ring) >= LIMIT:

@@ -16,7 +16,7 @@ from streaming.resume.model import Resolution, Target
 from streaming.resume.truncation import Goto, Standing
 
 CUT_SHORT = "failover"
-"""The consent by which a planned move goes on as a failover: its source has died meanwhile."""
+"""The consent by which a planned move continues as a failover: its source has died since."""
 
 
 def is_planned(kind: OperationKind, consents: Iterable[str]) -> bool:
@@ -74,7 +74,7 @@ class NamedCluster:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reset:
-    """Where a query goes on in one partition whose log was cut or created again before its position."""
+    """Where a query continues in one partition whose log was cut or created again before its position."""
 
     source: str
     partition: TopicPartition
@@ -83,7 +83,7 @@ class Reset:
     divergence: int | None
     """First offset at which the log is not the one that was read; None where that is not known."""
     goto: Goto | None
-    """None: the standby holds what was read, and the query goes on behind it."""
+    """None: the standby holds what was read, and the query continues behind it."""
     policy: str
     """By which it goes there."""
     note: str = ""
@@ -142,7 +142,7 @@ class MoveFacts:
     expect_active: str | None = None
     consents: frozenset[str] = frozenset()
     attended: bool = True
-    """A person asked, and accepts what cannot be known; automatic mode accepts nothing unknown."""
+    """A person requested it, and accepts what cannot be known; automatic mode accepts nothing unknown."""
     route: Route | None = None
     assignment: Assignment | None = None
     fact: QueryFact | None = None
@@ -156,11 +156,11 @@ class MoveFacts:
     """Of the cluster that is left, and of the one that the query goes to."""
     standby: StandbyAnswer | None = None
     active: StandbyAnswer | None = None
-    """What the cluster that the query leaves answered to the same question; asked for planned moves alone."""
+    """What the cluster that the query leaves answered to the same question; only for planned moves."""
     replicating: Replicating | None = None
-    """Whether the replicator from there runs; asked for planned moves alone."""
+    """Whether the replicator from there runs; only for planned moves."""
     against: Replicating | None = None
-    """Whether one runs in the other direction, too; asked where both keep the names of topics."""
+    """Whether one runs in the other direction, too; checked where both keep the names of topics."""
     topics: Mapping[str, str | None] | None = None
     """Old topic to its name on the standby; None where the route does not name it."""
     report: CheckpointReport | None = None
@@ -179,9 +179,9 @@ class MoveFacts:
     """Of topics that it reads, the upstream query that moved before it, and that query's ``output_ends``; None: it
     moved, and where it began to write was not known."""
     standings: tuple[Standing, ...] | None = None
-    """What became of the query's positions in the cluster that they were read from; None when nothing tells."""
+    """What became of the query's positions in the cluster that they were read from; None when it is unknown."""
     resets: tuple[Reset, ...] | None = None
-    """Of those positions whose log was cut, where they go on; None as long as the standby was not asked."""
+    """Of those positions whose log was cut, where they continue; None until the standby was read."""
     buffers: tuple[Buffer, ...] = ()
     """Of each topic, where they are measured."""
     departure: Operation | None = None
@@ -196,7 +196,7 @@ class MoveFacts:
     times: EventTimes | None = None
     """Of a query whose plan uses the time of Kafka's records; None where it does not, or the plan is unknown."""
     checked: ReadinessFact | None = None
-    """The last check of the query for this target, which asked both clusters; None where there was none."""
+    """The last check of the query for this target, which read from both clusters; None where there was none."""
 
     def replaced_at(self, cluster: str) -> datetime | None:
         """When another cluster took this name over; what was known of the name before is not of the one that has it."""
@@ -219,13 +219,13 @@ class MoveFacts:
 
     @property
     def fresh(self) -> bool:
-        """Whether it begins with a new checkpoint; a rewind also where somebody gives up a state that is not kept."""
+        """Whether it begins with a new checkpoint; a rewind also where the operator gives up state that is not kept."""
         gives_up = self.rewind is not None and self.rewind.loses_state and "fresh" in self.consents
         return self.settings.resume is Resume.FRESH or (gives_up and bool(self.stateful))
 
     @property
     def resume(self) -> Resume:
-        """How it goes on. What goes back in time, or only rehearses, works on a copy."""
+        """How it continues. What goes back in time, or only rehearses, works on a copy."""
         if self.fresh:
             return Resume.FRESH
         if self.kind in {OperationKind.REWIND, OperationKind.DRILL}:
@@ -234,12 +234,12 @@ class MoveFacts:
 
     @property
     def without_companion(self) -> tuple[str, ...]:
-        """Runners that are alive and could not go on from a checkpoint that the query keeps."""
+        """Runners that are alive and could not continue from a checkpoint that the query keeps."""
         return tuple(fact.runner for fact in self.runners or () if not fact.companion)
 
     @property
     def resumes_at(self) -> Resolution | None:
-        """Where the query goes on: the end of N, or of N+1 when it was promoted."""
+        """Where the query continues: the end of N, or of N+1 when it was promoted."""
         if self.choice is not None and self.choice.treatment is UncommittedBatch.PROMOTE:
             return self.planned_resolution
         return self.resolution

@@ -2,8 +2,8 @@
 
 A runner starts no epoch that was not stored first, and none that is held. So a report of a higher epoch than the row's,
 or of the row's own epoch while the row holds it or names another checkpoint, can mean only one thing: the store lost
-its newest rows, by a restored backup or a copy. Whatever it says of the query then is of the past, and a move decided
-on it would start from a checkpoint and a position that the query left long ago.
+its newest rows, by a restored backup or a copy. Whatever it says of the query then is of the past. A move decided on it
+would start from a checkpoint and a position that the query left long ago.
 
 A runner that was restarted knows no more than the store. But each move leaves files in the checkpoint, or beside it,
 that name its operation and where it led. A runner reads them and reports the place (``FoundPlace``); a place that is
@@ -100,7 +100,7 @@ def held_by(assignment: Assignment | None, fact: QueryFact | None) -> str | None
 
 
 def stranger(checkpoint: str, operation: str) -> str:
-    """What tells that the store lost the operation which holds a checkpoint."""
+    """What shows that the store lost the operation which holds a checkpoint."""
     return f"{checkpoint} is held by operation {operation}, which this store does not know"
 
 
@@ -234,9 +234,9 @@ def accepted(stored: Assignment, fact: QueryFact, at: datetime) -> Assignment:
 def vouched(
     stored: Assignment, *, cluster: str, checkpoint: str, runner: str, at: datetime, reported_epoch: int = 0
 ) -> Assignment:
-    """The assignment that a person answers for, where no file can be read that would show the place.
+    """The assignment that a person confirms, where no file can be read that would show the place.
 
-    Its epoch lies above the stored one and above the one in the name of the folder, so that a run which went on there
+    Its epoch lies above the stored one and above the one in the name of the folder. So a run that continued there
     unseen has to stop when its runner is back.
     """
     made = read_folder(checkpoint)

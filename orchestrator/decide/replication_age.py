@@ -1,9 +1,9 @@
 """How old the standby's copies are: rows of one sample, and the sentence that names the worst of them. Pure.
 
-The age of a copy is how long the oldest record waits that the standby may lack: an upper bound. Where that cannot be
-seen - a broker that does not know its newest record, a standby that stamps records itself, a topic with other
-partitions, a silent source - it is unknown, and the row says why. Of a silent source the records themselves may show
-it, where the query's position was found on the standby.
+The age of a copy is how long the oldest record waits that the standby may lack: an upper bound. It is unknown where a
+broker does not know its newest record, a standby stamps records itself, a topic has other partitions, or the source is
+silent. The row says why. Of a silent source the records themselves may show it, where the query's position was found on
+the standby.
 """
 
 from collections.abc import Iterable, Mapping
@@ -64,7 +64,8 @@ def replication_of(
     *,
     live: bool,
 ) -> ReplicationSample:
-    """One sample. ``ages`` are as the source told them now (``live``) or as it was last sampled, or why there are none.
+    """One sample. ``ages`` are as the source reported them now (``live``) or as it was last sampled, or why there are
+    none.
 
     What the source is known to hold is reported even if nothing can be compared with it.
     """
@@ -99,7 +100,7 @@ def replication_of(
 
 
 def continued(sample: ReplicationSample, before: ReplicationSample | None) -> ReplicationSample:
-    """The sample, with what earlier ones of the same way have told of how records and their copies are stamped."""
+    """The sample, with what earlier ones of the same way have shown of how records and their copies are stamped."""
     same = before is not None and (before.source, before.target) == (sample.source, sample.target)
     stamps = {**(before.stamps if before is not None and same else {}), **sample.stamps}
     kept = dict(before.latencies) if before is not None and same else {}

@@ -1,6 +1,6 @@
 """The status of everything at one moment, as one value, which `list`, `show`, `watch` and `check` read. Pure.
 
-The clock is the store's: what was written with it is compared with it, so all of them tell the same of one moment.
+The clock is the store's: what was written with it is compared with it, so all of them say the same of one moment.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -75,7 +75,7 @@ class QueryStatus:
     cooldown: Cooldown | None
     """The one in force."""
     ready: bool | None
-    """What the last readiness check found; None where it could not tell, or there was none for a while."""
+    """What the last readiness check found; None where that is unknown, or there was none for a while."""
     readiness: ReadinessFact | None
     """The last readiness check, however old."""
     report: QueryFact | None
@@ -132,7 +132,7 @@ class Status:
     events: tuple[Event, ...]
     """The last lines of the history, oldest first."""
     notices: tuple[NoticeCursor, ...] = ()
-    """How far each receiver of notices was told; those that are configured."""
+    """How much of the history each receiver of notices has got; those that are configured."""
 
     def is_stale(self, status: ClusterStatus) -> bool:
         """Whether a verdict was last given too long ago to speak for now."""
@@ -173,7 +173,7 @@ def only_labelled(status: Status, wanted: Sequence[Label]) -> Status:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rows:
-    """What the store says at one moment, as it stands there."""
+    """What the store says at one moment, as it is there."""
 
     at: datetime
     lease: Lease | None
@@ -275,7 +275,7 @@ def _home(settings: Tideover, query: str) -> str | None:
 def state_of(assignment: Assignment | None, fact: QueryFact | None, operation: Operation | None = None) -> str:
     """``never-run``, ``stuck``, ``held``, ``waiting``, ``silent`` or what the runner reports.
 
-    Stuck: its open operation cannot go on; waiting: assigned, and not reported yet; silent: it runs, and its cluster
+    Stuck: its open operation cannot continue; waiting: assigned, and not reported yet; silent: it runs, and its cluster
     does not answer it.
     """
     if assignment is None:

@@ -1,6 +1,6 @@
 """What becomes of a position whose log was cut, or created again, in the cluster that it was read from. Pure.
 
-A standby's log is not cut with it: where the very records that were read are found there, the query goes on behind
+A standby's log is not cut with it: where the very records that were read are found there, the query continues behind
 them, and what the new leader wrote instead comes after. Else the position denotes records that may never have been
 copied, and the reset table of the KIP-320 draft decides (``streaming.resume.truncation``): back to where the logs part
 where that is known, as Kafka's consumer does, else by policy; under ``fail`` the move is refused, as the consumer
@@ -35,9 +35,9 @@ def tracked_at(positions: Iterable[Position], offsets: Offsets) -> list[Position
 def sampled_standings(
     positions: Sequence[Position], ends: Mapping[TopicPartition, EndSample]
 ) -> tuple[Standing, ...] | None:
-    """What the last samples of a cluster that cannot be asked tell against positions; None where they tell nothing.
+    """What the last samples of a cluster that does not answer show against positions; None where they show nothing.
 
-    A log that has grown past the position again looks whole in them; only the cluster's leader epochs would tell.
+    A log that has grown past the position again looks whole in them; only the cluster's leader epochs would show it.
     """
     found = []
     for row in positions:
@@ -100,7 +100,7 @@ def resets_of(
     on_no_match: str,
     consents: Iterable[str],
 ) -> tuple[Reset, ...]:
-    """Where each of these positions goes on."""
+    """Where each of these positions continues."""
     policy = "closest" if on_no_match == "fail" and "gap" in consents else on_no_match
     proven = {_place(proof.want) for proof in placed_positions if proof.holds}
     resets = []

@@ -1,4 +1,4 @@
-"""A query that was placed on a cluster and has read nothing there stands where it stood before the move.
+"""A query that was placed on a cluster and has read nothing there is where it was before the move.
 
 What is remembered of that speaks of the other cluster's offsets. The distance between the two is known for each
 partition, because the move put one offset in the place of the other; so the rows are shifted by it, and serve the next
@@ -39,7 +39,7 @@ class Arrival:
 
 
 def arrival(intents: Sequence[Intent], route: Route) -> Arrival | None:
-    """What an operation that passed its commit had asked of runners, and got; None when it prepared nothing."""
+    """What an operation that passed its commit had ordered from runners, and got; None when it prepared nothing."""
     prepared = next(
         (i for i in reversed(intents) if i.kind is IntentKind.PREPARE and i.state is IntentState.DONE), None
     )

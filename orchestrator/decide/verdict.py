@@ -1,14 +1,14 @@
 """What to believe of a cluster: the looks of this controller, weighed against what everybody else saw; pure.
 
 The question is never "how many say so" but "who has seen it live, and when". A look that failed counts against the
-cluster only if it *began* after the newest evidence that the cluster lives, whoever produced it: evidence starts the
-count again. And it comes late: heartbeats are written once a second, and looks that are refused fail twice as fast, so
-whoever has seen it live is given the time to say so again. That is until its next word is due, or until it fails
-itself; but where it saw the cluster live *after* our looks began to fail, our looks are what is in doubt, and then it
-must have failed as often as we, or have been silent for long. Beyond that, somebody who says nothing has no part in it.
-So a cluster that only this process cannot see is never DOWN, and a runner that died with its cluster delays the verdict
-by no more than a look. Majorities were considered and rejected: with one controller and one runner there is none, and a
-runner in the dead site would vote for ever.
+cluster only if it *began* after the newest evidence that the cluster lives, whichever observer produced it: evidence
+starts the count again. And it comes late: heartbeats are written once a second, and looks that are refused fail twice
+as fast. So an observer that has seen it live is given the time to say so again. That is until its next word is due, or
+until it fails itself. But where it saw the cluster live *after* our looks began to fail, our looks are what is in
+doubt. Then it must have failed as often as we, or have been silent for long. Beyond that, a silent observer has no part
+in it. So a cluster that only this process cannot see is never DOWN, and a runner that died with its cluster delays the
+verdict by no more than a look. Majorities were considered and rejected: with one controller and one runner there is
+none, and a runner in the dead site would vote for ever.
 
 The rules stand in one table; the first that holds gives the verdict.
 """
@@ -28,7 +28,7 @@ _SLACK = timedelta(seconds=1)
 
 
 class Judgement(NamedTuple):
-    """A verdict with its reasons, the most telling first."""
+    """A verdict with its reasons, the most important first."""
 
     verdict: Verdict
     reasons: tuple[str, ...]
@@ -85,7 +85,7 @@ class View:
 
 
 def stale_after(detection: Detection) -> timedelta:
-    """How old a viewpoint's newest look may be until it counts as silent."""
+    """How old an observer's newest look may be until it counts as silent."""
     return detection.timeout + 2 * detection.interval + _SLACK
 
 
@@ -94,7 +94,7 @@ def judge_cluster(
 ) -> Judgement:
     """The verdict on one cluster. ``now`` and all probe reports are on the store's clock.
 
-    ``mine`` is what this process saw; ``others`` what every other viewpoint reported of the same cluster, however old.
+    ``mine`` is what this process saw; ``others`` what every other observer reported of the same cluster, however old.
     """
     if mine is None:
         return Judgement(Verdict.UNKNOWN, ("not probed yet",))
@@ -156,7 +156,7 @@ def _down(view: View) -> Judgement | None:
 
 
 _LIVES = frozenset({"throttled", "authentication"})
-"""Kinds of failures by which a cluster, or what checks credentials for it, asks to come again."""
+"""Kinds of failures by which a cluster, or what checks credentials for it, wants us to come again."""
 
 
 def _only_from_here(view: View) -> Judgement | None:
@@ -280,7 +280,7 @@ def _why(seen: ProbeReport) -> str:
 
 
 def _says(view: View, other: ProbeReport) -> str:
-    """What another viewpoint adds, in one sentence."""
+    """What another observer adds, in one sentence."""
     name, evidence = other.viewpoint, other.last_ok_at
     when = "never saw it alive" if evidence is None else f"saw it alive at {_clock(evidence)}"
     age = (view.now - other.seen_at).total_seconds()

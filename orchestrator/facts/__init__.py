@@ -1,1 +1,1 @@
-"""What is asked of clusters, runners and the store before anything is decided."""
+"""What is read from clusters, runners and the store before anything is decided."""

@@ -1,5 +1,5 @@
-"""What goes on now: what a runner reported last of one query, which process that was, which operations are open, and
-whose turn it is to begin.
+"""What is under way now: what a runner reported last of one query, which process that was, which operations are open,
+and whose turn it is to begin.
 
 A drill is open beside whatever else is: it is in no operation's way, and found by its own name alone.
 """
@@ -46,7 +46,7 @@ FRESH_HEARTBEAT = timedelta(seconds=5)
 def latest_fact(store: RunnerStore, query: str) -> QueryFact | None:
     """The newest report of a query; None before the first. Raises ``StoreError``.
 
-    Who also asks for the assignment asks for it after this: else a move in between would look like an older store.
+    A caller that also reads the assignment reads it after this: else a move in between would look like an older store.
     """
     return next(iter(store.query_facts(query=query)), None)
 
@@ -93,7 +93,7 @@ def run_of(store: ControllerStore, query: str) -> Process | None:
 class Turns:
     """Whose turn it is, by what is in the store alone, so that each leader comes to the same.
 
-    For one round: what was read is kept, and what ends meanwhile is seen in the next one. Raises ``StoreError``.
+    For one round: what was read is kept, and what ends in between is seen in the next one. Raises ``StoreError``.
     """
 
     def __init__(self, store: ControllerStore, upstream: Mapping[str, Sequence[str]]) -> None:
@@ -104,7 +104,7 @@ class Turns:
         self._operations: dict[str, Operation | None] = {}
 
     def turn_of(self, request: Request) -> Turn | None:
-        """Why a request that is not answered yet does not begin, as far as other queries tell.
+        """Why a request that is not answered yet does not begin, as far as other queries show.
 
         One that did not go counts before all that are waited for.
         """
@@ -113,7 +113,7 @@ class Turns:
         return next((turn for turn in found if turn.never), found[0] if found else None)
 
     def follows(self, request: Request) -> bool:
-        """Whether its query ran on until another one had moved: it was not away since its move was asked for."""
+        """Whether its query ran on until another one had moved: it was not away since its move was requested."""
         before = self._before(request)
         return wave_of(request.parameters) > 1 or any(each.query in before for each in self._group(request))
 

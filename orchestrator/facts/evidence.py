@@ -1,7 +1,8 @@
-"""Keeping the evidence of operations that have closed, by whoever leads; reading its chain, and checking its claims.
+"""Keeping the evidence of operations that have closed, by the leading controller; reading its chain, and checking its
+claims.
 
 An operation closes in one write, and its evidence follows in another: a process that dies between the two leaves it to
-the next turn of housekeeping, or to the next leader. The store writes it once, whoever comes twice.
+the next turn of housekeeping, or to the next leader. The store writes it once, however often it is tried.
 """
 
 import os
@@ -91,7 +92,7 @@ def keep_evidence_of(
 ) -> bool:
     """Write the evidence of one closed operation; False where that was not done, or not yet. Raises ``StoreError``.
 
-    ``silent`` clusters are not asked, and are found out here.
+    ``silent`` clusters get no request, and are found out here.
     """
     age = abs(store.now() - (operation.ended_at or operation.started_at))
     measured = _measured(operation, store, logs, silent) if age < LONGEST else operation
@@ -145,7 +146,7 @@ def links(store: ControllerStore, after: int = 0) -> Iterator[Evidence]:
 
 def check_chain(store: ControllerStore, tell: Callable[[int], None] = lambda links: None) -> tuple[Chain, list[Flaw]]:
     """The chain, read from its first link to its last, and what is wrong with it. Raises ``StoreError``."""
-    announced = store.history(kind=KEPT, limit=MOST_ANNOUNCED)  # first: what is kept meanwhile is in the chain then
+    announced = store.history(kind=KEPT, limit=MOST_ANNOUNCED)  # first: what is kept in between is in the chain then
     chain, after = Chain(), 0
     while found := store.evidence_after(after, limit=LINKS_AT_ONCE):
         chain.add(found)
@@ -218,7 +219,7 @@ def verify(kept: Evidence, store: ControllerStore, logs: Logs, tell: Tell) -> li
 def verify_places(
     document: Mapping[str, Any], other_clusters: Mapping[str, str], logs: Logs, tell: Tell
 ) -> list[Claim]:
-    """The claims of each partition that a move placed; ``other_clusters`` by name: why not to ask them.
+    """The claims of each partition that a move placed; ``other_clusters`` by name: why not to read them.
 
     What they are checked by is read from the brokers: a bounded part of each partition's log.
     """

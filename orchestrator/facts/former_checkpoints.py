@@ -63,9 +63,9 @@ def ask_to_clean(
     term: int | None = None,
     only: Iterable[str] | None = None,
 ) -> list[FormerCheckpoint]:
-    """Ask a runner for each that goes; those of which it was asked. A person asks without a term.
+    """Order a runner to clean each that goes; returns those for which it got the order. A person's order has no term.
 
-    ``only``: checkpoints that somebody saw and agreed to. Raises ``StaleTerm`` and other ``StoreError``.
+    ``only``: checkpoints that a person saw and agreed to. Raises ``StaleTerm`` and other ``StoreError``.
     """
     found, at = whereabouts(store, settings, query), store.now()
     if found.assignment is None or found.runner is None:

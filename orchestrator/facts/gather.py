@@ -39,7 +39,7 @@ from streaming.cluster_log import Logs
 from streaming.errors import ClusterUnreachable, KafkaError, WrongCluster
 
 SILENCE_SECONDS = 0.5
-"""How long it stands that there was none: a hundred queries need not wait for a dead standby one after the other."""
+"""How long it counts that there was none: a hundred queries need not wait for a dead standby one after the other."""
 
 
 class FactGatherer:
@@ -70,7 +70,7 @@ class FactGatherer:
         look: bool = True,
         parameters: Mapping[str, object] | None = None,
     ) -> MoveFacts:
-        """Facts that need no checkpoint: for the look before anything is stopped. ``look`` asks the standby too.
+        """Facts that need no checkpoint: for the look before anything is stopped. ``look`` reads the standby too.
 
         ``parameters`` are those of the kind. Raises ``ValueError`` where a rewind's name no time.
         """
@@ -131,7 +131,7 @@ class FactGatherer:
         return facts
 
     def _after_rewind(self, facts: MoveFacts, report: CheckpointReport) -> MoveFacts:
-        """Where the query goes on in time; asked while it runs, by the timeline."""
+        """Where the query continues in time; read while it runs, by the timeline."""
         topics = {topic: topic for by_topic in report.offsets.values() for topic in by_topic}
         facts = replace(facts, topics={**(facts.topics or {}), **topics}, names=self._names(facts))
         facts = replace(facts, report=report, standby=self.standby(facts))
@@ -181,7 +181,7 @@ class FactGatherer:
         return declared.id if declared is not None else None
 
     def standby(self, facts: MoveFacts) -> StandbyAnswer:
-        """One bounded question to the standby about the topics; an answer of a moment ago stands."""
+        """One bounded question to the standby about the topics; an answer of a moment ago counts."""
         started = self._clock.monotonic()
         wanted = sorted({there for there in (facts.topics or {}).values() if there is not None})
         if self._standby is not None:
@@ -219,7 +219,7 @@ class FactGatherer:
     def silence_of(self, operation: Operation) -> str:
         """Why the target of a committed operation does not answer, in one bounded question; empty when it does.
 
-        An answer of a moment ago stands, so that asking in every tick costs nothing.
+        An answer of a moment ago counts, so that a call in every tick costs nothing.
         """
         if operation.target not in self._settings.clusters:
             return "it is no longer declared"
@@ -238,7 +238,7 @@ class FactGatherer:
     def after(self, facts: MoveFacts, report: CheckpointReport, *, stateful: bool | None = None) -> MoveFacts:
         """The facts completed from a checkpoint report. Raises ``KafkaError``.
 
-        A fresh start that has committed nothing stands where it was told to start.
+        A fresh start that has committed nothing is where it was ordered to start.
         """
         if facts.kind is OperationKind.REWIND:
             return self._after_rewind(facts, report)

@@ -70,10 +70,10 @@ def rows_now(operation: Operation, store: RunnerStore) -> dict[str, object] | No
 
 
 def with_outcome(operation: Operation, store: ControllerStore, logs: Logs, silent: set[str] | None = None) -> Operation:
-    """The operation with what can be measured by now. ``silent`` clusters are not asked, and are found out here.
+    """The operation with what can be measured by now. ``silent`` clusters get no request, and are found out here.
 
     The standby's log is read from where the query resumed, as far as the query has read it, and what was read last on
-    the old cluster is looked for. The old cluster is asked once, when it answers again: its log is searched for the
+    the old cluster is looked for. The old cluster is read once, when it answers again: its log is searched for the
     last record that the standby had. So a switchover is measured at once, and a failover when the dead cluster is back.
     """
     if operation.outcome != "done" or operation.plan is None or operation.plan.followed is None:
@@ -89,7 +89,7 @@ def with_outcome(operation: Operation, store: ControllerStore, logs: Logs, silen
 
 
 def _with_rows(operation: Operation, store: RunnerStore) -> Operation:
-    """With the rows that went through the query since, as its run reported them last; no cluster is asked."""
+    """With the rows that went through the query since, as its run reported them last; no cluster is read."""
     fact = latest_fact(store, operation.query)
     if fact is None or fact.epoch != operation.epoch:
         return operation
@@ -133,13 +133,13 @@ MEASURE = "replay_later_records"
 
 
 def with_later(operation: Operation, store: RunnerStore, logs: Logs) -> Operation:
-    """The operation, with what has come of its announced records by now. Without any, no cluster is asked.
+    """The operation, with what has come of its announced records by now. Without any, no cluster is read.
 
     Those are records that the replicator appended later, and that the query read again: the standby's log is read from
     the resume offset to the newest record read, and the fingerprints kept with the operation are looked for. A
-    controller does so each minute, keeps the number, and goes on from there the next time; without one it is done when
-    somebody looks, all at once, and there is a limit to that. Where it cannot be done, as when the query has moved on,
-    the number that was kept last stands, and none at all is unknown.
+    controller does so each minute, keeps the number, and continues from there the next time; without one a verb that
+    looks does it, all at once, and there is a limit to that. Where it cannot be done, as when the query has moved on,
+    the number that was kept last counts, and none at all is unknown.
     """
     if not announced(operation) or operation.measured.get(MEASURE) == announced(operation):
         return operation

@@ -65,7 +65,7 @@ def forecast_facts(
 ) -> MoveFacts:
     """Everything that can be known of a move before anything is stopped, places on the standby included.
 
-    ``standings`` of the positions, where somebody has asked the cluster in use for them already.
+    ``standings`` of the positions, where the cluster in use was read for them already.
     """
     facts = gatherer.before(kind, query, target, consents=consents, expect_active=expect_active, parameters=parameters)
     facts = replace(facts, fence=PENDING, standings=standings)
@@ -93,10 +93,10 @@ def check_queries(
 ) -> Iterator[Readiness]:
     """Whether each of these queries could be failed over now, one after the other; changes nothing.
 
-    The clusters in use are asked once for all of them; one that does not answer, or is not declared any more, tells
+    The clusters in use are read once for all of them; one that does not answer, or is not declared any more, shows
     nothing about its topics, which is no reason against leaving it. Of several standbys the one is looked at to which
-    the query would go. With ``wrong``, a query that cannot be checked is left out, and why is kept there.
-    ``questions`` remembers what clusters answered to questions whose answers are known, ``schemas`` what ids mean.
+    the query would go. With ``wrong``, a query that cannot be checked is left out, and why is kept there. ``questions``
+    remembers what clusters answered to questions whose answers are known, ``schemas`` what ids mean.
     """
     active: dict[str, str] = {}
     topics: dict[str, frozenset[str]] = {}
@@ -139,7 +139,7 @@ def check_queries(
 def _schemas(
     schemas: SchemaQuestions, store: ControllerStore, facts: MoveFacts, known: Mapping[str, TopicFacts] | None
 ) -> SchemaAnswers | None:
-    """Asked while both clusters answer: afterwards one of them cannot be read."""
+    """Read while both clusters answer: afterwards one of them cannot be read."""
     topics = {name: there for name, there in (facts.topics or {}).items() if there is not None}
     away = facts.standby is None or not facts.standby.reachable
     if known is None or away or facts.route is None or not topics:
@@ -173,7 +173,7 @@ def _replication(
 ) -> ReplicationSample | None:
     """How old the standby's copies are; a few bounded questions to both clusters, or to the standby alone.
 
-    A source that did not describe its topics is silent, and then stands as it was last sampled.
+    A source that did not describe its topics is silent, and then counts as it was last sampled.
     """
     if facts.route is None:
         return None

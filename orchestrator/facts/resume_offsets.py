@@ -1,7 +1,7 @@
 """Where a query resumes on its target: what is remembered of its position, and what the standby answers for it.
 
-Method by method the standby is asked by ``streaming.resolve``. Here is decided what to ask: from which position, with
-which samples of the old cluster's ends, and from where positions go on whose log was cut.
+Method by method ``streaming.resolve`` reads the standby. Here is decided what to read: from which position, with
+which samples of the old cluster's ends, and from where positions continue whose log was cut.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,7 +50,7 @@ from streaming.resolve.resolver import resolve
 from streaming.resume.model import Resolution, Target, Want
 
 STANDBY_SECONDS = 3.0
-"""How long an answer of the standby stands."""
+"""How long an answer of the standby counts."""
 RESOLVE_SECONDS = 5.0
 COUNT_SECONDS = 10.0
 """How long a move that an unknown number of repeats would refuse searches for them, once it has not got them at first:
@@ -61,7 +61,7 @@ MOVES = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Asked:
-    """What was asked ahead of need, and the answer."""
+    """What was looked up ahead of need, and the answer."""
 
     at: float
     """On the monotonic clock."""
@@ -100,7 +100,7 @@ class ResumeOffsets:
         return ahead if ahead and self._clock.monotonic() - ahead.at < STANDBY_SECONDS else None
 
     def resolve(self, facts: MoveFacts, report: CheckpointReport) -> tuple[MoveFacts, Resolution, Resolution | None]:
-        """Of batch N and of the planned batch; the facts say where positions go on whose log was cut."""
+        """Of batch N and of the planned batch; the facts say where positions continue whose log was cut."""
         tracked, sampled = self._remembered(facts, report), self._ends(facts, report)
         positions = self._read(facts, report, tracked)
         facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
@@ -236,7 +236,7 @@ class ResumeOffsets:
         positions: Sequence[Position],
         sampled: Mapping[TopicPartition, EndSample],
     ) -> tuple[tuple[Want, ...], Mapping[TopicPartition, EndSample]]:
-        """What to ask for, and the samples of the old cluster's ends that may be believed for it."""
+        """What to look up, and the samples of the old cluster's ends that may be believed for it."""
         if facts.route is None:
             raise ValueError(f"no route from {facts.source} to {facts.target}")
         ends = sound_ends(sampled, since_placed(positions, facts.assignment))

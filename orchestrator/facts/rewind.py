@@ -1,4 +1,4 @@
-"""Where a query goes on that goes back in time on its cluster: a few bounded questions to that cluster's log.
+"""Where a query continues that goes back in time on its cluster: a few bounded questions to that cluster's log.
 
 A query without state begins at the first record at or after the time, in each partition. One with state begins where a
 retained batch ended: its offsets, state and watermark belong together. A mere plan cannot read the checkpoint; it takes
@@ -35,7 +35,7 @@ class _Place:
 
 
 def with_time(facts: MoveFacts, parameters: Mapping[str, object], now: datetime) -> MoveFacts:
-    """The facts with the time to go back to, and what a runner last told of the checkpoint in use.
+    """The facts with the time to go back to, and what a runner last reported of the checkpoint in use.
 
     A rewind stays on its cluster, and topics have the names that they have there. Raises ``ValueError`` where the
     parameters name no time.
@@ -67,7 +67,7 @@ def with_rewound(
     now: datetime,
     timeout: float,
 ) -> MoveFacts:
-    """The facts with where each partition goes on; a mere plan goes by a ``stretch`` of the timeline and by what is
+    """The facts with where each partition continues; a mere plan goes by a ``stretch`` of the timeline and by what is
     ``tracked``.
 
     Without a place for the state there is no resolution: a gate says why. Raises ``KafkaError``.
@@ -85,7 +85,7 @@ def with_rewound(
     began, deadline = time.monotonic(), Deadline.after(timeout)
     places = list(_places(report.offsets))
     keys = dict.fromkeys(place.key for place in places)
-    # Ends before times: what has no record at or after the time goes on at an end that was there before.
+    # Ends before times: what has no record at or after the time continues at an end that was there before.
     answers: dict[Question, OffsetAnswer] = {}
     for asked in (Spec.LATEST, Spec.EARLIEST, rewind.to_time_ms, _BEGIN_MS):
         answers |= ask_offsets(log, [(key, asked) for key in keys], deadline)
@@ -101,7 +101,7 @@ def with_rewound(
 
 
 def _wanted(facts: MoveFacts, stretch: Stretch | None, tracked: Iterable[Position]) -> Offsets | None:
-    """Offsets at which the state goes on; empty where time decides, None where that is unknown."""
+    """Offsets at which the state continues; empty where time decides, None where that is unknown."""
     rewind = facts.rewind
     assert rewind is not None
     if not facts.stateful or facts.fresh:
@@ -166,7 +166,7 @@ def _target(place: _Place, facts: MoveFacts, wanted: Offsets, answers: Mapping[Q
 def _found(
     place: _Place, wanted: Offsets, answers: Mapping[Question, OffsetAnswer], to_time_ms: int
 ) -> tuple[int | None, str, PartitionError | None]:
-    """Where a partition goes on, never after its position; a remark; why it cannot be told."""
+    """Where a partition continues, never after its position; a remark; why it is unknown."""
     begin, end = answers[place.key, Spec.EARLIEST], answers[place.key, Spec.LATEST]
     by_time = answers[place.key, to_time_ms]
     error = begin.error or end.error or (None if wanted else by_time.error)

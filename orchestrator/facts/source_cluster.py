@@ -41,9 +41,9 @@ def new_topic_wants(
 ) -> tuple[Want, ...]:
     """One want for each partition of the topics that match on ``target`` and that no want of their source names.
 
-    ``source`` is the cluster that is left; its name for such a topic stands in the want.
+    ``source`` is the cluster that is left; its name for such a topic is in the want.
 
-    Raises ``KafkaError`` when the cluster cannot be asked.
+    Raises ``KafkaError`` when the cluster cannot be reached.
 
     A pattern may find topics there that the query has not read: made during the outage, or only there. Spark reads
     whatever matches its pattern. A checkpoint that does not name such a topic lets it begin at offset 0, which fails
@@ -103,7 +103,7 @@ def unseen_samples(wants: Sequence[Want], cluster: str, now: datetime) -> Mappin
 
 DESCRIBE_SECONDS = 2.0
 LEFT_SECONDS = 0.5
-"""How long a cluster that is being left in a failover may take to tell whether its log was cut."""
+"""How long a cluster that is being left in a failover may take to answer whether its log was cut."""
 JUST_NOW = timedelta(seconds=2)
 """Ends sampled so lately say that a cluster answers."""
 
@@ -115,11 +115,11 @@ def standings_of(
     ends: Mapping[TopicPartition, EndSample],
     now: datetime,
 ) -> tuple[Standing, ...] | None:
-    """What became of the positions in the log that they were read from; None where nothing tells.
+    """What became of the positions in the log that they were read from; None where nothing shows it.
 
-    As a rule a failover leaves a cluster that is gone, and does not wait for it: it is asked only for a person who
-    moves away from one that answered a moment ago. Else what was last sampled of it must do. Without a ``log`` no
-    cluster can be asked.
+    As a rule a failover leaves a cluster that is gone, and does not wait for it: it is read only for a person who moves
+    away from one that answered a moment ago. Else what was last sampled of it must do. Without a ``log`` no cluster can
+    be read.
     """
     seen = max((sample.sampled_at for sample in ends.values()), default=None)
     answered = seen is not None and now - seen < JUST_NOW
@@ -136,8 +136,8 @@ def common_history(
     """Positions at the offsets of divergence, with the records before them as the cut log still holds them.
 
     Up to there both histories are one, and a reader that had come further may remember nothing of it. Sources in
-    ``committed_only`` see only what is committed. Empty where the cluster does not tell; then what was remembered must
-    do.
+    ``committed_only`` see only what is committed. Empty where the cluster does not answer; then what was remembered
+    must do.
     """
     back = {
         (reset.source, reset.partition): reset.divergence
@@ -179,7 +179,7 @@ def _with_records(
 def end_wants(log: ClusterLog, topic: str, *, timeout: float) -> tuple[Want, ...]:
     """One want for the end of each partition of a topic, with the records before it; empty where there is no topic.
 
-    Raises ``KafkaError`` where one of them cannot be told.
+    Raises ``KafkaError`` where one of them is unknown.
     """
     described = log.describe([topic], timeout=timeout).get(topic)
     keys = [TopicPartition(topic, number) for number in sorted(described.partitions)] if described is not None else []
@@ -209,7 +209,7 @@ def end_wants(log: ClusterLog, topic: str, *, timeout: float) -> tuple[Want, ...
 def ends_of(log: ClusterLog, topic: str, *, timeout: float) -> dict[int, int]:
     """By partition, the end of a topic's log, open transactions included; empty where there is no topic.
 
-    Raises ``KafkaError`` where one of them cannot be told.
+    Raises ``KafkaError`` where one of them is unknown.
     """
     described = log.describe([topic], timeout=timeout).get(topic)
     keys = [TopicPartition(topic, number) for number in described.partitions] if described is not None else []
@@ -249,7 +249,7 @@ def ask_replicator(
     """What the newest heartbeat on a route's target says of its replicator. ``now`` is the store's time.
 
     A heartbeat is written to the source and copied like any record (MirrorMaker 2, KIP-382), so the newest one on the
-    standby tells when the replicator copied last. Records are no proof: a producer may write to the standby, too.
+    standby shows when the replicator copied last. Records are no proof: a producer may write to the standby, too.
     """
     heartbeats = route.heartbeats
     if heartbeats is None:

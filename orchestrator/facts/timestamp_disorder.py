@@ -1,9 +1,9 @@
 """By how much the times of a query's records go back, and the buffer that follows from it.
 
-Its timeline tells. Each step of one has, for every partition, the largest time among the last records read and by how
-much their times went back. The largest time so far against that one less what it went back: that is the disorder, for a
-reader that looked once a step. A day of 3,500 partitions at minute steps takes some 15 seconds, so it is measured ahead
-of need, and never more than ``MOST_BYTES`` of the newest.
+Its timeline shows it. Each step of one has, for every partition, the largest time among the last records read and by
+how much their times went back. The largest time so far against that one less what it went back: that is the disorder,
+for a reader that looked once a step. A day of 3,500 partitions at minute steps takes some 15 seconds, so it is measured
+ahead of need, and never more than ``MOST_BYTES`` of the newest.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ _JUST_BEFORE = timedelta(milliseconds=1)
 
 
 def measure_disorder(store: ControllerStore, assignment: Assignment, now: datetime) -> Disorder:
-    """What the timeline tells since the query was placed where it is. Raises ``StoreError``."""
+    """What the timeline shows since the query was placed where it is. Raises ``StoreError``."""
     found = Seen()
     for stretch in reversed(list(newest_stretches(store, assignment, now))):
         try:
@@ -86,7 +86,7 @@ def newest_stretches(store: ControllerStore, assignment: Assignment, now: dateti
 
 
 class Seen:
-    """What steps of a timeline tell, added in their order."""
+    """What steps of a timeline show, added in their order."""
 
     def __init__(self) -> None:
         self._tops: dict[SourcePartition, int] = {}

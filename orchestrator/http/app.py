@@ -1,8 +1,8 @@
 """The application: a guard in front of a router that is made from the table of paths.
 
-The guard sees every request first, whatever its path: it refuses names of hosts that are not ours, bodies, and whoever
-has no token; and it puts the same headers on every answer. What the paths answer is worked out on threads, a few at a
-time, so that many who ask wait for each other and not the controller for them.
+The guard sees every request first, whatever its path: it refuses names of hosts that are not ours, bodies, and requests
+without a token; and it puts the same headers on every answer. What the paths answer is worked out on threads, a few at
+a time, so that many requests wait for each other and not the controller for them.
 """
 
 import json
@@ -36,12 +36,12 @@ from state.settings.values import is_loopback
 AT_ONCE = 4
 """How many answers are worked out side by side."""
 ASKED_AT_ONCE = 2
-"""What is asked for may take long; so it waits for no reader, and no reader for it."""
+"""What is requested may take long; so it waits for no reader, and no reader for it."""
 MAX_BODY_BYTES = 16 * 1024
 MAX_KEY_BYTES = 200
 READY_SECONDS = 5.0
 METRICS_SECONDS = 5.0
-"""Prometheus waits 10 seconds; without the store it is still told what this process knows."""
+"""Prometheus waits 10 seconds; without the store it still gets what this process knows."""
 MAX_QUERY_BYTES = 2048
 OPEN_PATHS = frozenset({"/healthz", "/readyz", *PAGES_OPEN})
 HEADERS = {
@@ -59,12 +59,12 @@ _SEE_SCHEMA = "/api/openapi.json lists what may be given"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Health:
-    """What the two open paths ask."""
+    """What the two open paths read."""
 
     is_turning: Callable[[], bool]
     """Whether the controller's loop has turned lately."""
     touch_store: Callable[[], object]
-    """Asks the store something; raises where it does not answer."""
+    """Reads something from the store; raises where it does not answer."""
 
 
 def application(
@@ -93,7 +93,7 @@ def application(
         routes=routes,
         exception_handlers={TideoverError: told, HTTPException: told, Exception: told},
     )
-    app.router.redirect_slashes = False  # a redirect would repeat the Host that somebody sent
+    app.router.redirect_slashes = False  # a redirect would repeat the Host that a client sent
     return Guard(app, gate, pages)
 
 
@@ -119,13 +119,13 @@ class Guard:
                     headers.setdefault(name, value)  # a page says more of itself
             await send(message)
 
-        # Nobody keeps a connection by a body that comes slowly, or never, behind the answer to it.
+        # No client keeps a connection by a body that comes slowly, or never, behind the answer to it.
         closing = {"connection": "close"} if _has_body(Headers(scope=scope)) else {}
         refusal = self._refusal(scope)
         await (self._app if refusal is None else refusal)(scope, receive, send_guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:
-        """The answer to somebody who is turned away; else None, and ``scope`` says who it is."""
+        """The answer to a client that is refused; else None, and ``scope`` says who it is."""
         headers = Headers(scope=scope)
         if not self._is_our_name(headers.getlist("host")):
             return error(421, "wrong-host", "this name is not one of this host", "use localhost or 127.0.0.1")
@@ -160,7 +160,7 @@ class Guard:
         return "https" if self._is_secure else str(scope["scheme"])
 
     def _is_our_name(self, hosts: list[str]) -> bool:
-        """Where nobody needs a token, a page from elsewhere could ask by a name of its own that leads to us."""
+        """Where no token is needed, a page from elsewhere could send requests by a name of its own that leads to us."""
         if not self._gate.is_open:
             return True
         return len(hosts) == 1 and is_loopback(hosts[0])

@@ -1,7 +1,7 @@
-"""Who may ask: bearer tokens with a role, sessions of browsers, and a limit for those who guess.
+"""Who may send requests: bearer tokens with a role, sessions of browsers, and a limit for those who guess.
 
 Of a token only its SHA-256 is kept here. A request's token is compared with all of them, each in constant time, so
-that neither the time of an answer nor its order tells how close a guess was.
+that neither the time of an answer nor its order shows how close a guess was.
 
 A browser keeps no token, but a random name for its session, of which the SHA-256 is kept here. Sessions end with the
 controller, so the store holds none.
@@ -25,15 +25,15 @@ A valid token always passes: a neighbour behind the same proxy cannot shut an op
 this limit, is what stops a search (``state.settings.values`` refuses short and repetitive ones)."""
 GUESSES_SECONDS = 60.0
 _ADDRESSES = 1000
-"""How many addresses are remembered; the length of a token stops whoever has more."""
+"""How many addresses are remembered; the length of a token stops an attacker who has more."""
 SESSION_SECONDS = 12 * 3600.0
-"""A shift: whoever works longer logs in again."""
+"""A shift: after it an operator logs in again."""
 SESSIONS = 1000
 """How many there are at most: one more ends the oldest."""
 
 
 class Role(StrEnum):
-    """What somebody may do."""
+    """What a holder of a token may do."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
@@ -45,7 +45,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Whoever asks; the name is the actor in the history. None: anybody on this host."""
+    """Who sends a request; the name is the actor in the history. None: anybody on this host."""
 
     name: str | None
     role: Role
@@ -116,7 +116,7 @@ class Gatekeeper:
 
 
 def _group_of(address: str) -> str:
-    """An IPv4 address, or the network of an IPv6 one: whoever has one address there has all of them."""
+    """An IPv4 address, or the network of an IPv6 one: who has one address there has all of them."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

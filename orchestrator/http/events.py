@@ -54,7 +54,7 @@ class Feed:
         return EventStream(self, None if last_event_id is None else min(int(last_event_id[:19]), 2**62))
 
     async def news(self, seen: int | None) -> tuple[str, int]:
-        """What is to be told behind that line, and the line that is seen then. Raises ``StoreError``."""
+        """What is to be sent behind that line, and the line that is seen then. Raises ``StoreError``."""
         return await anyio.to_thread.run_sync(self._news, seen, abandon_on_cancel=True, limiter=self._limiter)
 
     def _news(self, seen: int | None) -> tuple[str, int]:
@@ -114,7 +114,7 @@ class EventStream(Response):
         try:
             text, self._seen = await self._feed.news(self._seen)
         except StoreError:
-            return ""  # it is asked again
+            return ""  # it is read again
         return text
 
 

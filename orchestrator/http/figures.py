@@ -1,8 +1,9 @@
-"""The figures behind ``/metrics``: read from the store when somebody asks, and counted since this process began.
+"""The figures behind ``/metrics``: read from the store at each request, and counted since this process began.
 
 What is counted starts at 0 with the process, as Prometheus expects of a counter. An operation is counted when the
-history first shows that it is over, whoever led it, so every controller counts the same ones. What a move left behind
-is often known only once the old cluster answers again; so for a day the last moves are looked at again each minute.
+history first shows that it is over, whichever controller led it, so every controller counts the same ones. What a move
+left behind is often known only once the old cluster answers again; so for a day the last moves are looked at again each
+minute.
 """
 
 from bisect import bisect_left
@@ -79,7 +80,7 @@ class Spread:
 
 @dataclass
 class Tally:
-    """What ended since somebody began to count."""
+    """What ended since the count began."""
 
     operations: dict[tuple[str, str], float] = field(
         default_factory=lambda: {(kind.value, result): 0.0 for kind in OperationKind for result in RESULTS}
@@ -179,7 +180,7 @@ class FigureReader:
         return self._figures(seen)
 
     def without_store(self) -> Figures:
-        """What this process knows by itself."""
+        """What this process knows on its own."""
         return self._figures(None)
 
     def _figures(self, seen: Seen | None) -> Figures:
@@ -233,7 +234,7 @@ class FigureReader:
         return None
 
     def _heartbeats(self) -> dict[Route, datetime | None]:
-        """The newest evidence of any viewpoint, by route that names its heartbeats."""
+        """The newest evidence of any observer, by route that names its heartbeats."""
         newest = {(each.cluster, each.viewpoint): each.last_ok_at for each in self.store.probe_reports()}
         return {
             Route(route.source, route.target): newest.get((route.source, f"replicator:{route.source}->{route.target}"))

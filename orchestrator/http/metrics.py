@@ -1,6 +1,6 @@
 """What Prometheus reads: from the figures of one moment to the text. Pure; the one seam of prometheus-client.
 
-Each name stands in one table here, with its labels and its meaning; ``docs/metrics.md`` lists the same. Nothing is
+Each name is in one table here, with its labels and its meaning; ``docs/metrics.md`` lists the same. Nothing is
 registered globally, and nothing is kept between two readings but what ``Figures`` holds. A number that is not known is
 left out, never 0; while the store does not answer everything is left out that comes from it.
 """
@@ -38,9 +38,9 @@ class Exported:
     meaning: str
     labels: Labels = ()
     rows: Callable[[Figures], Rows] | None = None
-    """Of this process: told whether or not the store answers."""
+    """Of this process: exported whether or not the store answers."""
     seen: Callable[[Seen], Rows] | None = None
-    """Of the store: told while it answers."""
+    """Of the store: exported while it answers."""
     is_counter: bool = False
 
     def family(self, figures: Figures) -> Metric:
@@ -76,7 +76,7 @@ class MetricsPage:
         return exposition(self.reader.read())
 
     def without_store(self) -> bytes:
-        """What this process knows by itself."""
+        """What this process knows on its own."""
         return exposition(self.reader.without_store())
 
 

@@ -1,6 +1,6 @@
 """What may be read: the values of the verbs ``watch``, ``list``, ``show``, ``show-op``, ``history`` and so on.
 
-Everything comes from the store, none from a cluster, so that a page that is left open asks only the store. The
+Everything comes from the store, none from a cluster, so that a page that is left open reads only the store. The
 status is read at most once a second, however many look at it.
 """
 
@@ -105,7 +105,7 @@ class Reads:
             return self._newest
 
     def labelled(self, status: Status, asked: LabelAsked) -> Status:
-        """The part of a status that is asked for. Raises ``UsageError`` where no query has such labels."""
+        """The part of a status that is requested. Raises ``UsageError`` where no query has such labels."""
         if asked.label is None:
             return status
         pairs = [text.partition("=") for text in asked.label.split(",")]

@@ -41,7 +41,7 @@ from streaming.pulse import Pulse
 
 RETRY_SECONDS = 10.0
 TURN_SECONDS = 120.0
-"""A loop that has not turned for so long stands still; systemd's watchdog and Kubernetes' probes wait as long."""
+"""A loop that has not turned for so long hangs; systemd's watchdog and Kubernetes' probes wait as long."""
 HEADERS_SECONDS = 10.0
 """The head of a request has to be there within this many seconds."""
 IDLE_SECONDS = 5
@@ -104,11 +104,11 @@ class HttpServer:
 
     settings: Tideover
     open_store: Callable[[], ControllerStore]
-    """Opens a store that nobody else uses, so that readers here take no connection from the loop."""
+    """Opens a store that no other thread uses, so that readers here take no connection from the loop."""
     pulse: Pulse
     clock: Clock
     open_logs: OpenLogs = own_links
-    """Opens links to the clusters that nobody else uses; a link is made when a plan first asks for it."""
+    """Opens links to the clusters that no other thread uses; a link is made when a plan first needs it."""
     port: int | None = None
     """Where it listens; None while it does not."""
     _began_at: float = 0.0
@@ -125,7 +125,7 @@ class HttpServer:
     def begin(self) -> None:
         """Begin to listen, soon."""
         self._began_at = self.clock.monotonic()
-        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # else whoever sends rubbish fills the log
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # else a client that sends rubbish fills the log
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
         self._thread.start()
 
@@ -142,7 +142,7 @@ class HttpServer:
         while not self._over.is_set():
             try:
                 self._serve()
-            except Exception as why:  # noqa: BLE001 - whatever it is, the controller goes on without a page
+            except Exception as why:  # noqa: BLE001 - whatever it is, the controller continues without a page
                 if str(why) != told:
                     log.warning(
                         "HTTP does not listen; it is tried again", listen=self.settings.http.listen, error=str(why)

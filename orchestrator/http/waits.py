@@ -1,4 +1,4 @@
-"""How long is waited: for what is worked out on a thread, and for a body that somebody sends."""
+"""How long is waited: for what is worked out on a thread, and for a body that a client sends."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -12,7 +12,7 @@ from state.errors import StoreUnavailable
 
 ANSWER_SECONDS = 20.0
 ASKED_SECONDS = 60.0
-"""What is asked for may need clusters that do not answer."""
+"""What is requested may need clusters that do not answer."""
 BODY_SECONDS = 10.0
 
 Worked = TypeVar("Worked")

@@ -1,7 +1,7 @@
-"""What may be asked for: the request rows and the pauses of the verbs, by the same functions.
+"""What may be requested: the request rows and the pauses of the verbs, by the same functions.
 
 A move says from where (``expect_active``) and which plan was seen. What that plan decides is worked out again then: if
-it is another by now, nothing is asked for. The offsets of a query that runs are another each time and do not count.
+it is another by now, nothing is requested. The offsets of a query that runs are another each time and do not count.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ class Writes:
         return {"plan": plan.as_json(), "hash": seen}
 
     def planned(self, asked: PlanAsked) -> tuple[Plan, str]:
-        """The plan and its hash; changes nothing, and asks the clusters. Raises ``UnknownName``, ``UsageError``."""
+        """The plan and its hash; changes nothing, and reads the clusters. Raises ``UnknownName``, ``UsageError``."""
         kind = OperationKind(asked.kind)
         if (kind is OperationKind.REWIND) is (asked.to_time is None):
             raise UsageError("a rewind has a to_time, and no other move has", hint="such as -15m")
@@ -67,11 +67,11 @@ class Writes:
         return value, _hash(value, asked.consents, run)
 
     def move(self, kind: OperationKind, asked: MoveAsked, who: Principal, key: str | None) -> Mapping[str, object]:
-        """Ask for a move. Raises ``Refused`` where the plan is another by now, or nobody leads."""
+        """Request a move. Raises ``Refused`` where the plan is another by now, or no controller leads."""
         return self._seen(kind, asked, self._target(kind, asked.query, asked.to), {}, who, key)
 
     def rewind(self, asked: RewindAsked, who: Principal, key: str | None) -> Mapping[str, object]:
-        """Ask to read again what was read since a time. Raises ``Refused`` as ``move`` does."""
+        """Request to read again what was read since a time. Raises ``Refused`` as ``move`` does."""
         target = self._target(OperationKind.REWIND, asked.query, None)
         return self._seen(OperationKind.REWIND, asked, target, self._parameters(asked.to_time), who, key)
 
@@ -101,7 +101,7 @@ class Writes:
         return self._submit(spec, who, key)
 
     def drill(self, asked: DrillAsked, who: Principal, key: str | None) -> Mapping[str, object]:
-        """Ask for a rehearsal."""
+        """Request a rehearsal."""
         target = self._target(OperationKind.DRILL, asked.query, asked.to)
         row = self.store.assignment(asked.query)
         spec = RequestSpec(
@@ -114,7 +114,7 @@ class Writes:
         return earlier if earlier is not None else self._submit(spec, who, key)
 
     def cancel(self, asked: CancelAsked, who: Principal, key: str | None) -> Mapping[str, object]:
-        """Ask to take back what is not committed. Raises ``Refused`` and ``UnknownName``."""
+        """Request to take back what is not committed. Raises ``Refused`` and ``UnknownName``."""
         if (earlier := self._earlier_cancellation(asked, who, key)) is not None:
             return earlier
         found = cancellation_of(self.store, self.settings, asked.id)
@@ -204,7 +204,7 @@ class Writes:
             raise Refused("no controller leads, so nothing would take the request", hint="start one and try again")
 
     def _earlier(self, spec: RequestSpec, who: Principal, key: str | None) -> Mapping[str, object] | None:
-        """The request that the same key asked for before. Raises ``UsageError`` where it asked for something else."""
+        """The request that the same key made before. Raises ``UsageError`` where it requested something else."""
         found = None if key is None else self.store.request(_id_of(who, key))
         if found is None:
             return None

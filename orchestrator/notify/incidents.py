@@ -4,7 +4,7 @@ An incident is a cluster that is not well, an operation, or a query that could n
 beginning to its end, so that a receiver can put its notices together. A line that is neither of these opens nothing.
 
 What a receiver missed (it did not answer, or there was no leader) is sent as it is now: one
-notice for each incident, and none of one that began and ended meanwhile below the receiver's severity.
+notice for each incident, and none of one that began and ended in between below the receiver's severity.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -59,7 +59,7 @@ class Report:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Notice:
-    """What a receiver is to be told."""
+    """What is to be sent to a receiver."""
 
     incident: str
     state: State
@@ -69,7 +69,7 @@ class Notice:
     sequence: int
     """Of its last line in the history."""
     incidents: Mapping[str, str]
-    """Those that the receiver knows of and that are not over, once it was told this."""
+    """Those that the receiver knows of and that are not over, once it got this."""
 
     @property
     def subject(self) -> str:
@@ -148,7 +148,7 @@ def _digest(told: Sequence[Notice]) -> Notice:
 def _speaks(event: Event, operation: Operation) -> bool:
     """Whether a line is of an operation's course: once that is over, its last line is, and not what comes behind it.
 
-    Its evidence, what was measured later and who acknowledged it come then; they would tell of the same end again.
+    Its evidence, what was measured later and who acknowledged it come then; they would announce the same end again.
     """
     if operation.outcome is None or event.kind == "reconcile":
         return True

@@ -1,9 +1,9 @@
-"""Tells each receiver on a thread of its own, while this process leads.
+"""Sends to each receiver on a thread of its own, while this process leads.
 
-The history is the queue, and the store holds how far each receiver was told; so a new leader goes on there, and a
-receiver that does not answer costs nothing but its own thread. A notice is sent first and written down afterwards: of
-a leader that was killed between the two the next one repeats that one notice, with the same incident and line, because
-one that is repeated is better than one that is lost.
+The history is the queue, and the store holds how much of it each receiver has got; so a new leader continues there, and
+a receiver that does not answer costs nothing but its own thread. A notice is sent first and written down afterwards. If
+a leader is killed between the two, the next one repeats that one notice, with the same incident and line. One that is
+repeated is better than one that is lost.
 """
 
 import threading
@@ -24,7 +24,7 @@ from state.store.controller_store import ControllerStore
 
 LOOK_SECONDS = 1.0
 SEND_SECONDS = 20.0
-"""A receiver that has not answered by then has failed; it is not asked again before that try has ended."""
+"""A receiver that has not answered by then has failed; it gets no other before that try has ended."""
 PAUSE_SECONDS = 5.0
 """After a try that failed; it doubles up to ``LONGEST_PAUSE_SECONDS``."""
 LONGEST_PAUSE_SECONDS = 300.0
@@ -55,7 +55,7 @@ class _Try:
 
 
 class Teller:
-    """Tells one receiver; called by one thread."""
+    """Sends to one receiver; called by one thread."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Teller:
         self._under_way: _Try | None = None
 
     def turn(self) -> float:
-        """Tell what is new; returns after how many seconds to do so again. Raises ``StoreError``."""
+        """Send what is new; returns after how many seconds to do so again. Raises ``StoreError``."""
         term = self._term()
         if term is None:
             self._cursor = None
@@ -195,7 +195,7 @@ class Notices:
         ]
 
     def begin(self) -> None:
-        """Begin to tell."""
+        """Begin to send."""
         for each in self._rounds:
             each.begin()
 

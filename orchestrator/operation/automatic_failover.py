@@ -1,9 +1,9 @@
-"""Automatic mode's hand: asks for the failovers that policy allows, in the words in which a person would ask.
+"""Automatic mode's hand: requests the failovers that policy allows, in the words of a person's request.
 
-What it writes is a request like any other, under the name ``auto`` and the leader's term. Whoever takes it asks the
-same gates again, for it may have waited for its turn; from there on nothing differs. All queries that may leave what is
-down share a group, also where there are too many to be judged in one round. A query that may not move is reported once,
-with the gate that keeps it, and again only when another gate does.
+What it writes is a request like any other, under the name ``auto`` and the leader's term. The controller that takes it
+judges by the same gates again, for it may have waited for its turn; from there on nothing differs. All queries that may
+leave what is down share a group, also where there are too many to be judged in one round. A query that may not move is
+reported once, with the gate that keeps it, and again only when another gate does.
 
 No query waits for another one: whatever is wrong with the rows or the request of one is raised when all others are
 judged. Only a store that is away, or another leader, ends the round.
@@ -32,7 +32,7 @@ from streaming.clocks import Clock
 _WAITED_FOR = "runner-alive"
 """A runner may still be starting, or be the warm one that takes over: the operation waits for it, and says so."""
 _TURN_WITHIN = timedelta(hours=1)
-"""How long a request may wait while others are moved; asking again meanwhile would say nothing new."""
+"""How long a request may wait while others are moved; another request in between would say nothing new."""
 
 
 class AutomaticFailover:
@@ -104,7 +104,7 @@ class AutomaticFailover:
         return written
 
     def _may_be_asked_for(self, query: str) -> bool:
-        """Policy lets it, and nothing is under way or asked for already."""
+        """Policy lets it, and nothing is under way or requested already."""
         if not self._settings.policy_of(query).automatic:
             return False
         if any(request.query == query for request in self._store.open_requests()):
@@ -112,7 +112,7 @@ class AutomaticFailover:
         return open_operation(self._store, query) is None
 
     def _judged(self, query: str, statuses: Mapping[str, ClusterStatus], term: int) -> tuple[str, Gate | None]:
-        """Where the query would go, and the first gate that refuses. The standby is asked only if nothing else does."""
+        """Where the query would go, and the first gate that refuses. The standby is read last, if all else passes."""
         assignment = self._store.assignment(query)
         settings = self._settings.queries[query]
         active = assignment.cluster if assignment else settings.clusters[0]

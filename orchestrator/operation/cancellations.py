@@ -1,4 +1,4 @@
-"""Taking back what is not committed: which request asks a query to stay where it is, for the command line and HTTP."""
+"""Taking back what is not committed: which request wants a query to stay where it is, for the command line and HTTP."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ def cancellation_of(store: ControllerStore, settings: Tideover, name: str) -> Ca
         source = row.cluster if row is not None else settings.queries[query].clusters[0]
     else:
         return None
-    stays = OperationKind.FAILOVER if kind is OperationKind.REWIND else kind  # a rewind would ask for more
+    stays = OperationKind.FAILOVER if kind is OperationKind.REWIND else kind  # a rewind would want more
     return Cancellation(operation=operation, asked=asked, query=query, kind=stays, source=source)
 
 

@@ -1,4 +1,4 @@
-"""Drills: taken from their requests, and driven to their end beside whatever else goes on.
+"""Drills: taken from their requests, and driven to their end beside whatever else is under way.
 
 A drill needs no hold and no turn, so it has a taker and a driver of its own, and shares nothing with those of moves but
 the rows. A move never waits for it, joins it or is refused because of it; the drill looks for moves, and ends.
@@ -162,7 +162,7 @@ class DrillTaker:
 
 
 def moving(store: ControllerStore, query: str) -> str | None:
-    """The move of a query that is open or asked for, in one sentence. Raises ``StoreError``."""
+    """The move of a query that is open or requested, in one sentence. Raises ``StoreError``."""
     opened = open_operation(store, query)
     if opened is not None:
         return f"operation {opened.id}, a {opened.kind.value} of {query} to {opened.target}, is open"
@@ -184,9 +184,9 @@ class DrillDriver:
         self._gatherer = FactGatherer(store=store, settings=settings, logs=logs, clock=clock)
 
     def drive(self, operation_id: str, *, going_on: Callable[[], bool] = lambda: True) -> Operation:
-        """Drive until the drill is closed or ``going_on`` says no; returns it as it stands then.
+        """Drive until the drill is closed or ``going_on`` says no; returns it as it is then.
 
-        Raises ``NotLeading`` or ``StaleTerm`` when somebody else leads: they go on.
+        Raises ``NotLeading`` or ``StaleTerm`` when another process leads: that one continues.
         """
         while True:
             try:
@@ -252,7 +252,7 @@ class DrillDriver:
         return next(iter(self._store.intents(drill.id)), None)
 
     def _resolve(self, drill: Operation, row: Assignment) -> DrillFindings:
-        """As a failover would, from the newest batch; the cluster in use is asked nothing."""
+        """As a failover would, from the newest batch; the cluster in use gets no request."""
         facts = self._gatherer.before(drill.kind, drill.query, drill.target, consents=frozenset(drill.consents))
         facts = replace(facts, fence=PENDING, standings=(), operation=drill.id, epoch=drill.epoch)
         report = report_of_batch(facts.fact, since_placed(self._store.positions(drill.query, rings=False), row), row)

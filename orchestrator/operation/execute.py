@@ -1,8 +1,8 @@
 """Driving one operation to its end: look, decide, record, act, and look again.
 
 Nothing is done that was not recorded first, and each act can be done twice: intents have names of their own, a commit
-is conditional on the epoch, and what was chosen stands in the recorded request. So an executor may die after any
-write; whoever comes next reads the same rows, decides the same, and goes on.
+is conditional on the epoch, and what was chosen is in the recorded request. So an executor may die after any
+write; the next one reads the same rows, decides the same, and continues.
 """
 
 from collections.abc import Callable
@@ -68,7 +68,7 @@ PATIENCE = ANSWER_WITHIN
 """How long a step may fail for a reason that can pass, before it is given up."""
 THINK_SECONDS = 0.25
 DOUBT = timedelta(seconds=2)
-"""How long a start on the standby may take before the standby is asked whether it is still there."""
+"""How long a start on the standby may take before the standby is checked."""
 
 
 class Executor:
@@ -83,7 +83,7 @@ class Executor:
         self._lead = lead
         self._actor = actor
         self.changes: Changes | None = None
-        """Tells when there is something to look at; without it, it is looked again and again."""
+        """Reports when there is something to look at; without it, it is looked again and again."""
         self._gatherer = FactGatherer(store=store, settings=settings, logs=logs, clock=clock)
         self._findings: Findings | None = None
         self._thought: tuple[int, float, Recheck] | None = None
@@ -94,10 +94,11 @@ class Executor:
         """The term of this tick, for all of its writes."""
 
     def drive(self, operation_id: str, *, going_on: Callable[[], bool] = lambda: True) -> Operation:
-        """Drive until the operation is closed or ``going_on`` says no; returns it as it stands then.
+        """Drive until the operation is closed or ``going_on`` says no; returns it as it is then.
 
-        Raises ``NotLeading`` or ``StaleTerm`` when somebody else leads: they go on. A store that is away for a while
-        is waited for. What this thread logs from now on names the operation and its epoch, whatever ends it included.
+        Raises ``NotLeading`` or ``StaleTerm`` when another process leads: that one continues. A store that is away for
+        a while is waited for. What this thread logs from now on names the operation and its epoch, whatever ends it
+        included.
         """
         self._findings = self._thought = None
         away_since: float | None = None
@@ -229,7 +230,7 @@ class Executor:
     def _second(self, operation: Operation) -> Recheck:
         """What automatic mode thinks of its own move now; what the move itself needs is judged behind the fence.
 
-        An operation may wait for hours, and is looked at often: what was thought a moment ago stands.
+        An operation may wait for hours, and is looked at often: what was read a moment ago counts.
         """
         now = self._clock.monotonic()
         if self._thought is not None and self._thought[0] == self._term and now - self._thought[1] < THINK_SECONDS:
@@ -285,7 +286,7 @@ class Executor:
             source=operation.source,
             route=self._settings.route(operation.source, operation.target),
             open_operation=None,
-            runners=facts.runners or None,  # nobody alive is waited for, not refused: the old run is stopped already
+            runners=facts.runners or None,  # none alive is waited for, not refused: the old run is stopped already
             operation=operation.id,
             epoch=operation.epoch,
             fence=snapshot.proof or UNPROVEN,
@@ -346,7 +347,7 @@ class Executor:
         journal.place(assignment, from_epoch=snapshot.operation.epoch, term=self._term, mark=mark, plan=plan)
 
     def _take_over(self, snapshot: Snapshot, journal: Journal) -> None:
-        """Hold the query again, where it is placed: nobody may start it before the lost run is proven gone."""
+        """Hold the query again, where it is placed: no runner may start it before the lost run is proven gone."""
         assignment = replace(
             snapshot.assignment,
             epoch=snapshot.operation.epoch + 1,

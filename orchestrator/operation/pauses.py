@@ -1,10 +1,10 @@
-"""What a person tells automatic mode, written with its line of history: pause, resume, acknowledge.
+"""What a person orders automatic mode to do, written with its line of history: pause, resume, acknowledge.
 
 The command line and the HTTP page write the same rows by the same functions. No term is needed: nothing of this moves
-a query, and it must be possible while nobody leads. Every time is the store's, as it is that of the gates.
+a query, and it must be possible while no controller leads. Every time is the store's, as it is that of the gates.
 
-What automatic mode judges by is read from the store before it asks for a move, and again before the move is begun.
-Between the two a leader may die, freeze, or be told to leave the query alone; so what was judged once is never acted
+What automatic mode judges by is read from the store before it requests a move, and again before the move is begun.
+Between the two a leader may die, freeze, or be ordered to leave the query alone; so what was judged once is never acted
 upon, only what is judged now.
 """
 
@@ -59,7 +59,7 @@ def acknowledge(
 
 
 def cooldowns(store: ControllerStore, settings: Tideover) -> dict[str, Cooldown]:
-    """By query, what stands after automatic moves, over or not."""
+    """By query, what is acknowledged or not after automatic moves, over or not."""
     moved: dict[str, list[Operation]] = {}
     for operation in store.operations(limit=LOOKED_BACK):
         moved.setdefault(operation.query, []).append(operation)

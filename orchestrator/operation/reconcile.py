@@ -122,7 +122,7 @@ def contradicted_of(store: ControllerStore, query: str) -> Contradicted | None:
 def accept_files(store: ControllerStore, found: Contradicted, *, actor: str, reason: str) -> Assignment:
     """Let a query start from its files as they are: batches that are missing there run again.
 
-    Raises ``Refused`` while an operation holds the query, or where it changed meanwhile.
+    Raises ``Refused`` while an operation holds the query, or where it changed in between.
     """
     opened = open_operation(store, found.stored.query)
     if opened is not None:
@@ -153,7 +153,7 @@ def _refused_by_checkpoint(store: ControllerStore, stored: Assignment, fact: Que
 
 
 def reconcile(store: ControllerStore, settings: Tideover, sides: Sides, *, actor: str, reason: str) -> Assignment:
-    """Write down what runs. Raises ``Refused`` where the configuration does not allow it, or it changed meanwhile.
+    """Write down what runs. Raises ``Refused`` where the configuration does not allow it, or it changed in between.
 
     An operation that came back open is closed. But one of the very checkpoint that runs may have fenced it again, and
     is undone first.

@@ -36,7 +36,7 @@ log = structlog.get_logger()
 ATTEMPTS = 5
 """How often a hold is tried when the assignment moves under it."""
 TAKEN_WITHIN = timedelta(minutes=2)
-"""How long a request may wait to be taken when nobody waits for it."""
+"""How long a request may wait to be taken when no verb waits for it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +48,7 @@ class RequestSpec:
     """Query to the cluster it shall run on; None leaves it to the handler. A verb that was typed names it: typed twice,
     it must not move the query on to the next cluster."""
     expect_active: Mapping[str, str]
-    """Query to the cluster on which whoever wishes this saw it: a query that is elsewhere by then is not moved. A query
+    """Query to the cluster on which the requester saw it: a query that is elsewhere by then is not moved. A query
     that is not named is moved from wherever it is."""
     actor: str
     reason: str
@@ -57,7 +57,7 @@ class RequestSpec:
     runs: Mapping[str, Process | None] | None = None
     """By query, the run that was seen when that was typed; None: the one that is seen when the request is written."""
     within: timedelta = TAKEN_WITHIN
-    """How long it may wait to be taken: what was asked long ago may be the wrong thing to do now."""
+    """How long it may wait to be taken: what was requested long ago may be the wrong thing to do now."""
     parameters: Mapping[str, object] = field(default_factory=dict)
     """What the kind needs beside the target, in JSON's own types; the same for each query."""
     waves: Sequence[int] = ()
@@ -74,7 +74,7 @@ def new_id(at: datetime) -> str:
 
 
 def submit(store: ControllerStore, spec: RequestSpec, *, term: int | None = None) -> tuple[Request, ...]:
-    """Write one request for each query, all of one group. A leader asks with its term, and raises ``StaleTerm``.
+    """Write one request for each query, all of one group. A leader writes with its term, and raises ``StaleTerm``.
 
     Who is upstream has to stand first among the targets: another leader may take a request before the next is written.
     Its time is the store's, for operations begin with it and are put in order by it: a host's clock may be wrong.
@@ -140,7 +140,7 @@ class RequestHandler:
     ) -> None:
         """For one round of requests.
 
-        ``is_ours`` tells whether this process may judge a request by its own configuration and network. ``upstream``
+        ``is_ours`` says whether this process may judge a request by its own configuration and network. ``upstream``
         has by query those directly upstream of it.
         """
         self._is_ours = is_ours
@@ -157,12 +157,12 @@ class RequestHandler:
 
         Where the request has to wait for the end of another operation, that one's id is returned, so that it is seen
         to, and the request stays open: take it again. Without room no query is stopped: a request that would begin an
-        operation stays open, too, for None. So does one of others that more is needed for than the store: who asked for
-        it judges it. And one whose query has to follow another one. ``waited`` says that there was no room before.
-        Raises ``NotLeading`` and ``StaleTerm``.
+        operation stays open, too, for None. So does one of others that more is needed for than the store: the process
+        that made it judges it. And one whose query has to follow another one. ``waited`` says that there was no room
+        before. Raises ``NotLeading`` and ``StaleTerm``.
         """
         self._term = self._lead.term
-        request = self._store.request(request.id) or request  # as it stands in this term: it was listed before
+        request = self._store.request(request.id) or request  # as it is in this term: it was listed before
         if request.operation is not None or request.refused is not None:
             return request.operation
         for _ in range(ATTEMPTS):
@@ -196,9 +196,9 @@ class RequestHandler:
         return None
 
     def _measure(self, request: Request, target: str) -> None:
-        """What the last move left behind can be told now, if its cluster is back, and the plan shall say it.
+        """What the last move left behind can be measured now, if its cluster is back, and the plan shall say it.
 
-        The move does not depend on it. As a rule a controller has measured it already; then no cluster is asked.
+        The move does not depend on it. As a rule a controller has measured it already; then no cluster is read.
         """
         last = next(iter(self._store.operations(query=request.query, limit=1)), None)
         if last is None or last.source != target or not to_compare(last.plan)[1]:
@@ -243,7 +243,7 @@ class RequestHandler:
         return too_late(request, waited=waited, turn=turn) if self._store.now() >= request.expires_at else None
 
     def _calls_off(self, request: Request) -> bool:
-        """Whether the query shall stay where it is; what was asked for earlier and has not begun is refused then."""
+        """Whether the query shall stay where it is; an earlier request that has not begun is refused then."""
         held = self._store.assignment(request.query)
         if held is None or held.cluster != request.target or request.kind is OperationKind.REWIND:
             return False
@@ -263,7 +263,7 @@ class RequestHandler:
     def _joined(self, request: Request, standing: Operation) -> bool:
         """A second request of the same query joins; what it consents to counts from now on. False: it just closed.
 
-        A person who asks for what automatic mode has begun consents to the move: from then on a person wants it, too.
+        A person who requests what automatic mode has begun consents to the move: from then on a person wants it, too.
         """
         consents = request.consents
         if standing.actor == AUTOMATIC and request.actor != AUTOMATIC:
@@ -297,7 +297,7 @@ class RequestHandler:
         return None
 
     def _refusal(self, request: Request) -> str | MoveFacts:
-        """Why the request is turned down before anything is stopped, or the facts on which it may go on."""
+        """Why the request is turned down before anything is stopped, or the facts on which it may continue."""
         query = self._queries[request.query]
         assignment = self._store.assignment(request.query)
         active = assignment.cluster if assignment else query.clusters[0]
@@ -322,7 +322,9 @@ class RequestHandler:
         return facts if refused is None else f"{refused.name}: {refused.text}"
 
     def _judged(self, request: Request, facts: MoveFacts) -> tuple[Gate, ...]:
-        """The gates, asked now; those of automatic mode too, where it asked: much may have happened since it did."""
+        """The gates, judged now; those of automatic mode too, where it made the request: much may have happened since
+        it did.
+        """
         if request.actor != AUTOMATIC:
             return checks.judge_move(facts)
         statuses = {status.cluster: status for status in self._store.cluster_statuses()}
@@ -382,7 +384,7 @@ class RequestHandler:
 
 
 def event_of(request: Request, kind: str, text: str, *, at: datetime) -> Event:
-    """A line of history that tells what became of a request; of no operation yet."""
+    """A line of history that says what became of a request; of no operation yet."""
     return Event(
         sequence=None,
         at=at,
@@ -402,6 +404,6 @@ def hold_detail(epoch: int, hosting: Process | None) -> dict[str, object]:
 
 
 def standing_of(store: ControllerStore, requests: Sequence[Request]) -> tuple[Request, ...]:
-    """The requests as they stand now; one read for all that were asked for together."""
+    """The requests as they are now; one read for all that were made together."""
     found = {each.id: each for group in {request.group for request in requests} for each in store.requests_of(group)}
     return tuple(found.get(request.id, request) for request in requests)

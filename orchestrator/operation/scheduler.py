@@ -1,12 +1,11 @@
 """What a leader schedules: the requests of all, and the open operations, each driven on a thread of its own.
 
 A verb's process keeps a scheduler until its own requests are through, a controller as long as it runs. An operation
-begins by stopping its query, so no more begin than are driven at once: who asked for the others waits for a turn,
-and until then their queries run on. A request that waits is nobody's but the store's: a leader that dies leaves it to
-the next.
+begins by stopping its query, so no more begin than are driven at once: the others wait for a turn, and until then their
+queries keep running. A request that waits is only in the store: a leader that dies leaves it to the next.
 
-One operation that fails does not stop the others, and one that waits for a person does not keep them waiting: it counts
-no more once it has had its time, and while others queue for a thread, each has one for a while only, then it is the
+One operation that fails does not stop the others, and one that waits for a person does not keep them waiting. It no
+longer counts once it has had its time. While others queue for a thread, each has one for a while only, then it is the
 next one's turn. That costs nothing but time, for whatever an operation has reached is recorded.
 """
 
@@ -65,7 +64,7 @@ class Scheduler:
     retry_seconds: float = math.inf
     """When an operation that could not be driven on is tried again."""
     going_on: Callable[[], bool] = lambda: True
-    """Asked by the drivers between ticks; once it says no, they end and leave their operations open."""
+    """Called by the drivers between ticks; once it says no, they end and leave their operations open."""
     is_ours: Callable[[Request], bool] = lambda request: True
     """Whether this process may judge a request, and drive its operation, by its own configuration and network."""
     changes: Changes | None = None
@@ -95,10 +94,10 @@ class Scheduler:
         return TimedRound(self.clock)
 
     def take(self) -> None:
-        """Answer what is asked, oldest first, and drive what becomes of it.
+        """Answer the requests, oldest first, and drive what becomes of it.
 
-        A lost lease, and a store that is away, end the round: the next one, or the next leader, goes on. A request that
-        was answered by another meanwhile does not keep the others waiting.
+        A lost lease, and a store that is away, end the round: the next one, or the next leader, continues. A request
+        that was answered by another in between does not keep the others waiting.
         """
         gatherer = FactGatherer(store=self.store, settings=self.settings, logs=self.logs, clock=self.clock)
         handler = RequestHandler(
@@ -129,7 +128,7 @@ class Scheduler:
         self.drive(())
 
     def _end_drill(self, query: str) -> None:
-        """Let a drill see that its query moves, whoever asked for it: it ends."""
+        """Let a drill see that its query moves, whichever process requested it: it ends."""
         drill = open_drill(self.store, query)
         if drill is not None:
             self._rehearse(drill.id)
@@ -280,14 +279,14 @@ class Scheduler:
         self._failed.pop(operation, None)
 
     def _has_failed(self, operation: str, error: TideoverError, driver: Executor | DrillDriver) -> None:
-        """Try again later, and seldom in the end; whoever looks at the operation is to see why it stands."""
+        """Try again later, and seldom in the end; a reader of the operation is to see why it waits."""
         pause = self.retry_seconds * 2 ** min(self._failed[operation], 10)
         if self.retry_seconds < RETRY_AT_MOST:
             pause = min(pause, RETRY_AT_MOST)
         self._failed[operation] += 1
         self._retry_at[operation] = self.clock.monotonic() + pause
         self.failures[operation] = error
-        with contextlib.suppress(NotLeading, StoreError):  # whoever looks at ``failures`` tells of it all the same
+        with contextlib.suppress(NotLeading, StoreError):  # the reader of ``failures`` reports it all the same
             if driver.tell_failure(operation, error):
                 self._failed.pop(operation, None)
                 self._retry_at[operation] = self.clock.monotonic() + min(self.retry_seconds, GIVEN_UP_SECONDS)

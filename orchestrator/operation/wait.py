@@ -1,4 +1,5 @@
-"""Seeing requests through: lead and do the work here, or follow whoever leads, and change over when that one is gone.
+"""Seeing requests through: lead and do the work here, or follow the leading controller, and change over when that one
+is gone.
 
 While this process leads, it judges its own requests and drives their operations. Those of others it lets join what is
 open, which the store alone decides; for the rest its configuration and its network may be the wrong ones. So where
@@ -33,7 +34,7 @@ FOLLOW_SECONDS = 0.05
 LEADS_SECONDS = 10.0
 """How long it leads at a time where others wait for something that only they can do; a move takes a few seconds."""
 YIELDS_SECONDS = 2.0
-"""How long it leaves the lead to them then; who waits asks for it twice a second."""
+"""How long it leaves the lead to them then; a process that waits tries to get it twice a second."""
 
 
 @dataclass(kw_only=True)
@@ -115,12 +116,12 @@ class RequestWait:
         if not is_wanted:
             return True
         self._yields_until = now + YIELDS_SECONDS
-        with contextlib.suppress(StoreError):  # it runs out by itself
+        with contextlib.suppress(StoreError):  # it expires
             self.lead.give_up()
         return False
 
     def _others_wait(self, kinds: frozenset[OperationKind]) -> bool:
-        """Whether somebody else's request, or an operation that answers one, needs its own process to lead."""
+        """Whether another process's request, or an operation that answers one, needs its own process to lead."""
         try:
             if any(request.id not in self._own for request in self.store.open_requests(kinds=kinds)):
                 return True
@@ -162,7 +163,7 @@ class RequestWait:
         self._desk.close()
         try:
             self.lead.give_up()
-        except StoreError:  # it runs out by itself
+        except StoreError:  # it expires
             return
 
 

@@ -36,7 +36,7 @@ MEASURED = (
     "dropped_late_rows",
 )
 IN_BATCH = ("batch_went_on", "possible_replay_records")
-"""Only where the plan said that a batch goes on in its run."""
+"""Only where the plan said that a batch continues in its run."""
 
 
 def query_row(query: QueryStatus, at: datetime) -> dict[str, object]:
@@ -65,7 +65,7 @@ def list_row(query: QueryStatus, at: datetime) -> dict[str, object]:
 
 
 def request_row(request: Request) -> dict[str, object]:
-    """What was asked for and not answered yet."""
+    """What was requested and not answered yet."""
     return {
         "id": request.id,
         "kind": request.kind.value,
@@ -318,7 +318,7 @@ def readiness_json(fact: ReadinessFact | None) -> dict[str, object] | None:
 
 
 def pause_row(pause: Pause) -> dict[str, object]:
-    """One pause; ``resumed_at`` where somebody ended it before its time."""
+    """One pause; ``resumed_at`` where a person ended it before its time."""
     return {
         "scope": pause.scope,
         "since": iso(pause.since),

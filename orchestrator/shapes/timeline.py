@@ -1,4 +1,4 @@
-"""The JSON shapes of a timeline: where a query stood at a time, at each step, and from where to where it read."""
+"""The JSON shapes of a timeline: what a query had read at a time, at each step, and from where to where it read."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

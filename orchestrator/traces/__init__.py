@@ -1,1 +1,1 @@
-"""Spans of operations and their steps, for whoever collects traces."""
+"""Spans of operations and their steps, for a collector of traces."""

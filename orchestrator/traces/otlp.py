@@ -14,7 +14,7 @@ from orchestrator.traces.spans import Span
 
 SEND_SECONDS = 10.0
 
-logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # whoever sends logs what goes wrong, once
+logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # the sender logs what goes wrong, once
 
 
 def to_collector(url: str) -> "SpanSink":
@@ -23,7 +23,7 @@ def to_collector(url: str) -> "SpanSink":
 
 
 class SpanSink:
-    """Whoever takes spans."""
+    """A receiver of spans."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter

@@ -1,6 +1,6 @@
 """From the journal of a closed operation to its spans. Pure.
 
-The ids are made from those of the operation and its steps: whoever writes them again writes the same.
+The ids are made from those of the operation and its steps: written again, they are the same.
 """
 
 import hashlib

@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 
 class Sink(Protocol):
-    """Whoever takes spans."""
+    """A receiver of spans."""
 
     def write(self, spans: Sequence[Span]) -> bool:
         """Whether they were taken; may take seconds, and raise."""

@@ -1,4 +1,5 @@
-"""What the controller may do by itself: pauses, acknowledgements, schedules, and the notices it sends. Frozen, pure.
+"""What the controller may do automatically: pauses, acknowledgements, schedules, and the notices it sends. Frozen,
+pure.
 
 A pause that is over is kept: what was believed before its end may not act afterwards, so its end must be known.
 """
@@ -13,7 +14,7 @@ EVERY = "*"
 """The scope of a pause that holds for every query."""
 
 AUTOMATIC = "auto"
-"""The actor of what no person asked for: a person's name carries a host (``ann@desk``), so they cannot be confused."""
+"""The actor of what no person requested: a person's name carries a host (``ann@desk``), so they cannot be confused."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,11 +25,11 @@ class Pause:
     """A query's name, or ``EVERY``."""
     since: datetime
     until: datetime | None
-    """When it ends by itself; None: only when somebody resumes."""
+    """When it ends without an operator; None: only when an operator resumes."""
     reason: str
     actor: str
     resumed_at: datetime | None = None
-    """When somebody ended it before its time."""
+    """When an operator ended it before its time."""
 
     @property
     def over_at(self) -> datetime | None:
@@ -64,7 +65,7 @@ class Schedule:
     queries: tuple[str, ...]
     """Empty: every query that is declared when it is due."""
     target: str | None
-    """None leaves it to whoever takes the request."""
+    """None leaves it to the controller that takes the request."""
     cron: str | None
     """Five fields, for what comes again; None for what comes once."""
     zone: str
@@ -88,13 +89,13 @@ class Schedule:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NoticeCursor:
-    """How far one receiver was told of the history; one row each, so that the next leader goes on from there."""
+    """How much of the history one receiver has got; one row each, so that the next leader continues from there."""
 
     target: str
     sequence: int
-    """The last line of the history that was told, or did not have to be."""
+    """The last line of the history that was sent, or did not have to be."""
     incidents: Mapping[str, str]
-    """Incidents that it was told of and that are not over, each with the title under which it was told last."""
+    """Incidents that were sent to it and are not over, each with the title under which it was sent last."""
     told_at: datetime | None = None
     """When it took a notice last."""
     failures: int = 0

@@ -1,6 +1,6 @@
 """What is seen of a cluster from one place, and what is believed of it from all of them. Frozen, and pure.
 
-A *viewpoint* is a place to look from: ``controller:NAME``, ``runner:NAME``, ``replicator:east->west``. Every time here
+A ``viewpoint`` is an observer: ``controller:NAME``, ``runner:NAME``, ``replicator:east->west``. Every time here
 is on the store's clock, so that two processes' words can be put in order; each reporter turns its own monotonic times
 into it. Evidence counts from when it was *produced*: a look that ended well proves that the cluster lived after the
 look began, and no more.
@@ -24,7 +24,7 @@ class Layer(StrEnum):
     LEADERS = "leaders"
     """Leaders and in-sync replicas of the topics of interest."""
     READ = "read"
-    """A leader told where its log ends; no record is fetched."""
+    """A leader reported where its log ends; no record is fetched."""
 
 
 class Fault(StrEnum):
@@ -61,12 +61,12 @@ WELL = frozenset({Verdict.UP, Verdict.DEGRADED})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProbeReport:
-    """What one viewpoint last saw of one cluster; one row for each pair."""
+    """What one observer last saw of one cluster; one row for each pair."""
 
     cluster: str
     viewpoint: str
     instance: str
-    """The process behind the viewpoint's name."""
+    """The process behind the observer's name."""
     layer: Layer | None
     """The last layer that the newest look reached; None when not even the first, or when there was no look yet."""
     fault: Fault | None
@@ -122,10 +122,11 @@ class ClusterStatus:
     since: datetime
     """When this verdict was first given; kept while it stays the same."""
     down_since: datetime | None
-    """When DOWN was first given since the cluster was last UP or DEGRADED; None when it was not. Not knowing for a
-    while, as a controller does that starts or stood still, neither ends nor renews it."""
+    """When DOWN was first given since the cluster was last UP or DEGRADED; None when it was not. A controller that
+    starts or was frozen does not know for a while; that neither ends nor renews it.
+    """
     reasons: tuple[str, ...]
-    """One sentence each, the most telling first."""
+    """One sentence each, the most important first."""
     first_failed_at: datetime | None
     """When the first failed look began; None while the cluster answers."""
     leaderless: int | None

@@ -33,7 +33,7 @@ class Fingerprint(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Position:
-    """Where a query stood in one partition at the end of one batch."""
+    """What a query had read of one partition at the end of one batch."""
 
     query: str
     epoch: int
@@ -63,7 +63,7 @@ class Position:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EndSample:
-    """What was last seen of the end of a partition on a cluster, so that exposure can be told after its death."""
+    """What was last seen of the end of a partition on a cluster, so that exposure can be computed after its death."""
 
     cluster: str
     topic: str
@@ -77,7 +77,7 @@ class EndSample:
 
 
 class Desired(StrEnum):
-    """What an assignment asks for."""
+    """What an assignment requires."""
 
     RUNNING = "running"
     HELD = "held"
@@ -111,12 +111,12 @@ class RunState(StrEnum):
     """What a runner reports of a query that it hosts."""
 
     STARTING = "starting"
-    """Reported before anything is started: whoever reads another state knows that nothing was begun since."""
+    """Reported before anything is started: a reader of another state knows that nothing was begun since."""
     RUNNING = "running"
     FAILED = "failed"
     """The run ended with an error; the runner tries again with growing pauses."""
     STOPPED = "stopped"
-    """It was told to stop and is quiet: nothing of it can write any more."""
+    """It was ordered to stop and is quiet: nothing of it can write any more."""
 
 
 class SeenCheckpoint(NamedTuple):
@@ -133,7 +133,7 @@ class SeenCheckpoint(NamedTuple):
     query_id: str | None
     """Spark's id of the query, by the file ``metadata``."""
     stateful: bool | None
-    """Whether it held operators with state; None where nobody has looked yet."""
+    """Whether it held operators with state; None where no process has looked yet."""
 
     def with_batch(self, batch: int, *, committed: bool) -> "SeenCheckpoint":
         """With one more batch that was planned, or committed."""
@@ -150,7 +150,8 @@ def are_accepted(row: Assignment, seen: SeenCheckpoint | None) -> bool:
 class QueryFact:
     """A runner's latest report on one query; one row per query, a fact of a stale epoch never replaces a newer one.
 
-    It names its process in full, because what proves that process gone is asked for when its registration is too.
+    It names its process in full, because the proof that this process is gone is needed when its registration is gone,
+    too.
     """
 
     query: str
@@ -176,7 +177,7 @@ class QueryFact:
     first_commit_at: datetime | None
     """When the first batch *with new data possible* was committed by this run."""
     progressed_at: datetime | None
-    """When this run last committed a batch, or asked the cluster and found nothing new to read."""
+    """When this run last committed a batch, or looked at the cluster and found nothing new to read."""
     input_rows: int | None
     dropped_late_rows: int | None
     """Rows dropped by the watermark since this run started."""
@@ -225,14 +226,14 @@ class RunnerFact:
     """Whether its Spark has the companion, so that a query can keep its checkpoint."""
     warm: bool
     plans: Mapping[str, str] = field(default_factory=dict)
-    """Of each query whose plan was built and run here for a warm-up: why it could not go on here from its checkpoint;
-    empty where nothing speaks against it."""
+    """Of each query whose plan was built and run here for a warm-up: why it could not continue here from its
+    checkpoint; empty where nothing speaks against it."""
     started_at: datetime
     seen_at: datetime
 
 
 class IntentKind(StrEnum):
-    """What a controller may ask of a runner."""
+    """What a controller may order from a runner."""
 
     INSPECT = "inspect"
     """Read the checkpoint: newest committed batch, its offsets, a planned batch, state metadata. Changes nothing."""
@@ -255,12 +256,12 @@ class IntentState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Intent:
-    """One thing that one runner shall do for one operation; ``(operation, name)`` is unique, so it is asked once."""
+    """One thing that one runner shall do for one operation; ``(operation, name)`` is unique, so it is ordered once."""
 
     id: str
     operation: str
     name: str
-    """Name of the step, with an attempt number where the step may be asked again: ``fence``, ``prepare#2``."""
+    """Name of the step, with an attempt number where the step may be ordered again: ``fence``, ``prepare#2``."""
     kind: IntentKind
     query: str
     runner: str
@@ -274,12 +275,12 @@ class Intent:
 
     @staticmethod
     def name_of(kind: IntentKind, earlier: int) -> str:
-        """What the next asking of a kind is called, after this many of them."""
+        """What the next order of a kind is called, after this many of them."""
         return f"{kind.value}#{earlier + 1}" if earlier else kind.value
 
     @property
     def attempt(self) -> int:
-        """Which asking of its step it is, from 1 on; it grows also when the store's clock is set back."""
+        """Which attempt of its step it is, from 1 on; it grows also when the store's clock is set back."""
         return int(self.name.partition("#")[2] or 1)
 
 
@@ -340,7 +341,7 @@ class Operation:
     started_at: datetime
     ended_at: datetime | None
     parameters: Mapping[str, object] = field(default_factory=dict)
-    """What this kind needs beside its target, in JSON's own types and as it was asked for; empty for a move."""
+    """What this kind needs beside its target, in JSON's own types and as it was requested; empty for a move."""
 
     @property
     def is_open(self) -> bool:
@@ -377,7 +378,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """A verb that an operator or a program asked for; the leading controller takes it."""
+    """A verb that an operator or a program requested; the leading controller takes it."""
 
     id: str
     group: str
@@ -390,7 +391,7 @@ class Request:
     consents: tuple[str, ...]
     created_at: datetime
     expires_at: datetime
-    """Whoever comes to it from then on turns it down; like ``created_at`` on the store's clock."""
+    """A controller that takes it later refuses it; like ``created_at`` on the store's clock."""
     operation: str | None = None
     """The operation that answers it, once taken."""
     refused: str | None = None

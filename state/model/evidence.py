@@ -1,7 +1,7 @@
 """The evidence of operations: one document each, in a chain in which each names the hash of the one before it. Pure.
 
 A document is canonical JSON: keys sorted, no blanks, ASCII, no NaN. Its SHA-256 is that of these very bytes, so
-``sha256sum`` of an exported file tells it. The chain's rows stay for ever; a document may go with its operation, and
+``sha256sum`` of an exported file prints it. The chain's rows stay for ever; a document may go with its operation, and
 its hash and place still prove that there was one, and link its neighbours.
 """
 
@@ -138,7 +138,7 @@ class Chain:
 
 
 def wrong_in(row: Evidence) -> str | None:
-    """What is wrong with one link by itself; None if nothing is, or its document is gone."""
+    """What is wrong with one link alone; None if nothing is, or its document is gone."""
     if row.document is None:
         return None
     if sha256_of(row.document) != row.sha256:

@@ -121,7 +121,7 @@ class Fingerprints(Sequence[Fingerprint]):
         return Fingerprints.of((known[offset] for offset in sorted(known)[-limit:]), uncommitted)
 
     def _uncommitted_with(self, newer: "Fingerprints") -> frozenset[int]:
-        """Of the records of both; one that is in both was read again, and may have been committed meanwhile."""
+        """Of the records of both; one that is in both was read again, and may have been committed in between."""
         if not self.uncommitted or not self:
             return newer.uncommitted
         oldest, again = self.first, {each.offset for each in newer}
@@ -243,7 +243,7 @@ def digests_of(records: Sequence[Fingerprint]) -> list[bytes]:
 
 
 class Counted(Sequence[Fingerprint]):
-    """A ring of which a store was asked for the length alone; to look into it is a mistake, and raises ``LookupError``.
+    """A ring of which the store returned the length alone; to look into it is a mistake, and raises ``LookupError``.
 
     Twelve batches of 3,500 partitions hold 340 MB of rings, and a look-up goes by one batch of them.
     """

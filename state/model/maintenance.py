@@ -31,7 +31,7 @@ class ReadinessFact:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StandbySample:
-    """What one check measured of a query's standby, in numbers: a point of its plots. None: it could not be told."""
+    """What one check measured of a query's standby, in numbers: a point of its plots. None: it is unknown."""
 
     query: str
     sampled_at: datetime
@@ -58,9 +58,9 @@ class PartitionCopy(NamedTuple):
     target_newest_ms: int | None
     """Largest timestamp on the standby, alike."""
     age_ms: int | None
-    """By how much the second is older than the first, at least 0; None where it cannot be told."""
+    """By how much the second is older than the first, at least 0; None where it is unknown."""
     records: int | None
-    """Offsets of the source that the standby lacks; None where it cannot be told."""
+    """Offsets of the source that the standby lacks; None where it is unknown."""
     seen_ms: int | None
     """When the source was looked at: as a rule when the standby was, earlier where it was silent then."""
     note: str
@@ -87,7 +87,7 @@ class ReplicationSample:
     source: str
     target: str
     sampled_at: datetime
-    """When the standby was asked."""
+    """When the standby was read."""
     copies: tuple[PartitionCopy, ...]
     latencies: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """By topic of the source whose standby stamps its records itself: by how many milliseconds the newest copy was
@@ -102,7 +102,7 @@ class TopicDisorder(NamedTuple):
     topic: str
     disorder_ms: int
     """The largest distance from the largest time read so far, but no later than the clock then, back to the time of a
-    record read later; never told too small by rounding."""
+    record read later; rounding never makes it too small."""
     steps: int
     """Steps of the timeline at which new records had been read."""
     since_ms: int
@@ -113,7 +113,7 @@ class TopicDisorder(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Disorder:
-    """What a query's timeline tells of the order of times, where the query is placed; one row a query."""
+    """What a query's timeline shows of the order of times, where the query is placed; one row a query."""
 
     query: str
     placed_epoch: int
@@ -140,19 +140,19 @@ class FormerCheckpoint:
     placed_epoch: int
     """Under which the query came here."""
     left_epoch: int
-    """Under which it went on elsewhere."""
+    """Under which it continued elsewhere."""
     left_at: datetime
     operation: str | None
     """That moved it; None where it was reconciled."""
     runner: str | None = None
-    """Who was asked to clean it."""
+    """Which runner got the order to clean it."""
     asked_at: datetime | None = None
     cleaned_at: datetime | None = None
     files: int | None = None
     """How many went, and how large they were; None before."""
     bytes: int | None = None
     refused: str | None = None
-    """Why the runner that was asked last did not."""
+    """Why the runner that got the last order did not."""
 
     @property
     def is_asked(self) -> bool:

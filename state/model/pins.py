@@ -1,8 +1,8 @@
-"""Which Kafka cluster stands behind a name. Frozen, and pure.
+"""Which Kafka cluster is behind a name. Frozen, and pure.
 
 A name leads to whatever its bootstrap servers lead to: the name of a gateway, a sticky endpoint or a wrong line of DNS
 may lead to another cluster, whose offsets mean other records. So the id that a cluster gives itself is *pinned* to its
-name when it is first seen, and nothing goes on under that name with another one.
+name when it is first seen, and nothing continues under that name with another one.
 """
 
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ class Pin:
     def replaced(self, new: str, at: datetime, assignments: Iterable[Assignment]) -> "Pin":
         """The pin of the cluster that takes the name over, with the queries that are left on the old one.
 
-        One that was left on this very cluster earlier, before somebody changed his mind, is at home again.
+        One that was left on this very cluster earlier, before an operator decided otherwise, is at home again.
         """
         here = [each for each in assignments if each.cluster == self.cluster]
         known = [self.former_of(each.query, each.placed_epoch) for each in here]

@@ -1,4 +1,4 @@
-"""Where a query stood at which time: moments of what it had consumed, packed by the stretch.
+"""What a query had read at which time: moments of what it had consumed, packed by the stretch.
 
 One row for each step and partition, as an index file of a broker has its entries, would take hundreds of megabytes for
 a day of 3,500 partitions. Here a *stretch* of moments is one value: all partitions of a query, up to some hours.

@@ -35,7 +35,7 @@ class Settings(BaseModel):
 
 
 class Resume(StrEnum):
-    """How a query goes on after a move."""
+    """How a query continues after a move."""
 
     AUTO = "auto"
     """``switch`` where the companion is in Spark, else ``carry``."""
@@ -133,10 +133,11 @@ class Cluster(Settings):
     bootstrap: Annotated[tuple[Address, ...], Field(min_length=1)]
     id: ClusterId | None = None
     """What ``kafka-cluster.sh cluster-id`` prints. Without it the first id seen under this name is remembered; either
-    way nothing goes on where the servers lead to another cluster."""
+    way nothing continues where the servers lead to another cluster.
+    """
     security: Security = Security()
     schema_registry: SchemaRegistry | None = None
-    """Asked by ``check`` alone, whether ids in copied records mean the same here; None: that stays unknown."""
+    """Used by ``check`` alone: whether ids in copied records mean the same here; None: that stays unknown."""
 
 
 class Route(Settings):
@@ -176,7 +177,7 @@ class Spark(Settings):
     master: str = "local[*]"
     conf: dict[str, str | int | float | bool] = Field(default_factory=dict)
     master_ui: str | None = None
-    """Web address of a standalone master: asked whether a lost driver's application ended (fence evidence)."""
+    """Web address of a standalone master: queried for whether a lost driver's application ended (fence evidence)."""
 
     @model_validator(mode="after")
     def _ask_standalone_masters_only(self) -> Self:
@@ -213,8 +214,8 @@ def _leave_to_us(options: Iterable[str], ours: Collection[str]) -> None:
 def _require_own_group(options: Iterable[str]) -> None:
     """Spark's ``InternalKafkaConsumerPool`` ties a group and a partition to one set of parameters while its JVM lives.
 
-    A query of such a group that is moved inside its driver, or started again with a new password, fails each time with
-    a message that holds the old parameters and the new ones. A group of its own is what Spark makes for every start.
+    If a query of such a group is moved inside its driver, or started again with a new password, it fails each time. The
+    message holds the old parameters and the new ones. A group of its own is what Spark makes for every start.
     """
     named = [key for key in options if key.lower() == "kafka.group.id"]
     if named:
@@ -283,7 +284,7 @@ class Policy(Settings):
 
 
 class Timeline(Settings):
-    """How finely it is remembered where a query stood at which time, and for how long."""
+    """How finely it is remembered what a query had read at which time, and for how long."""
 
     step: Annotated[Duration, between(timedelta(seconds=1), timedelta(hours=1))] = timedelta(minutes=1)
     """Of each step one place per partition is kept: 13 MB for a day of 3,500 partitions at minute steps."""
@@ -311,15 +312,16 @@ class Query(Settings):
     """Columns of Kafka's that this query may use although a move changes their values: it is right with any. None by
     default, because the plan shows that a column is used, and not whether the result depends on one cluster."""
     home_offsets: bool = False
-    """The pipeline gets offsets that go on from those of its home cluster, whichever cluster it reads: for logic that
-    uses the column ``offset``. Only with the companion (``resume: switch``): a copied checkpoint loses the count."""
+    """The pipeline gets offsets that continue from those of its home cluster, whichever cluster it reads: for logic
+    that uses the column ``offset``. Only with the companion (``resume: switch``): a copied checkpoint loses the
+    count."""
     buffer: Buffer = timedelta(minutes=15)
     """X of ``T - X`` where time decides; ``measured``: from the disorder of times that was seen."""
     trigger: Duration = timedelta(seconds=1)
     output: Output | None = None
     after: tuple[Name, ...] = ()
     """Queries that a planned move takes to the other cluster first. Where ``output`` names a topic that this query
-    reads, that is found without being told; a pipeline that writes to Kafka by itself does not show it."""
+    reads, that is found without this key; a pipeline that writes to Kafka in its own code does not show it."""
     spark: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Session settings of this query alone, such as ``spark.sql.shuffle.partitions``."""
     labels: dict[Name, LabelValue] = Field(default_factory=dict)
@@ -335,7 +337,7 @@ class Query(Settings):
         return self.settings | self.settings_by_cluster.get(cluster, {})
 
     def resume_with(self, *, companion: bool) -> Resume:
-        """How it goes on, with or without the companion in the Spark of whoever may run it; never ``AUTO``."""
+        """How it continues, with or without the companion in the Spark of any runner; never ``AUTO``."""
         if self.resume is not Resume.AUTO:
             return self.resume
         return Resume.SWITCH if companion else Resume.CARRY
@@ -386,7 +388,7 @@ class OperationSettings(Settings):
 
 
 class Retention(Settings):
-    """How long what is over is kept; a cool-down that stands is never forgotten."""
+    """How long what is over is kept; a cool-down that has not ended is never forgotten."""
 
     history: Annotated[Duration, between(timedelta(days=1), timedelta(days=36_500))] = timedelta(days=90)
     """Lines of history, closed operations with all that belongs to them, and answered requests."""
@@ -413,11 +415,11 @@ class HttpTls(Settings):
     cert: Path
     key: Path
     clients: Path | None = None
-    """Authorities whose clients alone are let in, beside their token; None: no certificate is asked for."""
+    """Authorities whose clients alone are let in, beside their token; None: no certificate is required."""
 
 
 class HttpToken(Settings):
-    """Somebody who may ask; the name is the actor in the history."""
+    """A holder of a token; the name is the actor in the history."""
 
     name: Name
     role: Literal["viewer", "operator"]
@@ -428,7 +430,7 @@ class HttpToken(Settings):
 class Http(Settings):
     """HTTP of every controller; ``http: off`` is the same as ``listen: off``.
 
-    Off unless somebody sets it: an upgrade must open no port. A port on loopback, too, shows the status to every user
+    Off unless the file sets it: an upgrade must open no port. A port on loopback, too, shows the status to every user
     of its host, and two controllers on one host would want the same one.
     """
 
@@ -464,12 +466,12 @@ class NotifyTarget(Settings):
     """A receiver of notices of incidents."""
 
     name: Name
-    """Under this name the store keeps how far it was told."""
+    """Under this name the store keeps how much it has got."""
     url: SecretStr
     """As apprise writes it (``mailto://``, ``json://``, ``slack://`` ...); by reference, read when the controller
     starts, for most of these hold a secret."""
     severity: NoticeSeverity = "warning"
-    """What weighs less is not told."""
+    """What weighs less is not sent."""
     kinds: dict[NoticeKind, NoticeSeverity | Literal["off"]] = Field(default_factory=dict)
     """For a kind of incident, another one than ``severity``."""
 
@@ -500,7 +502,7 @@ class Traces(Settings):
 
 
 def _said(group: Settings) -> dict[str, object]:
-    """What stands in the file, without defaults."""
+    """What is in the file, without defaults."""
     return {key: getattr(group, key) for key in group.model_fields_set}
 
 

@@ -6,7 +6,7 @@ from home decides; without one the route back is read the other way round; witho
 A query whose output another one reads is *upstream* of it. That is found from ``output`` and ``sources``, for all
 clusters on which both may run, so that it does not change with a move; ``after`` says it where the configuration does
 not show it. What is declared is no circle (``values.contradictions``). What is found may be one: two queries that each
-read what the other writes. Nothing tells then which goes first, so what was found of the circle does not count.
+read what the other writes. Nothing shows then which goes first, so what was found of the circle does not count.
 """
 
 import re
@@ -34,7 +34,7 @@ def home_naming(settings: Tideover, query: Query, source: str, cluster: str) -> 
     """How the companion finds the name at home of a source's topic on a cluster; empty where names are the same.
 
     ``{"prefix": "east."}`` or ``{"names": {"orders-west": "orders"}}``. Behind a route that is read the other way round
-    only the declared topics are known: no name tells whether a prefix was taken from it.
+    only the declared topics are known: no name shows whether a prefix was taken from it.
     """
     home = query.clusters[0]
     route = None if home == cluster else settings.route(home, cluster)

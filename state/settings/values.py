@@ -39,7 +39,7 @@ def write_duration(value: timedelta) -> str:
 
 
 def between(low: timedelta, high: timedelta) -> AfterValidator:
-    """A bound on a duration, told as the file writes it."""
+    """A bound on a duration, printed as the file writes it."""
 
     def check(value: timedelta) -> timedelta:
         if not low <= value <= high:
@@ -181,7 +181,7 @@ _DEFAULT_FS = "spark.hadoop.fs.defaultFS"
 def contradictions(raw: object, real: Callable[[str], str] = str) -> Iterator[str]:
     """One sentence for each, ``path: what``. ``real`` resolves the links of a local path.
 
-    What no single key can tell. It is read from the plain mapping, not from the finished settings, so that it is
+    What no single key can show. It is read from the plain mapping, not from the finished settings, so that it is
     reported together with all other mistakes; a group that is itself mistaken is passed over.
     """
     groups = mapping(raw)

@@ -49,7 +49,7 @@ class ControllerStore(RunnerStore, Protocol):
 
     # -- leading ---------------------------------------------------------------------------------------------------
     def lead(self, name: str, holder: str, ttl: timedelta) -> Lease | None:
-        """Take or renew the lease in one transaction; None while somebody else holds it.
+        """Take or renew the lease in one transaction; None while another controller holds it.
 
         A lease that ends further ahead than any can, for the clock was set back since, holds up no other controller.
         The term grows on a change, by chance: no two holders have the same one, even if the store was restored.
@@ -63,11 +63,11 @@ class ControllerStore(RunnerStore, Protocol):
         """Give the lease up at once, if it is still ours; it is free then whatever the clock is set to."""
 
     def leader(self, name: str) -> Lease | None:
-        """The lease as it stands, expired or not."""
+        """The lease as it is, expired or not."""
 
     # -- requests --------------------------------------------------------------------------------------------------
     def ask(self, request: Request, *, term: int | None = None) -> None:
-        """Record a request. A person asks without a term, a leader with its own.
+        """Record a request. A person's request has no term, a leader's has its own.
 
         The same request twice is one; another one under its id is a ``Conflict``.
         """
@@ -78,7 +78,7 @@ class ControllerStore(RunnerStore, Protocol):
     def request(self, request_id: str) -> Request | None: ...
 
     def requests_of(self, group: str) -> Sequence[Request]:
-        """All requests of one group, answered or not, in the order in which they were asked."""
+        """All requests of one group, answered or not, in the order in which they were made."""
 
     def answer(
         self,
@@ -96,7 +96,7 @@ class ControllerStore(RunnerStore, Protocol):
 
     # -- schedules -------------------------------------------------------------------------------------------------
     def add_schedule(self, schedule: Schedule, *, event: Event) -> None:
-        """Record what shall be asked for later: one transaction with the event, without a term.
+        """Record what shall be requested later: one transaction with the event, without a term.
 
         The same schedule twice is one; another one under its id is a ``Conflict``.
         """
@@ -164,7 +164,7 @@ class ControllerStore(RunnerStore, Protocol):
 
         The epoch may grow by more than one here, and only here. The query's open operation, which came back with the
         old rows, is closed as ``failed``. ``operation`` is that very one, or one that the store had lost, written down
-        with what it asks for, so that it can be undone. False, and nothing written, when the stored epoch is not
+        with what it requests, so that it can be undone. False, and nothing written, when the stored epoch is not
         ``from_epoch`` (None: no row), or a runner reports ``assignment.epoch`` or more by now. The checkpoint that is
         left is kept as ``place`` keeps it.
         """
@@ -207,9 +207,9 @@ class ControllerStore(RunnerStore, Protocol):
 
         A closed operation (outcome set) is never opened again: ``StaleTerm`` is not the only guard, the store raises
         ``Conflict``. A step is upserted by ``(operation, sequence)``; an intent that exists by ``(operation, name)``
-        is left as it is. Closing an operation withdraws what it asked for earlier and was not done yet. The consents of
+        is left as it is. Closing an operation withdraws its earlier orders that were not done yet. The consents of
         an operation that exists stay as they are, here and in ``place``: only ``consent`` adds to them, so that who
-        drives an operation never undoes what an operator typed meanwhile.
+        drives an operation never undoes what an operator typed in between.
         """
 
     def consent(self, operation_id: str, consents: Iterable[str], *, term: int, event: Event) -> bool:
@@ -244,10 +244,10 @@ class ControllerStore(RunnerStore, Protocol):
         """All stretches that reach a time, or all that are kept; ordered by epoch, begin, cluster."""
 
     def timeline_at(self, query: str, time: datetime) -> Stretch | None:
-        """The stretch that tells where the query was: of the highest epoch that had begun by then, the last begun.
+        """The stretch that holds where the query was: of the highest epoch that had begun by then, the last begun.
 
-        It may have ended before that time: then the query stood where it ended, or nothing was kept. A runner of an
-        earlier epoch that went on after a move is not heard. None when nothing is known of that time.
+        It may have ended before that time: then the query was where it ended, or nothing was kept. What a runner of an
+        earlier epoch reports after a move does not count. None when nothing is known of that time.
         """
 
     def prune_timelines(self, before: datetime, *, limit: int, term: int) -> int:
@@ -258,7 +258,7 @@ class ControllerStore(RunnerStore, Protocol):
         """Keep automatic mode from one query or from all; replaces the scope's earlier pause."""
 
     def resume(self, scope: str, *, at: datetime, event: Event) -> Pause | None:
-        """End the scope's pause, and return it as it stands now. None, and nothing written, when none is in force."""
+        """End the scope's pause, and return it as it is now. None, and nothing written, when none is in force."""
 
     def pauses(self) -> Sequence[Pause]:
         """The newest pause of each scope, those that are over included; ordered by scope."""
@@ -274,10 +274,10 @@ class ControllerStore(RunnerStore, Protocol):
 
     # -- watching --------------------------------------------------------------------------------------------------
     def probe_reports(self, cluster: str | None = None) -> Sequence[ProbeReport]:
-        """Of one cluster, or all; ordered by cluster and viewpoint."""
+        """Of one cluster, or all; ordered by cluster and observer."""
 
     def record_status(self, status: ClusterStatus, *, term: int, event: Event) -> bool:
-        """Give a verdict: one transaction. True, and ``event`` appended, when it differs from the one that stands.
+        """Give a verdict: one transaction. True, and ``event`` appended, when it differs from the stored one.
 
         The same verdict again keeps its ``since`` and replaces the rest.
         """
@@ -329,14 +329,14 @@ class ControllerStore(RunnerStore, Protocol):
     def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> PrunedRows:
         """Forget what ended before a time in the past: one transaction, at most ``limit`` rows of each kind.
 
-        An operation goes with its steps, intents, acknowledgement and the document of its evidence, unless it is open,
-        or an assignment names it, or it is among the newest ``keep`` of its query that placed the query, or among the
-        newest ``keep`` that did not.
-        A request goes when it was refused or its operation is gone, a line of history when it has no operation or that
-        is gone, a probe report, a readiness, a disorder and a verdict when they were not renewed since. A runner's
-        name goes when, besides, no assignment and no report names it: the process that had it may have run that query.
-        A report and positions go when their query has no assignment, the end of a partition when no position is in it,
-        a former checkpoint when it was cleaned. Pauses stay: one row a scope, and their end must be known.
+        An operation goes with its steps, intents, acknowledgement and the document of its evidence. It stays while it
+        is open or an assignment names it. So do the newest ``keep`` of each query that placed it, and the newest
+        ``keep`` that did not. A request goes when it was refused or its operation is gone. A line of history goes when
+        it has no operation or that is gone. A probe report, a readiness, a disorder and a verdict go when they were not
+        renewed since. A runner's name goes when, besides, no assignment and no report names it: the process that had it
+        may have run that query. A report and positions go when their query has no assignment, the end of a partition
+        when no position is in it, a former checkpoint when it was cleaned. Pauses stay: one row a scope, and their end
+        must be known.
         """
 
     def prunable(self, before: datetime, *, keep: int, limit: int) -> PrunedRows:
@@ -348,9 +348,9 @@ class ControllerStore(RunnerStore, Protocol):
     def ask_to_clean(
         self, former: FormerCheckpoint, *, runner: str, epoch: int, event: Event, term: int | None = None
     ) -> bool:
-        """Ask a runner to clean a checkpoint, whoever was asked before: one transaction with the event.
+        """Order a runner to clean a checkpoint, whichever runner got the order before: one transaction with the event.
 
-        A person asks without a term. False, and nothing written, unless the query runs under ``epoch``, no operation
+        A person's order has no term. False, and nothing written, unless the query runs under ``epoch``, no operation
         of it is open, and the row is as ``former`` says.
         """
 
@@ -362,7 +362,7 @@ class ControllerStore(RunnerStore, Protocol):
 
         Of its evidence the documents go; their hashes stay in the chain.
 
-        ``reported_at`` is the time of the report that whoever asks saw, None for none: another one now is a
+        ``reported_at`` is the time of the report that the caller saw, None for none: another one now is a
         ``Conflict``, as is an open operation, and nothing is written then. Returns what went.
         """
 
@@ -383,7 +383,7 @@ class ControllerStore(RunnerStore, Protocol):
         """
 
     def notice_cursors(self) -> Sequence[NoticeCursor]:
-        """How far each receiver of notices has been told; ordered by target."""
+        """How much of the history each receiver of notices has got; ordered by target."""
 
     def keep_notice_cursor(self, cursor: NoticeCursor, *, term: int) -> None:
         """Upsert by target."""

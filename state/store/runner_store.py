@@ -24,7 +24,7 @@ class RunnerStore(Protocol):
         """The store's own clock (database time on PostgreSQL, the host's on SQLite), in UTC."""
 
     def wakeups(self) -> Wakeups:
-        """What wakes this process at another one's writes; whoever asks for it closes it, before the store."""
+        """What wakes this process at another one's writes; the caller closes it, before the store."""
 
     # -- assignments -----------------------------------------------------------------------------------------------
     def assignments(self) -> Sequence[Assignment]: ...
@@ -32,7 +32,7 @@ class RunnerStore(Protocol):
     def assignment(self, query: str) -> Assignment | None: ...
 
     def adopt(self, assignment: Assignment) -> Assignment:
-        """A runner's first assignment of a query: inserted if there is none; returns the row that stands (epoch 1)."""
+        """A runner's first assignment of a query: inserted if there is none; returns the stored row (epoch 1)."""
 
     # -- operations ------------------------------------------------------------------------------------------------
     def operation(self, operation_id: str) -> Operation | None: ...
@@ -44,7 +44,7 @@ class RunnerStore(Protocol):
     def report(self, intent: Intent, *, term: int | None = None) -> bool:
         """A runner's answer (DONE or FAILED) to a PENDING intent; False when it is no longer pending.
 
-        A leader that takes back what it asked a silent runner for does so with its term, and raises ``StaleTerm``.
+        A leader takes back an order to a silent runner with its term, and raises ``StaleTerm``.
         """
 
     # -- facts -----------------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ class RunnerStore(Protocol):
     def runners(self) -> Sequence[RunnerFact]: ...
 
     def report_query(self, fact: QueryFact) -> bool:
-        """Upsert by query; False, and nothing written, when a fact of a higher epoch stands.
+        """Upsert by query; False, and nothing written, when a fact of a higher epoch is stored.
 
         STARTING is written only for the instance that has the runner's name, and then takes the query over from another
         instance of the same epoch; what else another instance says is late. False in both cases as well. But where the
@@ -107,16 +107,15 @@ class RunnerStore(Protocol):
 
     # -- watching --------------------------------------------------------------------------------------------------
     def save_probe_reports(self, seen: Iterable[ProbeReport]) -> None:
-        """Upsert by (cluster, viewpoint), in one transaction; an older probe report never replaces a newer one.
+        """Upsert by (cluster, observer), in one transaction; an older probe report never replaces a newer one.
 
         One that claims to come from the future (a clock was set back since) is replaced by any that comes.
         """
 
     # -- which cluster has a name -----------------------------------------------------------------------------------
     def pin(self, pin: Pin, *, event: Event) -> Pin:
-        """Pin the first id that is seen under a name, with the event; one that is pinned stays. Returns what stands.
-
-        One transaction, without a term: whoever sees a cluster first says so, a runner as well.
+        """Pin the first id that is seen under a name, with the event; one that is pinned stays. Returns the stored pin.
+        One transaction, without a term: the first process that sees a cluster reports it, a runner as well.
         """
 
     def pins(self) -> Sequence[Pin]:
@@ -124,12 +123,12 @@ class RunnerStore(Protocol):
 
     # -- upkeep ----------------------------------------------------------------------------------------------------
     def to_clean(self, runner: str) -> Sequence[FormerCheckpoint]:
-        """What this runner shall clean, in the order in which it was asked."""
+        """What this runner shall clean, oldest order first."""
 
     def report_cleaned(self, former: FormerCheckpoint, outcome: CleanedFiles | str, *, event: Event) -> bool:
         """A runner's answer: what went, or the sentence why it did not; one transaction with the event.
 
-        False, and nothing written, unless the row still asks what ``former`` does.
+        False, and nothing written, unless the row still has the order that ``former`` has.
         """
 
     # -- history ---------------------------------------------------------------------------------------------------

@@ -1,13 +1,13 @@
-"""Waking up at a write of another process instead of asking again and again.
+"""Waking up at a write of another process instead of polling.
 
-A request, an order to a runner and its answer, and a new assignment are what somebody waits for. PostgreSQL tells of
-them itself: triggers notify a channel, and whoever waits listens on it (``LISTEN``, one connection for
-each process). SQLite has a counter of its file's commits (``PRAGMA data_version``), which a thread compares a hundred
-times a second, at 0.3 % of a core; it counts whatever is written.
+A request, an order to a runner and its answer, and a new assignment are what another process waits for. PostgreSQL
+announces them: triggers notify a channel, and the process that waits listens on it (``LISTEN``, one connection for each
+process). SQLite has a counter of its file's commits (``PRAGMA data_version``), which a thread compares a hundred times
+a second, at 0.3 % of a core; it counts whatever is written.
 
 A wake-up says "look", and nothing else. None is promised: a pooler between us and the server may swallow them, and a
-connection may be lost. So everybody who waits here looks by itself, too: seldom while wake-ups come, and often while
-they cannot.
+connection may be lost. So every process that waits here looks at the store, too: seldom while wake-ups come, and often
+while they cannot.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ class Wakeups:
 
     @property
     def are_heard(self) -> bool:
-        """Whether the connection stands, so that who waits need not look often by itself."""
+        """Whether the connection is open, so that a process that waits need not look often."""
         return self._are_heard
 
     @property

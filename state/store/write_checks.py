@@ -20,8 +20,9 @@ CONTROLLER = "controller"
 """Name of the lease whose term guards every controller write."""
 
 LEASE_TTLS_AHEAD = 2
-"""A lease that ends later than this many of its lengths from now was taken before the clock was set back, perhaps by
-somebody who is gone: it may be taken. Whoever does hold it is known by its term."""
+"""A lease that ends later than this many of its lengths from now was taken before the clock was set back, perhaps by a
+controller that is gone: it may be taken. The controller that does hold it is known by its term.
+"""
 
 CLOCKS_APART = timedelta(minutes=1)
 """A time that lies further ahead of the store's clock is of before some clock was set back; less than that, two hosts
@@ -47,7 +48,7 @@ def term_step() -> int:
     """How far a new term lies above the last one: by chance, so that no number is given twice.
 
     A store that was restored to an older copy counts on from an older term. Counting by one, the next leader would get
-    the very number that the leader of before the accident goes on writing with until it renews its lease.
+    the very number that the leader of before the accident still writes with until it renews its lease.
     """
     return 1 + secrets.randbelow(_LONGEST_STEP)
 
@@ -156,7 +157,7 @@ def is_newer(position: Position, other: Position) -> bool:
 
 
 def refuse_stale(term: int, stands: int | None) -> None:
-    """Raise ``StaleTerm`` unless ``term`` is the one that stands."""
+    """Raise ``StaleTerm`` unless ``term`` is the stored one."""
     if stands is None:
         raise StaleTerm(f"no controller leads yet, so a write with term {term} is refused", hint="take the lease first")
     if term != stands:
@@ -187,7 +188,7 @@ def joined_consents(stands: tuple[str, ...], added: Iterable[str]) -> tuple[str,
 
 
 def refuse_other_answer(request_id: str, stands: Request | None, operation: str | None, refused: str | None) -> None:
-    """Raise ``Conflict`` unless the request stands answered in just this way (saying it twice is harmless)."""
+    """Raise ``Conflict`` unless the request is already answered in just this way (a repeat is harmless)."""
     if stands is None:
         raise Conflict(f"there is no request {request_id}")
     if (stands.operation, stands.refused) != (operation, refused):
@@ -197,7 +198,7 @@ def refuse_other_answer(request_id: str, stands: Request | None, operation: str 
 def refuse_forgetting(
     query: str, open_operation: str | None, seen: datetime | None, reported_at: datetime | None
 ) -> None:
-    """Raise ``Conflict`` while a query is moved, or when a runner reported it after whoever forgets it looked."""
+    """Raise ``Conflict`` while a query is moved, or when a runner reported it after the caller looked."""
     if open_operation is not None:
         raise Conflict(f"{query} is not forgotten: operation {open_operation} of it is open")
     if reported_at != seen:

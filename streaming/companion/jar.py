@@ -39,7 +39,7 @@ _MOVED = (
     (f"tideover.{_NEW}", f"tideover.{_OLD}"),
 )
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The oldest time that a zip file can tell."""
+"""The oldest time that a zip file can hold."""
 _OPTIONS = (
     "--release",
     "17",

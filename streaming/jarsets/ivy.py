@@ -1,8 +1,8 @@
 """Runs the Ivy that pyspark ships: it makes locks, and fetches jars where no repository is configured.
 
-Ivy's own cache is the download directory: the artifact pattern puts every jar flat into one folder under a name
-that can be read back into its coordinate, and a run that was cut short goes on where it stopped. A separate
-retrieve step would copy everything once more and show no progress until the end.
+Ivy's own cache is the download directory: the artifact pattern puts every jar flat into one folder. Its name can be
+read back into its coordinate. A run that was cut short continues where it stopped. A separate retrieve step would copy
+everything once more and show no progress until the end.
 """
 
 import importlib.util
@@ -89,7 +89,7 @@ def _dependency(wanted: Coordinate, *, transitive: bool) -> str:
 
 
 def _run(command: list[str], log: Path, jars: Path, watch: Watch) -> None:
-    """Run Ivy to its end; its exit code is not asked, for the jars that arrived say more."""
+    """Run Ivy to its end; its exit code is not used, for the jars that arrived say more."""
     told = 0
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)

@@ -11,7 +11,7 @@ class Roots:
     coordinates: tuple[str, ...]
     transitive: bool
     without: frozenset[str] = frozenset()
-    """Each `group:artifact` that is left out although something asks for it."""
+    """Each `group:artifact` that is left out although another artifact depends on it."""
 
 
 def _kafka(version: str, *extra: str) -> Roots:
@@ -66,8 +66,8 @@ _AWS = (
 def _s3a(hadoop: str, sdk: str, analytics: str) -> Roots:
     """Name the connector of S3 for the Hadoop that Spark ships, and the modules of Amazon's SDK that it calls.
 
-    Hadoop itself asks for one bundle of all of Amazon's services, many times as large. What the modules need besides is
-    inside Spark.
+    Hadoop itself depends on one bundle of all of Amazon's services, many times as large. What the modules need besides
+    is inside Spark.
     """
     coordinates = (
         f"org.apache.hadoop:hadoop-aws:{hadoop}",

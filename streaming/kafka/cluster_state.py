@@ -1,7 +1,8 @@
 """What looks have learnt of a cluster: its brokers, and the leaders and in-sync replicas of the topics of interest.
 
-Leaders and replicas of 3,500 partitions cost tens of milliseconds to decode and change rarely, so a look draws a new
-chart only now and then, or when a broker did not answer as the chart says: the more partitions, the longer it stands.
+Leaders and replicas of 3,500 partitions cost tens of milliseconds to decode and change rarely. So a look draws a new
+chart only now and then, or when a broker did not answer as the chart says. The more partitions, the longer a chart is
+used.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,17 +13,17 @@ from state.model.entities import TopicPartition
 from streaming.probe.result import Health, ProbeFailure
 
 _CHART_SECONDS = 5.0
-"""How long a chart stands at least."""
+"""How long a chart is used at least."""
 _LONGEST_SECONDS = 30.0
 _PARTITIONS_A_SECOND = 125
 """What charts may cost while all is well, so that a wide cluster is charted less often and no dearer."""
 _STALE_PARTITIONS_A_SECOND = 2000
-"""The same while a broker does not answer as the chart says, which may go on for days."""
+"""The same while a broker does not answer as the chart says, which may last for days."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClusterState:
-    """The topics of interest as metadata told them."""
+    """The topics of interest as metadata reported them."""
 
     heard_at: float
     """On the monotonic clock."""
@@ -65,11 +66,11 @@ class ProbeMemory:
     """``min.insync.replicas`` by topic, where it may be read."""
     limits_at: float | None = None
     quiet_until: float = 0.0
-    """On the monotonic clock: until then nobody connects, because the cluster has asked for a pause."""
+    """On the monotonic clock: until then no thread connects, because the cluster needs a pause."""
     held_by: ProbeFailure | None = None
     """Why."""
     turn: int = 0
-    """Counts looks, so that each asks for other partitions."""
+    """Counts looks, so that each reads other partitions."""
 
     def forget(self) -> None:
         """Forget addresses, leaders and limits: another cluster has the name."""
@@ -77,7 +78,7 @@ class ProbeMemory:
         self.limits = {}
 
     def standing_chart(self, now: float) -> ClusterState | None:
-        """The chart, while it stands."""
+        """The chart, while it is in use."""
         if self.chart is None:
             return None
         wide = self.chart.partitions

@@ -1,4 +1,4 @@
-"""kafka-python's connections, with every wait bounded and every stage of connecting told.
+"""kafka-python's connections, with every wait bounded and every stage of connecting reported.
 
 The library bounds a connect, but not a TLS handshake; it gives the first address of a name all the time there is; and
 its errors keep neither the number of a refused connect nor the reason of a failed look-up. So the dialling is done
@@ -35,11 +35,11 @@ class Milestones:
     began: float
     tcp: float | None = None
     ready: float | None = None
-    """TLS and SASL are through, and the broker has told its versions."""
+    """TLS and SASL are through, and the broker has sent its versions."""
 
 
 def metadata_request(topics: Sequence[str] | None) -> Any:
-    """Ask for these topics only, or for all by None, without creating any (which needs version 4, Kafka 0.11)."""
+    """Request these topics only, or for all by None, without creating any (which needs version 4, Kafka 0.11)."""
     named = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
     return MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=4, max_version=12)
 

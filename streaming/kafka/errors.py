@@ -105,8 +105,8 @@ def is_denied(error: PartitionError) -> bool:
 def no_acl(operation: str, topics: Collection[str]) -> str:
     """The sentence for topics.
 
-    In Kafka's own words: what ``kafka-acls.sh`` must be told to allow. A broker says only that something was refused.
-    What was asked for tells which operation it wanted (``KafkaApis``): a fetch wants Read of the topic, every other
+    In Kafka's own words: what ``kafka-acls.sh`` must allow. A broker says only that something was refused.
+    The request shows which operation was refused (``KafkaApis``): a fetch wants Read of the topic, every other
     question of ours Describe, which Read allows as well.
     """
     word = "topic" if len(topics) == 1 else "topics"
@@ -145,8 +145,9 @@ _THEIRS = {
 }
 THROTTLED = "throttled"
 _HELD_UP = {Meaning.THROTTLED: THROTTLED, Meaning.PASSING: "authentication", Meaning.CLOCK: "clock"}
-"""What keeps us out although neither our credentials nor the cluster are at fault; it speaks neither for the cluster
-nor against it, so it moves nothing and blames nobody."""
+"""What keeps us out although neither our credentials nor the cluster are at fault; it is no evidence about the cluster,
+so it moves nothing.
+"""
 _ALIVE = frozenset({"credential", "permission", "version", "protocol", *_HELD_UP.values()})
 """What only something that lives can answer."""
 _UNKNOWN_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)
@@ -176,7 +177,7 @@ def trouble_of(outcome: Any, address: str, *, answered_before: bool) -> ProbeFai
     cause = _cause(outcome)
     if isinstance(cause, socket.gaierror):
         return _name_trouble(cause, text, answered_before=answered_before)
-    # OpenSSL counts its errors by itself: its 1 is no EPERM
+    # OpenSSL counts its errors on its own: its 1 is no EPERM
     number = cause.errno if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) else None
     if number in _HERE:
         return ProbeFailure(kind=_HERE[number], text=text, fault=Fault.HERE, retriable=True)
@@ -203,7 +204,7 @@ def _held(held: Hindrance, address: str, *, is_acl: bool) -> ProbeFailure:
 def summed(troubles: Iterable[ProbeFailure]) -> ProbeFailure:
     """One trouble for a cluster none of whose brokers answered.
 
-    A broker that refuses us lives, so its word comes first; one that asks for a pause may fail others in the same way.
+    A broker that refuses us lives, so its word comes first; one that needs a pause may fail others in the same way.
     What brokers themselves did outweighs what could not even be tried, or one mistyped server would keep the cluster
     from ever being called dead.
     """

@@ -101,7 +101,7 @@ class _Search:
         self.over = self.end <= self.known or self.count <= 0
 
     def take(self, answer: Fetched) -> bool:
-        """Use one answer; False when its offset is out of range and the log's start has to be asked for."""
+        """Use one answer; False when its offset is out of range and the log's start has to be requested."""
         self._log_start = max(self._log_start, answer.log_start or 0)
         if answer.error is not None:
             if answer.error.name == _OUT_OF_RANGE and not self._moved:
@@ -121,7 +121,7 @@ class _Search:
         return True
 
     def move(self, begin: OffsetAnswer) -> None:
-        """Go on from the log's start: retention has taken what lies before it."""
+        """Continue from the log's start: retention has taken what lies before it."""
         self._moved = True
         if begin.offset is None or begin.error is not None:
             self._stop(begin.error or _cut_short(self.end))

@@ -41,7 +41,7 @@ class Link:
     """
 
     def __init__(self, cluster: Cluster, *, name: str = "cluster", identify: Identify = anyone) -> None:
-        """``identify`` is asked by every connection; where it raises ``WrongCluster``, every question does."""
+        """every connection calls ``identify``; where it raises ``WrongCluster``, every question does."""
         self._name = name
         self._cluster = cluster
         self._identify = identify
@@ -152,7 +152,7 @@ class Link:
 
 
 class Links:
-    """Links to the declared clusters, each made when first asked for and shared by all threads."""
+    """Links to the declared clusters, each made when first needed and shared by all threads."""
 
     def __init__(self, settings: Tideover, identities: Identities) -> None:
         self._settings = settings

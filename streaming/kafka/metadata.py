@@ -1,4 +1,4 @@
-"""Finding a broker that answers, and asking it who leads which partition."""
+"""Finding a broker that answers, and its metadata: who leads which partition."""
 
 import random
 import threading
@@ -38,7 +38,7 @@ _THROTTLED_SECONDS = 1.0
 class Pause(Protocol):
     """Waits a little longer each time, never past the deadline, and never as long as another process does.
 
-    ``least``: about so many seconds, where a pause was asked for.
+    ``least``: about so many seconds, where the cluster needs a pause.
     """
 
     def __call__(self, deadline: Deadline, least: float = 0.0) -> None: ...
@@ -85,7 +85,7 @@ class AnyBroker:
                     return outcome
                 outcomes = {node: outcome}
             self._give_up_when_refused(outcomes)
-            # The last attempt is cut short by the deadline: what an earlier one was told says more than its silence.
+            # The last attempt is cut short by the deadline: what an earlier one received says more than its silence.
             seen.update(
                 {node: outcome for node, outcome in outcomes.items() if not silent(outcome) or node not in seen}
             )
@@ -145,7 +145,7 @@ class Leaders:
 
 
 class Metadata:
-    """The leaders of the topics asked about so far; a topic found stale is asked again before its next use."""
+    """The leaders of the topics requested so far; a topic found stale is requested again before its next use."""
 
     def __init__(self, network: Network, contact: AnyBroker) -> None:
         self._network = network
@@ -163,7 +163,7 @@ class Metadata:
         return known
 
     def forget(self, topics: Iterable[str]) -> None:
-        """Ask again for these before their next use: a broker has said that it does not lead them."""
+        """Request these again before their next use: a broker has said that it does not lead them."""
         with self._lock:
             for topic in topics:
                 self._leaders.pop(topic, None)
@@ -222,7 +222,7 @@ class Metadata:
 
 
 def config_request(topics: Collection[str], keys: Collection[str]) -> Any:
-    """Ask for these settings of these topics, those at their default included."""
+    """Request these settings of these topics, those at their default included."""
     resource = DescribeConfigsRequest.DescribeConfigsResource
     return DescribeConfigsRequest(
         resources=[

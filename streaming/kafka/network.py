@@ -22,7 +22,7 @@ from streaming.kafka.connections import Connections, Milestones, Node
 from streaming.kafka.security import Credentials
 from streaming.probe.identities import Identify, anyone
 
-# A dead broker is our callers' news: the library's own lines would tell each attempt at level ERROR.
+# A dead broker is our callers' news: the library's own lines would log each attempt at level ERROR.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
 
 _CLOSING_SECONDS = 1.0
@@ -158,7 +158,7 @@ class Network:
             self._soon(self._connections.close)
         self._loop.stop(timeout_ms=int(_CLOSING_SECONDS * 1000))
         self._closed = True
-        with contextlib.suppress(RuntimeError):  # the thread still sits in a name look-up: it ends by itself after it
+        with contextlib.suppress(RuntimeError):  # the thread still sits in a name look-up: it ends on its own after it
             self._loop.close()
 
     def _send(

@@ -1,4 +1,4 @@
-"""Asks every partition's leader at once, and again where the protocol says that asking again can help.
+"""Sends requests to every partition's leader at once, and again where the protocol says that a retry can help.
 
 One partition's error never touches another's answer: what is not answered by the deadline carries its last error.
 """
@@ -158,7 +158,7 @@ class Partitions:
         for (chunk, question), outcome in zip(questions, outcomes, strict=True):
             if outcome is None or isinstance(outcome, BaseException):
                 error = broken(outcome, self._network.address(question.node))
-                # time that ran out while asking again says less than what was heard before
+                # a retry that ran out of time says less than the answer before it
                 told = [each for each in chunk if not (silent(outcome) and each in failures)]
                 failures.update(dict.fromkeys(told, error))
                 continue

@@ -1,13 +1,13 @@
 """One layered look at one cluster under one deadline: a ``ClusterProbe`` of real brokers.
 
 The layers: a connection (all servers raced), TLS and SASL, metadata; every few seconds leaders and in-sync replicas;
-then every broker is asked something, and each leader to look into its log. Connections are kept between looks; a kept
-one that falls silent has half of the time, and the rest goes to new ones.
+then every broker gets a request, and each leader one that looks into its log. Connections are kept between looks; a
+kept one that falls silent has half of the time, and the rest goes to new ones.
 
 A cluster fails a probe when no broker answers the first question, or when no more than half of its brokers answer the
 last and nothing can be read. Anything better is a cluster that lives, whole or not: the dead broker of three has
 partitions that cannot be read until others lead them, and moving every query would take longer. An empty topic reads as
-well as a busy one: what is asked for is the end of the log.
+well as a busy one: the request is for the end of the log.
 """
 
 import random
@@ -46,14 +46,14 @@ _LEAST_PATIENCE_SECONDS = 0.25
 _READ_PATIENCE = 0.4
 """Share of a look's time that a silent broker may take while others have answered."""
 _LONGEST_QUIET_SECONDS = 3.0
-"""How long nobody connects at most to a cluster that limits connections; each process waits for another time."""
+"""How long no thread connects at most to a cluster that limits connections; each process waits for another time."""
 _LIMITS_SECONDS = 60.0
 _LIMITS_AGAIN_SECONDS = 5.0
 _LIMITS_PATIENCE_SECONDS = 0.3
 _READ_PARTITIONS = 8
 """Partitions of one leader that one look reads; the next look reads the next ones."""
 _MOST_BROKERS = 32
-"""Brokers that one look asks."""
+"""Brokers that get a request in one look."""
 _MIN_IN_SYNC = "min.insync.replicas"
 _MOVED = {"NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "FENCED_LEADER_EPOCH", "LEADER_NOT_AVAILABLE"}
 """What a living broker says whose partition is elsewhere: the chart is old, and nothing is known of the partition."""
@@ -248,7 +248,7 @@ class Probe:
         return state_of_cluster(outcome.topics, live, self._memory.limits, heard_at=time.monotonic())
 
     def _learn_limits(self, network: Network, home: Node, topics: Sequence[str], course: _Course) -> None:
-        """What ``acks=all`` needs, asked once a minute where we may; not to know it is no fault of the cluster's."""
+        """What ``acks=all`` needs, read once a minute where we may; not to know it is no fault of the cluster's."""
         memory, now = self._memory, time.monotonic()
         is_fresh = memory.limits_at is not None and now - memory.limits_at < _LIMITS_SECONDS
         if not topics or (is_fresh and memory.limits.keys() >= set(topics)):
@@ -267,7 +267,7 @@ class Probe:
             }
 
     def _read(self, network: Network, chart: ClusterState, course: _Course, timeout: float) -> Health:
-        """Ask every broker; each leader for the ends of some partitions. Raises ``_Met``."""
+        """Send every broker a request; each leader for the ends of some partitions. Raises ``_Met``."""
         since = time.monotonic()
         self._memory.turn += 1
         asked = _some(sorted(chart.brokers), _MOST_BROKERS, self._memory.turn)
@@ -284,7 +284,7 @@ class Probe:
                 read, failed = self._judge_reads(reads[broker], outcomes[broker])
                 readable, unreadable = readable + read, unreadable + failed
         self._memory.is_stale = self._memory.is_stale or bool(silent or unreadable)
-        alive = max(1, len(asked) - len(silent))  # the one that told metadata lives, under whatever name
+        alive = max(1, len(asked) - len(silent))  # the one that sent metadata lives, under whatever name
         if unreadable + chart.leaderless and not readable and 2 * alive <= len(asked) and len(asked) > 1:
             raise _Met(summed(self._troubles(network, silent, [outcomes[broker] for broker in silent])))
         if readable:
@@ -324,7 +324,7 @@ class Probe:
 
 
 def _end_request(partitions: Sequence[TopicPartition]) -> Any:
-    """Ask a leader for the ends of its partitions; a broker without any, for anything."""
+    """Request the ends of its partitions from a leader; a broker without any, for anything."""
     if not partitions:
         return metadata_request([])
     times = dict.fromkeys(partitions, int(Spec.LATEST))

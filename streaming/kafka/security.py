@@ -1,4 +1,4 @@
-"""Turns a cluster's settings into kafka-python's, and tells our own bad credentials from a sick cluster.
+"""Turns a cluster's settings into kafka-python's, and distinguishes our own bad credentials from a sick cluster.
 
 Files are read before a connection is tried: a missing certificate is then one clear sentence instead of a broker
 that seems to hang up. Secrets go to the library and nowhere else; no sentence made here contains one.
@@ -17,7 +17,7 @@ from state.settings.keys import Cluster, Security
 from streaming.errors import CredentialRefused
 from streaming.secrets import Broken, reveal
 
-RECEIVE_LIMIT_BYTES = 200_000_000  # 100,000 partitions of metadata are 5 MB; a fetch may be as large as it asks for
+RECEIVE_LIMIT_BYTES = 200_000_000  # 100,000 partitions of metadata are 5 MB; a fetch may be as large as it requests
 IN_FLIGHT = 1000  # beyond it the library refuses instead of queueing
 
 
@@ -69,9 +69,9 @@ class Hindrance(NamedTuple):
 
 
 def hindrance(outcome: object) -> Hindrance | None:
-    """What this outcome says of our credentials, or of a pause that is asked for; None where it is about neither.
+    """What this outcome says of our credentials, or of a pause that the cluster needs; None where it is about neither.
 
-    The class tells little: a cluster that takes no more connections for a moment fails the authentication, too. So the
+    The class says little: a cluster that takes no more connections for a moment fails the authentication, too. So the
     text decides (``state.error_meanings``).
     """
     if isinstance(outcome, errors.UnsupportedSaslMechanismError | errors.IllegalSaslStateError):
@@ -97,7 +97,7 @@ def refusal(outcome: object) -> str | None:
 
 
 def is_throttled(outcome: object) -> bool:
-    """Whether this outcome asks for a pause."""
+    """Whether the cluster needs a pause by this outcome."""
     found = hindrance(outcome)
     return found is not None and found.meaning is Meaning.THROTTLED
 
@@ -135,7 +135,7 @@ def _tls_context(security: Security, password: str) -> ssl.SSLContext:
             context.load_verify_locations(cafile=security.ca)
         if security.cert is not None:
             what = f"certificate {security.cert} with key {security.key}"
-            # Without a password OpenSSL would ask on the terminal and wait there; an empty one fails at once.
+            # Without a password OpenSSL would prompt on the terminal and wait there; an empty one fails at once.
             context.load_cert_chain(security.cert, security.key, password=lambda: password)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__

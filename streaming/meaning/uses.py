@@ -1,7 +1,7 @@
 """The uses of a query's cluster-bound columns, from its plan: which column, by which operator.
 
-What the plan does not show is never taken as harmless: a column that reaches a function, a typed operator, an operator
-that is not known here, or the sink, is a use that is no logic as far as anybody can see (``ColumnUse.is_logic``).
+What the plan does not show is never taken as harmless: a column may reach a function, a typed operator, an operator
+that is not known here, or the sink. Each is a use, though no logic shows (``ColumnUse.is_logic``).
 """
 
 import re
@@ -50,7 +50,7 @@ _HANDS_OUT = ("output", "outputAttrs", "outputObjAttr", "outputAttributes", "res
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sink:
-    """Where a query writes, as far as its writer tells."""
+    """Where a query writes, as far as its writer shows."""
 
     name: str
     """``foreachBatch``, or the format."""

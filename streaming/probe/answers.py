@@ -17,7 +17,7 @@ from streaming.cluster_log import OffsetAnswer
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """What the leader of one partition answered, in this order; None where it did not answer, or was not asked."""
+    """What the leader of one partition answered, in this order; None where it did not answer, or got no request."""
 
     partition: TopicPartition
     broker: str
@@ -50,10 +50,10 @@ class ClusterAnswers:
     at: datetime
     """On the store's clock."""
     partitions: int
-    """How many were asked about with a record of their own."""
+    """How many were checked with a record of their own."""
     contradictions: tuple[Contradiction, ...] = ()
     error: str = ""
-    """Why nothing was asked."""
+    """Why nothing was checked."""
 
 
 def contradictions_of(asked: Iterable[Asked]) -> tuple[Contradiction, ...]:

@@ -50,7 +50,7 @@ class ReplicatedHeartbeats:
 
     patience: HeartbeatLimits
     tried: float | None = None
-    """When the topic was last asked for; None before the first time."""
+    """When the topic was last requested; None before the first time."""
     looked: float | None = None
     """When the last reading that succeeded began."""
     newest_ms: int | None = None
@@ -137,7 +137,7 @@ class Heartbeats:
         self._clocks = clocks or Clocks()
         self._carried = ReplicatedHeartbeats(patience=patience(detection))
         self._defect: str | None = None
-        """The defect of ours that was told last; one that stays is logged once."""
+        """The defect of ours that was reported last; one that stays is logged once."""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._live, name=f"heartbeats {source}->{target}", daemon=True)
 
@@ -152,7 +152,7 @@ class Heartbeats:
         self._over.set()
 
     def probe_report(self, instance: str, at: Callable[[float], datetime]) -> ProbeReport | None:
-        """The route's word on its source; nothing before the topic was asked for."""
+        """The route's word on its source; nothing before the topic was requested."""
         carried = self._carried
         if carried.tried is None:
             return None

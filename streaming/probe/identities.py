@@ -24,9 +24,9 @@ def anyone(seen: str | None) -> None:
 
 
 class Identities:
-    """Asked by every connection of the process, from any thread, which never waits for the store here.
+    """Called by every connection of the process, from any thread, which never waits for the store here.
 
-    What is pinned changes while processes live (``accept-cluster``): whoever opens links has it read again, every
+    What is pinned changes while processes live (``accept-cluster``): a process that opens links reads it again, every
     second at most, and so does a loop that calls ``keep``.
     """
 
@@ -39,7 +39,7 @@ class Identities:
         self._lock = threading.Lock()
 
     def of(self, cluster: str) -> Identify:
-        """What the connections to a cluster ask."""
+        """What the connections to a cluster call."""
         return lambda seen: self.check(cluster, seen)
 
     def check(self, cluster: str, seen: str | None) -> None:
@@ -75,10 +75,10 @@ class Identities:
         self._know(store, pins)
 
     def refresh(self) -> None:
-        """Learn again what is pinned, where that was done more than a second ago; with the store away it stands."""
+        """Learn again what is pinned, where that was done more than a second ago; with the store away it is kept."""
         store = self._store
         if store is not None and time.monotonic() - self._learnt_at >= _REFRESH_SECONDS:
-            self._learnt_at = time.monotonic()  # first: one of several threads asks
+            self._learnt_at = time.monotonic()  # first: one of several threads looks
             with suppress(StoreError):
                 self.learn(store)
 

@@ -5,9 +5,9 @@ time: so a cluster that falls silent is found out after one timeout and not afte
 first uses connections that are kept; one that begins while another still waits is a second opinion on connections of
 its own. Probes one after the other were rejected: three timeouts of a second are three seconds.
 
-What this process did not live through proves nothing. When the loop wakes up much later than planned, or the wall
-clock and the monotonic clock disagree about how much time has passed (a host that was suspended, a clock that was
-set), everything seen so far is void. A look that ends long after its own deadline was starved, and does not count.
+What this process did not live through proves nothing. The loop may wake up much later than planned, or the wall clock
+and the monotonic clock disagree about how much time has passed. Then the host was suspended or a clock was set, and
+everything seen so far is void. A look that ends long after its own deadline was starved, and does not count.
 """
 
 import threading
@@ -93,7 +93,7 @@ class Prober:
             return self._window
 
     def begin(self) -> None:
-        """Look for the first time now, and go on."""
+        """Look for the first time now, and continue."""
         self._thread.start()
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class Prober:
         threading.Thread(target=self._look, args=(eye,), name=self._thread.name, daemon=True).start()
 
     def _look(self, kept: ClusterProbe | None) -> None:
-        """One look; its eye is kept for the next if it saw something and no other eye is kept meanwhile."""
+        """One look; its eye is kept for the next if it saw something and no other eye was kept in between."""
         began = self._clocks.monotonic()
         eye = kept
         try:

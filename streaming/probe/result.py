@@ -17,7 +17,7 @@ class LayerPassed:
 
     layer: Layer
     ms: float
-    """Milliseconds that this layer took by itself."""
+    """Milliseconds that this layer took on its own."""
     kept: bool = False
     """Its connection was open before: nothing new was shown of it but that it still carries answers."""
 
@@ -118,7 +118,7 @@ class Voided:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Window:
-    """What one viewpoint saw lately; ``after`` and ``void`` make the next one. Times are the process's monotonic.
+    """What one observer saw lately; ``after`` and ``void`` make the next one. Times are the process's monotonic.
 
     It is reduced to what a verdict needs. Looks may overlap, so they end in another order than they began: they are put
     in order by when they *began*, because that is from when on an answer proves something. A failure that began before

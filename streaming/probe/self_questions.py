@@ -1,7 +1,7 @@
-"""Asks a cluster questions whose answers are known, few at a time, and remembers what it said for a while.
+"""Sends a cluster look-ups whose answers are known, few at a time, and remembers for a while what it answered.
 
 One look takes seven requests for each leader at most, and two partitions of each of at most eight leaders; the next
-look asks about others. What contradicts itself is asked about once more: a record that retention or compaction took
+look takes others. A partition that contradicts itself is checked once more: a record that retention or compaction took
 away between two answers, and a leader that changed, are no lies.
 """
 
@@ -39,7 +39,7 @@ class SelfQuestions:
         self._lock = threading.Lock()
 
     def of(self, cluster: str, topics: Collection[str], now: Callable[[], datetime]) -> ClusterAnswers:
-        """What a cluster answers about these topics; what it said of them within the last minute stands."""
+        """What a cluster answers about these topics; what it said of them within the last minute counts."""
         with self._lock:
             known, wanted = self._known.get(cluster), frozenset(topics)
             about = frozenset[str]() if known is None else known[1]
@@ -54,7 +54,7 @@ class SelfQuestions:
 
 
 def ask(logs: Logs, cluster: str, topics: Collection[str], *, turn: int, at: datetime) -> ClusterAnswers:
-    """Ask now; never raises for what a cluster does. ``turn`` counts looks."""
+    """Check now; never raises for what a cluster does. ``turn`` counts looks."""
     deadline = Deadline.after(_LOOK_SECONDS)
     try:
         log = logs(cluster)
@@ -137,7 +137,7 @@ def _records(
     turn: int,
     deadline: Deadline,
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """A record of each log that has one: its offset and its time. A batch that does not fit is asked for once more."""
+    """A record of each log that has one: its offset and its time. A batch that does not fit is requested once more."""
     share = _SHARES[turn % len(_SHARES)]
     starts = {
         each: begins[each] + int((end - 1 - begins[each]) * share)

@@ -1,4 +1,4 @@
-"""Asks a schema registry what an id means: one request for each id, once; an id never changes its meaning.
+"""Looks up in a schema registry what an id means: one request for each id, once; an id never changes its meaning.
 
 The API is Confluent's (``GET /schemas/ids/ID``), which Apicurio, Karapace and Redpanda answer, too. No redirect is
 followed and no proxy used, so that the password goes to the configured address and nowhere else.

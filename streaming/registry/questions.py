@@ -1,4 +1,4 @@
-"""Reads the schema ids of the newest records on both sides, and asks both registries what they mean."""
+"""Reads the schema ids of the newest records on both sides, and looks up in both registries what they mean."""
 
 import threading
 from collections.abc import Callable, Mapping

@@ -1,7 +1,7 @@
 """Schema ids in records, and whether an id means one schema on both clusters. Pure.
 
-In the wire format of Confluent's serializers a value begins with a zero byte and the four bytes of an id, which only
-the registry of its cluster can turn into a schema. Bytes that were copied whole keep their id: where the registries
+In the wire format of Confluent's serializers a value begins with a zero byte and the four bytes of an id. Only the
+registry of its cluster can turn that id into a schema. Bytes that were copied whole keep their id: where the registries
 count for themselves, equal bytes are other records, and a query decodes them wrongly without an error.
 """
 
@@ -67,7 +67,7 @@ class Registered:
     registry: str | None
     """Its address; None where the configuration has none."""
     schemas: Mapping[int, Schema | None]
-    """By id; None: the registry does not know it. An id that is missing could not be asked about."""
+    """By id; None: the registry does not know it. An id that is missing could not be looked up."""
     error: str = ""
 
 

@@ -1,1 +1,1 @@
-"""Asking both clusters for what a resume offset is found by."""
+"""Reads from both clusters what a resume offset is found by."""

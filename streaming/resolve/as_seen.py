@@ -1,6 +1,6 @@
 """Reading a log as one query reads it: under its isolation, and several readers of one partition apart.
 
-A request reads a partition once and under one isolation, so readers that differ are asked for one after the other.
+A request reads a partition once and under one isolation, so readers that differ get their requests one after the other.
 """
 
 from collections.abc import Hashable, Iterator, Mapping
@@ -45,7 +45,7 @@ def read_as_seen(
 ) -> dict[Key, tuple[LogRecord, ...] | None]:
     """The records of each range, as ``read_ranges`` does; None where they could not be read whole.
 
-    Raises ``KafkaError`` when the cluster cannot be asked.
+    Raises ``KafkaError`` when the cluster cannot be reached.
     """
     found: dict[Key, tuple[LogRecord, ...] | None] = {}
     for alike in _rounds({key: each.reader for key, each in wanted.items()}):

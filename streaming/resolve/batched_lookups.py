@@ -1,4 +1,4 @@
-"""Asking a log many times at once under one deadline."""
+"""Many requests to a log at once under one deadline."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -36,9 +36,9 @@ def ask_newest(
 ) -> dict[TopicPartition, OffsetAnswer]:
     """The record with the largest timestamp; without an offset and an error where a log is empty.
 
-    A leader tells none either while the newest record is not on all replicas in sync, instead of the one before it
-    (``ReplicaManager.fetchOffset``). So who told none is asked again, and for the bounds of its log: where that holds
-    records, it is an error that passes.
+    A leader returns none either while the newest record is not on all replicas in sync, instead of the one before it
+    (``ReplicaManager.fetchOffset``). So a leader that returned none gets the request again, and one for the bounds of
+    its log: where that holds records, it is an error that passes.
     """
     told = ask_offsets(log, [(partition, Spec.MAX_TIMESTAMP) for partition in partitions], deadline)
     blank = [partition for (partition, _), looked in told.items() if looked.is_blank]

@@ -25,7 +25,7 @@ def replication_ages(
 ) -> dict[TopicPartition, ReplicationAge]:
     """How old each copy is, by the source's partition; ``copies`` names the standby's. Raises ``KafkaError``.
 
-    The standby is asked first: what is copied meanwhile makes an age too large, never too small.
+    The standby is read first: what is copied in between makes an age too large, never too small.
     """
     theirs = ask_newest(standby, copies.values(), deadline)
     bounds = ask_offsets(source, [(key, spec) for spec in _BOUNDS for key in copies], deadline)
@@ -54,7 +54,7 @@ def replication_ages(
 def _tails(
     source: ClusterLog, spans: Mapping[TopicPartition, tuple[int, int]], deadline: Deadline
 ) -> dict[TopicPartition, Fetched]:
-    """The first records of each span of offsets; one more try where the first batch is larger than asked for."""
+    """The first records of each span of offsets; one more try where the first batch is larger than requested."""
     until = {key: end for key, (_, end) in spans.items()}
     sizes = dict.fromkeys(spans, _FEW_BYTES)
     tails: dict[TopicPartition, Fetched] = {}
@@ -86,13 +86,13 @@ def ages_since(
 def validate(log: ClusterLog, positions: Sequence[Position], *, timeout: float) -> tuple[Standing, ...]:
     """What became of each position, in their order, within ``timeout`` seconds; ``log`` is where they were read.
 
-    One partition may be asked for several positions and several epochs. Raises ``KafkaError`` when the cluster cannot
-    be asked at all; an error of one partition leaves its positions unproven.
+    One partition may be looked up for several positions and several epochs. Raises ``KafkaError`` when the cluster
+    cannot be reached at all; an error of one partition leaves its positions unproven.
     """
     deadline = Deadline.after(timeout)
     facts = log.describe(sorted({position.topic for position in positions}), timeout=deadline.remaining)
     keys = dict.fromkeys(_key(position) for position in positions)
-    # Epochs before ends: what is appended while we ask must not make a cut log look long enough.
+    # Epochs before ends: what is appended during the requests must not make a cut log look long enough.
     asked = [(_key(position), epoch) for position in positions if (epoch := position.leader_epoch) is not None]
     epochs = ask_epoch_ends(log, asked, deadline)
     bounds = ask_offsets(log, [(key, spec) for spec in (Spec.LATEST, Spec.EARLIEST) for key in keys], deadline)

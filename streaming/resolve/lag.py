@@ -1,4 +1,4 @@
-"""Asking a standby that lags further than records are remembered how far its copies reach at least."""
+"""Looks up how far the copies of a standby reach at least that lags further than records are remembered."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -105,7 +105,7 @@ def _by_content(
     deadline: Deadline,
     unknown: Iterable[Target],
 ) -> Mapping[Key, AtMost]:
-    """By the places of older batches. All partitions are asked for: by their number a topic is known as the same."""
+    """By the places of older batches. All partitions are looked up: by their number a topic is known as the same."""
     batches = {row.batch for each in rows.values() for row in each}
     read = {(row.batch, row.epoch, row.source, row.topic, row.partition): row for row in memory.with_rings(batches)}
     again: list[Want] = []

@@ -1,6 +1,6 @@
 """What else than content speaks for a place: the same offsets on both sides, and the replicator's own offset syncs.
 
-Both are asked for only where the route says that they may exist and the rules allow their method; the syncs only for
+Both are read only where the route says that they may exist and the rules allow their method; the syncs only for
 partitions that content has not placed already, for their topic may be large.
 """
 
@@ -46,7 +46,7 @@ class Lookup:
     segments: dict[Question, Segments] = field(default_factory=dict)
 
     def ask(self, questions: Iterable[Question]) -> None:
-        """Ask what was not asked before."""
+        """Look up what was not looked up before."""
         new = [question for question in questions if question not in self.answers]
         self.answers |= ask_offsets(self.log, new, self.deadline)
 
@@ -88,7 +88,7 @@ class Lookup:
         )
 
     def tells_times(self, key: TopicPartition, time: int) -> bool:
-        """Whether a time was asked for, and was answered or may be answered when it is asked again."""
+        """Whether a time was looked up, and was answered or may be answered by a retry."""
         looked = self.answers.get((key, time)) if MethodName.TIMESTAMP in self.rules.methods else None
         return looked is not None and (looked.error is None or looked.error.retriable)
 
@@ -148,9 +148,9 @@ class Case:
     added: bool = False
     """Whether the standby has this partition beyond those that were known of the old topic."""
     copy: Found | str = ""
-    """What came of comparing the same offsets on both sides; empty when that was not asked."""
+    """What came of comparing the same offsets on both sides; empty when that was not looked up."""
     syncs: Syncs | str = ""
-    """The replicator's offset syncs of the old partition, or why there are none; empty when that was not asked."""
+    """The replicator's offset syncs of the old partition, or why there are none; empty when that was not looked up."""
     behind: Sequence[LogRecord] | None = None
     """All records from that place up to the end; None where not all were read."""
     resent: Resent = NOTHING

@@ -22,8 +22,8 @@ def read_ranges(
 ) -> dict[TopicPartition, tuple[LogRecord, ...] | None]:
     """The records of each range; None where an error, the deadline or ``limit`` records of a partition came between.
 
-    Records that retention has deleted meanwhile make a range incomplete as well, and so does the end of what a
-    ``read_committed`` reader may see. Raises ``KafkaError`` when the cluster cannot be asked.
+    Records that retention has deleted in between make a range incomplete as well, and so does the end of what a
+    ``read_committed`` reader may see. Raises ``KafkaError`` when the cluster cannot be reached.
     """
     deadline = Deadline.after(timeout)
     readers = {key: _Reader(first, last) for key, (first, last) in ranges.items()}

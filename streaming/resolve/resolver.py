@@ -1,9 +1,9 @@
 """The resolver: for every partition of the old cluster, where to resume on the standby, and what it costs.
 
-All partitions are asked together, in few rounds: the topics' facts, then the ends, the begins, the times, then the
+All partitions are looked up together, in few rounds: the topics' facts, then the ends, the begins, the times, then the
 records that alignment needs. The ends come *before* the times, so that "no record at that time" can be answered with a
 number behind which nothing unread can hide. Errors stay with their partition. Deciding is done by the pure
-functions of ``streaming.resume``; this module only asks, and lays facts before them.
+functions of ``streaming.resume``; this module only sends requests, and passes them the facts.
 """
 
 import time
@@ -223,7 +223,7 @@ def _ask_times(run: Lookup, cases: Iterable[Case]) -> None:
 
 
 def _ask_segments(run: Lookup, cases: Iterable[Case]) -> None:
-    """Where times may not be asked for, or this broker cannot tell them and never will."""
+    """Where times may not be looked up, or this broker does not know them and never will."""
     if MethodName.SEGMENT not in run.rules.methods:
         return
     asked = []

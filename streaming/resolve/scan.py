@@ -247,7 +247,7 @@ def _take_error(item: Scan, got: Fetched) -> None:
     assert got.error is not None
     item.is_shorter = item.is_shorter or got.error.name == "OFFSET_OUT_OF_RANGE"
     if got.error.name == "OFFSET_OUT_OF_RANGE" and got.log_start is not None and got.log_start > item.next:
-        item.next = item.begin = got.log_start  # retention moved the begin meanwhile
+        item.next = item.begin = got.log_start  # retention has moved the begin
         item.hint = None  # the answers are older than this
         item.search.cut = not item.search.records
         if item.next >= item.end:

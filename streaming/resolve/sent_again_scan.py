@@ -25,7 +25,7 @@ MOST_READ = 200_000
 MOST_SEARCHED = 20_000
 """Records before the place that are read to find the first copy of one record."""
 SEARCH_SECONDS = 2.0
-"""How long is searched by default: as long as somebody who only looks may wait."""
+"""How long is searched by default: as long as a verb that only looks may take."""
 AT_ONCE = 500
 
 
@@ -54,7 +54,7 @@ class _Look:
 
 
 def count_sent_again(run: Lookup, cases: Iterable[Case]) -> None:
-    """Give each case whose place was found by content what was sent again behind it; tell where time was too short."""
+    """Give each case whose place was found by content what was sent again behind it; say where time was too short."""
     looks = [look for case in cases if (look := _look(run, case)) is not None]
     deadline = Deadline.after(min(run.search_seconds, run.deadline.remaining / 2))
     for some in _in_turns(looks):

@@ -27,7 +27,7 @@ class ReplicationAge:
     _: KW_ONLY
     seconds: float | None
     """From the newest copy, or an older record that may be missing, to the newest record of the source, or to the clock
-    where that one is dated ahead; 0 where none is missing, None where it cannot be told."""
+    where that one is dated ahead; 0 where none is missing, None where it is unknown."""
     records: int | None
     """Offsets of the source that the standby may lack; markers and aborted records count."""
     error: PartitionError | None = None

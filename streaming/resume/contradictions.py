@@ -31,13 +31,13 @@ class Contradiction:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
-    """What one partition answered within one look-up; the ends were asked for before the times."""
+    """What one partition answered within one look-up; the ends were read before the times."""
 
     begin: int
     end: int
     """The high watermark."""
     visible: int | None = None
-    """The last stable offset; None when it was not asked for."""
+    """The last stable offset; None when it was not read."""
     newest: OffsetAnswer | None = None
     """The record with the largest timestamp; None when that is not known."""
     times: Mapping[int, OffsetAnswer] = field(default_factory=dict)

@@ -43,8 +43,8 @@ def move_on(
     the checkpoint. The records between cannot be recognised, only counted. That is sound only where both logs are
     dense: each old offset of the gap held a consumed record (the caller knows), and the replicator left out none of
     them. The latter shows in the sampled end of the old log, if the standby has come as far: from the ring's place on
-    it holds as many records up to the newest time of that sample as the old log had offsets, each of them once, and
-    the last of them has that time. Everywhere else the query resumes at the ring (``stay``).
+    it holds as many records up to the newest time of that sample as the old log had offsets. Each of them is there
+    once, and the last of them has that time. Everywhere else the query resumes at the ring (``stay``).
     """
     if found.missing or found.repeats != 0 or old is None or old.newest_timestamp_ms is None:
         return stay(found, gap, end=end)
@@ -102,7 +102,7 @@ class PartialSearch(Search):
     was not read: that one lies behind them all in the old log.
 
     A replicator that reads read_uncommitted copies all of them; then the place is found among all records read, and
-    nothing of this is asked.
+    none of this is needed.
     """
 
     def __init__(
@@ -184,8 +184,8 @@ def admitted(found: Found, ring: FingerprintMatcher, records: Sequence[LogRecord
 def normalised(want: Want, old: EndSample | None) -> Want:
     """The want with a ring that ends at or before its offset, and with the best T that is known.
 
-    A ring tracked past the wanted offset is cut back to it, and T with it. Without a T, the ring's largest time stands
-    in, or the time of the sample that saw the old partition end at or before the position.
+    A ring tracked past the wanted offset is cut back to it, and T with it. Without a T, the ring's largest time is
+    used, or the time of the sample that saw the old partition end at or before the position.
     """
     ring, time = want.ring, want.timestamp_ms
     cut = bool(ring) and ring[-1].offset >= want.offset

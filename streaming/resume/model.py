@@ -1,4 +1,4 @@
-"""What the resolver is asked and what it answers: pure values.
+"""The resolver's question and its answer: pure values.
 
 A *want* is one partition's position on the old cluster; a *target* is its place on the standby. Offsets are
 next-to-read. Method by method the rules are those of the module of the same name in this package.
@@ -104,7 +104,7 @@ class Target:
     end: int | None
     """Of the standby's partition, one snapshot."""
     replay_records: int | None
-    """Records from ``target_offset`` that the query has already read; None when it cannot be told."""
+    """Records from ``target_offset`` that the query has already read; None when it is unknown."""
     replay_later_records: int | None
     """Records that the replicator has yet to append and that the query has already read."""
     exposure_records: int | None
@@ -129,7 +129,7 @@ class Target:
     at_most: AtMost | None = None
     """Bounds where ``exposure_records`` or ``replay_later_records`` is unknown; never a measured number."""
     sent_again: bool = False
-    """The place would be exact, if no records that were read lay behind it a second time, or if that could be told."""
+    """The place would be exact, if no records that were read lay behind it a second time, or if that were known."""
 
     @property
     def is_proven(self) -> bool:
@@ -139,7 +139,7 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resolution:
-    """The answer for all partitions that were asked."""
+    """The answer for all partitions of the question."""
 
     targets: tuple[Target, ...]
     asked_at: datetime

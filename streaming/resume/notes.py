@@ -73,7 +73,7 @@ def future(time_ms: int) -> str:
 
 
 def failed(error: PartitionError) -> str:
-    """A partition's error; one that passes by itself (a leader that just changed) says so."""
+    """A partition's error; one that passes without help (a leader that just changed) says so."""
     again = ", trying again may help: the leader may just have changed" if error.retriable else ""
     return f"{error.name}: {error.text}{again}"
 
@@ -135,7 +135,7 @@ def set_back(read_to: int, offset: int) -> str:
 
 
 def retention(earliest_ms: int, time_ms: int) -> str:
-    """The standby no longer reaches back as far as asked."""
+    """The standby no longer reaches back as far as requested."""
     return (
         f"retention: the standby's first record is of {instant(earliest_ms)}, after {instant(time_ms)}; "
         "unread records may have expired there"

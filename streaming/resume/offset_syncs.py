@@ -2,13 +2,13 @@
 
 A sync ``(u, d)`` says that the record at offset ``u`` of the old cluster is the one at ``d`` here. At ``u`` the place
 is ``d``. Above it the place is ``d + 1`` and never further: how many of the old offsets in between hold a record that
-was copied is not known (markers, aborted and compacted records are not), and adding the distance skips unread records.
+was copied is not known: markers, aborted and compacted records are not. To add the distance would skip unread records.
 Below the oldest sync there is no answer. That is the rule of Kafka's own ``OffsetSyncStore``.
 
 Stricter than that store, a sync counts only if the replicator was at its front when it wrote it. A replicator that was
 restarted sends again, and the syncs of the second copies point behind the first ones: if it dies before it has sent
 all of them a second time, what was unread then lies *before* such a sync. So syncs of a re-send are left out until as
-many records have been sent again as lay behind the place where it began, and the ones that count grow in both offsets.
+many records have been sent again as lay behind the place where it began. The ones that count grow in both offsets.
 
 Two things cannot be seen from here: what compaction has taken out of the topic of the syncs, so the oldest sync known
 is taken for one of the front; and a restart whose every trace lies in a hole of the old offsets of its very width.
@@ -69,7 +69,7 @@ class Syncs:
 
 
 class _Sorting:
-    """Which syncs were written at the front, told one after the other.
+    """Which syncs were written at the front, passed one after the other.
 
     From one record to the next the old offset grows by one or more, and the standby's by one. Where the standby's grew
     by more than the old one, something was sent again in between.

@@ -23,7 +23,7 @@ FEW = 8
 """Fewer remembered records than these show no order of times."""
 
 PROVEN = 16
-"""How many remembered records in their order prove a second copy where contents repeat and times tell nothing."""
+"""How many remembered records in their order prove a second copy where contents repeat and times prove nothing."""
 
 CHECKED = 8
 """Of this many old records at most a first copy is looked for."""
@@ -37,9 +37,9 @@ class Resent:
     """What was sent again of the records that were read before a place."""
 
     records: int | None = 0
-    """Records behind the place that the query has read already, at most; None: it cannot be told."""
+    """Records behind the place that the query has read already, at most; None: it is unknown."""
     later: int | None = 0
-    """Records read already that the same sender has yet to append, if it goes on; at most. None: it cannot be told."""
+    """Records read already that the same sender has yet to append, if it continues; at most. None: it is unknown."""
     seen: tuple[Fingerprint, ...] = ()
     """The newest of the copies where none of them is remembered, by their offsets on the standby."""
     note: str = ""
@@ -63,8 +63,8 @@ class Behind:
     """The standby's records behind a place, all of them up to its end, held against those that were read before it.
 
     The place is right behind the first copy of the last record read. What was sent again lies behind it, among records
-    that nobody read. It is never skipped, for unread records may lie between; it is counted, so that a gate can refuse
-    it.
+    that were not read. It is never skipped, for unread records may lie between; it is counted, so that a gate can
+    refuse it.
 
     A remembered record that comes again proves a second copy, and a replicator keeps its order: so all records up to
     the newest of them were read, but for those whose time is after all that was read. A copy that has not come as far
@@ -190,7 +190,7 @@ class Behind:
         return last, alike
 
     def _is_telling(self, record: LogRecord) -> bool:
-        """Whether contents and times do not repeat by themselves, so that one equal record is proof enough."""
+        """Whether contents and times do not repeat on their own, so that one equal record is proof enough."""
         return self._is_told_by_content if record.append_time else self._is_told_by_time
 
     @cached_property
@@ -248,8 +248,8 @@ class Awaited:
     """What one partition of the standby lacked at the move, of the records that were read already.
 
     A standby that lags is resumed at its end. What it lacked then comes when the replicator runs again, and is read a
-    second time. Offsets cannot tell these records from new ones, for producers write to the standby by then; their
-    fingerprints can. They are kept with the operation, because positions are kept for a few batches only. The
+    second time. Offsets do not distinguish these records from new ones, for producers write to the standby by then;
+    their fingerprints can. They are kept with the operation, because positions are kept for a few batches only. The
     replicator keeps its order, so once one remembered record has come, those announced before it have come as well.
     """
 

@@ -1,4 +1,4 @@
-"""Whether a batch under way can go on in its run on another cluster: by how much its offsets differ there; pure.
+"""Whether a batch under way can continue in its run on another cluster: by how much its offsets differ there; pure.
 
 The run itself goes by the same rule (``Shift.java``): the cases of ``tests/cases/shift.json`` are tested in both
 languages. A plan that promises otherwise than the run then does promises a batch once that the sink gets twice.

@@ -20,23 +20,23 @@ class StandbyLookup:
     log_end: int
     """The high watermark."""
     by_time: OffsetAnswer | None
-    """Answer to ``T - buffer``; None when it was not asked (T unknown, method not allowed)."""
+    """Answer to ``T - buffer``; None when it was not looked up (T unknown, method not allowed)."""
     newest_ms: int | None
     """Largest timestamp on the standby; None unknown or empty."""
     earliest_ms: int | None
-    """Timestamp of the first record kept; asked only where retention may matter."""
+    """Timestamp of the first record kept; read only where retention may matter."""
     append_time: bool
     alignment: Found | NoPlace
     segments: Segments | None = None
-    """The newest segments at ``T - buffer``; asked only where times cannot be."""
+    """The newest segments at ``T - buffer``; looked up only where times cannot be."""
     scanned: Sequence[LogRecord] = ()
     """The records read for the alignment, in offset order."""
     scanned_from: int | None = None
     """Offset from which they were read on."""
     syncs: Syncs | str = ""
-    """The replicator's offset syncs of the old partition, or why there are none; empty when they were not asked for."""
+    """The replicator's offset syncs of the old partition, or why there are none; empty when they were not read."""
     copy: Found | str = ""
-    """The place where both sides keep the same offsets, once proven, or why it is not; empty when not asked for."""
+    """The place where both sides keep the same offsets, once proven, or why it is not; empty when not looked up."""
     behind: Sequence[LogRecord] | None = None
     """All records from the place found by content up to ``log_end``; None where not all were read."""
     resent: Resent = NOTHING

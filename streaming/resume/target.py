@@ -19,7 +19,7 @@ from streaming.resume.standby_lookup import NotApplicable, ResumeOffset, Standby
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
-    """Numbers of one partition; None where they cannot be told."""
+    """Numbers of one partition; None where they are unknown."""
 
     replay_records: int | None
     replay_later_records: int | None

@@ -24,11 +24,13 @@ _STRAYED = frozenset({Cause.MISMATCH, Cause.COMPACTED})
 """Nothing that was read is where it was read: another partitioner may have put it elsewhere."""
 
 PARTNERED = 16
-"""Remembered records that tell a partition's copy from another partitioner's work (16: no false match in trials)."""
+"""Remembered records that distinguish a partition's copy from another partitioner's work (16: no false match in
+trials).
+"""
 
 
 def is_missing(topic: TopicFacts | None) -> bool:
-    """Whether the standby does not have the topic, as opposed to not telling."""
+    """Whether the standby does not have the topic, as opposed to not answering."""
     return error_of(topic).name == UNKNOWN.name
 
 

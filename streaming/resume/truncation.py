@@ -1,7 +1,7 @@
-"""Whether a log still holds what was read from it, and where a reader goes that cannot go on where it stood.
+"""Whether a log still holds what was read from it, and where a reader goes that cannot continue where it was.
 
 A position names the leader epoch of the last record read (KIP-320). Where the log says that this epoch ends *before*
-the position, the records in between are gone, as after an unclean leader election; offsets alone would not tell once
+the position, the records in between are gone, as after an unclean leader election; offsets alone would not show it once
 the log has grown past the position again. A recreated topic is known by its id (KIP-516): its offsets are those of
 another log, whatever its epochs say.
 
@@ -20,7 +20,7 @@ from streaming.cluster_log import EpochEnd, PartitionError
 
 
 class Situation(StrEnum):
-    """Why a reader cannot go on where it stood: the columns of the table."""
+    """Why a reader cannot continue where it was: the columns of the table."""
 
     INITIAL = "nothing was read yet"
     TOO_LOW = "the log begins after the position"
@@ -73,13 +73,13 @@ class Finding(StrEnum):
 
     INTACT = "intact"
     TRUNCATED = "truncated"
-    """The log went back before the position, or goes on from another one before it."""
+    """The log went back before the position, or continues from another one before it."""
     RECREATED = "recreated"
     """The topic was deleted and created again."""
     EXPIRED = "expired"
     """Retention has deleted records that were not read."""
     UNPROVEN = "unproven"
-    """The position lies inside the log, but no leader epoch is known for it, or no broker could be asked."""
+    """The position lies inside the log, but no leader epoch is known for it, or no broker could be reached."""
 
 
 SITUATIONS: Mapping[Finding, Situation] = {Finding.EXPIRED: Situation.TOO_LOW}
@@ -106,12 +106,12 @@ class Standing:
     offset: int
     finding: Finding
     divergence: int | None = None
-    """First offset at which the log is not the one that was read; None where that cannot be told."""
+    """First offset at which the log is not the one that was read; None where that is unknown."""
     note: str = ""
 
     @property
     def situation(self) -> Situation | None:
-        """Its column in the reset table; None where the reader can go on."""
+        """Its column in the reset table; None where the reader can continue."""
         if self.finding in (Finding.TRUNCATED, Finding.RECREATED):
             return Situation.UNKNOWN if self.divergence is None else Situation.KNOWN
         return SITUATIONS.get(self.finding)
@@ -123,7 +123,7 @@ def judge_log(position: Position, log: LogNow | PartitionError) -> Standing:
     As Kafka's consumer does when it validates a position (``SubscriptionState.maybeCompleteValidation``): an epoch
     that the log does not know leaves the divergence unknown; an epoch that ends before the position is where it lies.
     One thing more: an epoch that the log lacks although others around it reach to the position is reported, too; the
-    consumer would go on.
+    consumer would continue.
     """
     if isinstance(log, PartitionError):
         return _found(position, Finding.UNPROVEN, note=f"{log.name}: {log.text}")

@@ -3,12 +3,12 @@
 A runner can be frozen between any two of its steps, and thaw when the operation for which it works is long over: given
 up, committed, or taken over by another runner. So whatever is written beside a checkpoint carries a token: the
 operation, its epoch, and the attempt, which is the request that one runner answers. Before the first write and behind
-the last one the store is asked whether that request still counts. Where it does not, the attempt takes back what bears
+the last one the store is read: does that request still count? Where it does not, the attempt takes back what bears
 its own token, and nothing else: what another attempt wrote has another token, and another name.
 
-A freeze that never ends leaves such a file behind. Whoever starts the query removes it (``clear``): an entry holds
-nothing once its operation is over, and a row that asks for the run is proof of that. And it writes again what a move
-needs and somebody deleted (``restore_mappings``).
+A freeze that never ends leaves such a file behind. The runner that starts the query removes it (``clear``): an entry
+holds nothing once its operation is over, and a row that wants the run is proof of that. And it writes again what a move
+needs and what was deleted by hand (``restore_mappings``).
 """
 
 import contextlib
@@ -44,7 +44,7 @@ from streaming.spark.errors import CheckpointError, Overtaken
 
 
 def counts(store: RunnerStore, intent: Intent) -> Still:
-    """Whether an intent still counts: nobody has taken it back, and its operation holds the query under its epoch."""
+    """Whether an intent still counts: it was not taken back, and its operation holds the query under its epoch."""
 
     def still() -> None:
         row = store.assignment(intent.query)
@@ -101,7 +101,7 @@ class Authority:
         )
 
     def plant_epoch(self, *, is_held: bool = False) -> None:
-        """End every run of an older epoch; see ``log_fence.plant_epoch``. One that is held here goes on."""
+        """End every run of an older epoch; see ``log_fence.plant_epoch``. One that is held here continues."""
         plant_epoch(self.files, self.checkpoint, self.token)
         if not is_held:
             end_runs(self.files, self.checkpoint)
@@ -120,8 +120,8 @@ class Authority:
 def clear(files: CheckpointFiles, row: Assignment, is_over: Callable[[str], bool]) -> frozenset[str]:
     """Take away the entries that hold a checkpoint no longer; the operations whose they were.
 
-    That are those of the operation which placed the query here, or gave it back, up to the row's epoch: the row asks
-    for the run, so it is done with them. And those of operations that ``is_over`` knows to be closed: an attempt that
+    That are those of the operation which placed the query here, or gave it back, up to the row's epoch: the row wants
+    the run, so it is done with them. And those of operations that ``is_over`` knows to be closed: an attempt that
     thawed too late planted them.
     """
     removed: set[str] = set()

@@ -9,14 +9,14 @@ TideoverError
 │   ├── MalformedEntry        a log entry is not what Spark writes
 │   ├── NoMapping             an offset is of a cluster that was left, and nothing says what stands for it here
 │   ├── WrongCluster          the moves beside it lead to another cluster than the one that the query is to read
-│   ├── AmbiguousSources      nobody can tell which line of the offset log belongs to which source
+│   ├── AmbiguousSources      it is unknown which line of the offset log belongs to which source
 │   ├── CleanedAway           it was left long ago, and its state was deleted since
 │   ├── NotFenced             no fence holds it: it may be in use
 │   ├── LinkedElsewhere       it, or a folder in it, is a link
 │   ├── MovedOn               it is not in the place that the request names any more
 │   ├── HeldByStranger        an operation that the store does not know holds it
 │   ├── Overtaken             the request for which something was to be written beside it is over
-│   ├── TargetTaken           the folder of the new checkpoint is somebody else's
+│   ├── TargetTaken           the folder of the new checkpoint belongs to another operation
 │   │   └── AlreadyRun        it was made, and run, by this very operation before
 │   ├── NoSpace               the file system is full
 │   ├── AccessDenied          our user may not
@@ -29,10 +29,10 @@ TideoverError
     │   ├── PipelineRaised    it raised
     │   ├── PipelineMisfit    what it returned cannot be started as it is
     │   └── PlanMisfit        what it returned keeps other state than the checkpoint in use
-    ├── AssignmentMoved       the assignment no longer asks for this run
+    ├── AssignmentMoved       the assignment no longer wants this run
     ├── FormerRunGoesOn       what this process ran from the same checkpoint before is not quiet yet
     ├── OtherCluster          another cluster has the name of the one that the query reads
-    ├── RunFenced             the run was told to stop before this could happen
+    ├── RunFenced             the run was ordered to stop before this could happen
     ├── DrillFailed           a rehearsal did not get to its end
     ├── SparkMissing          no Spark session can be had
     ├── CompanionMissing      the query reads through the companion's source, and Spark has no companion
@@ -87,7 +87,7 @@ class WrongCluster(CheckpointError):
 
 
 class AmbiguousSources(CheckpointError):
-    """The lines of the offset log cannot be told apart."""
+    """The lines of the offset log cannot be distinguished."""
 
 
 class CleanedAway(CheckpointError):
@@ -191,11 +191,11 @@ class PipelineMisfit(PipelineError):
 
 
 class PlanMisfit(PipelineError):
-    """The plan of the pipeline cannot go on from the checkpoint in use."""
+    """The plan of the pipeline cannot continue from the checkpoint in use."""
 
 
 class AssignmentMoved(RunError):
-    """The assignment no longer asks for this run."""
+    """The assignment no longer wants this run."""
 
     kind = "moved-on"
 

@@ -98,12 +98,12 @@ class Hosting:
     here: Identity
     session: SparkSession
     companion: bool = False
-    """Whether this Spark has it; asked once, for a heartbeat must not wait for the JVM."""
+    """Whether this Spark has it; looked up once, for a heartbeat must not wait for the JVM."""
     files: CheckpointFiles
     store: RunnerStore
     listener: BatchListener
     stranger: Callable[[Assignment], str | None] = lambda row: None
-    """Why a query may not be run where its row says: another cluster has the name. Asked at each start and look."""
+    """Why a query may not be run where its row says: another cluster has the name. Checked at each start and look."""
     cluster_id: Callable[[str], str | None] = lambda cluster: None
     """The id that a cluster has, as configured, as pinned or as first seen; None while none is known."""
     is_silent: Callable[[str], bool] = lambda cluster: False
@@ -128,7 +128,7 @@ class Hosting:
         return self.settings.queries[name]
 
     def resume(self, name: str) -> Resume:
-        """How a query that is run here goes on; never ``AUTO``."""
+        """How a query that is run here continues; never ``AUTO``."""
         return self.query(name).resume_with(companion=self.companion)
 
     def declared(self, name: str, cluster: str) -> Declared:

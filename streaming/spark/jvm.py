@@ -1,6 +1,6 @@
 """The few doors into the JVM behind pyspark's back, and what comes through them when something fails, in words.
 
-pyspark keeps them in underscored attributes that have been the same since 2.x; everything else here asks through these
+pyspark keeps them in underscored attributes that have been the same since 2.x; everything else here goes through these
 functions, so that a version that moves one is met in one file.
 """
 
@@ -56,7 +56,7 @@ def with_meaning(line: str) -> str:
     """The line, with what it means behind it where it is about credentials, ACLs, certificates or a pause.
 
     The exceptions of Kafka's Java clients name the resource and not the operation; what a query does with the resource
-    tells it.
+    shows it.
     """
     found = meaning_of_client(line)
     return line if found is None else f"{line} ({found.sentence})"
@@ -66,7 +66,7 @@ JavaObject = Any  # py4j builds its proxies at run time: there is no type to nam
 
 
 def launch_jvm(conf: Mapping[str, str]) -> None:
-    """Launch the JVM unless this process has one. Whatever is in ``conf`` stands in the arguments of its process."""
+    """Launch the JVM unless this process has one. Everyone can read ``conf`` in the arguments of its process."""
     arguments = SparkConf(loadDefaults=False).setAll(list(conf.items()))
     SparkContext._ensure_initialized(conf=arguments)  # noqa: SLF001 - this module is the seam
 
@@ -152,8 +152,8 @@ def private_field(java: JavaObject, *names: str) -> JavaObject | None:
 def detach(session: SparkSession) -> None:
     """Take a session that is done with from the context's listener bus.
 
-    ``StreamingQueryManager`` puts a listener there for each session that starts a query and never takes it away, so
-    each start of a query would leave one more to be told of every task.
+    ``StreamingQueryManager`` puts a listener there for each session that starts a query and never takes it away. So
+    each start of a query would leave one more listener that gets every task.
     """
     manager = session._jsparkSession.streams()  # noqa: SLF001 - as above
     listener = private_field(manager, "listenerBus")

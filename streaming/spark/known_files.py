@@ -199,7 +199,7 @@ def _find(files: CheckpointFiles, checkpoint: str) -> FoundFiles:
 def _unbegun(files: CheckpointFiles, checkpoint: str) -> tuple[str, ...]:
     """The files by which Spark's Kafka source remembers where its first batch begins, where one is missing.
 
-    Without it the source asks the cluster again, and ``latest`` is later by then: records would be passed over.
+    Without it the source looks at the cluster again, and ``latest`` is later by then: records would be passed over.
     """
     path = join(checkpoint, "offsets", "0")
     entry = parse_offset_entry(files.read_bytes(path), path)

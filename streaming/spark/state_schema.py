@@ -23,7 +23,7 @@ def pinned(files: CheckpointFiles, checkpoint: str) -> Mapping[str, str]:
 
 
 def misfit(files: CheckpointFiles, used: str, rehearsed: str) -> str | None:
-    """Why a query with the state of ``rehearsed`` cannot go on from ``used``; None where nothing speaks against it.
+    """Why a query with the state of ``rehearsed`` cannot continue from ``used``; None where nothing speaks against it.
 
     Nothing does where one of them has no committed batch, or where a Spark before 4.0 named no operators. Raises
     ``CheckpointError``.

@@ -44,10 +44,10 @@ IN_PROGRAMS = {
     "chaos": (80, 1),
     "examples": (3, 2),
     "lab": (95, 4),
-    "orchestrator": (600, 25),
-    "reports": (30, 1),
-    "state": (195, 7),
-    "streaming": (530, 30),
+    "orchestrator": (40, 4),
+    "reports": (6, 1),
+    "state": (4, 1),
+    "streaming": (30, 4),
 }
 """By package: dialect words and long sentences in its messages, docstrings and comments."""
 IN_JAVA = (120, 40)
@@ -69,7 +69,7 @@ def prose(page: Path) -> str:
 
 def sentences(text: str) -> list[str]:
     """Of paragraphs, items, cells of tables and headings."""
-    parts = re.split(r"\n\s*\n|\n(?=[-*#|] ?)|\n(?=\d+\. )|\|", text)
+    parts = re.split(r"\n\s*\n|\n(?=[-*#|] ?)|\n(?=\d+\. )|\n\s*[│├└]|\n(?=\s*tideover )|\|", text)
     return [each for part in parts for each in re.split(r"(?<=[.?!:;])\s+", " ".join(part.split())) if each]
 
 

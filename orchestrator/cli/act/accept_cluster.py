@@ -100,7 +100,9 @@ def successor_of(store: RunnerStore, settings: Tideover, log: ClusterLog, cluste
 
 
 def accept(store: ControllerStore, successor: Successor, *, actor: str, reason: str) -> Pin:
-    """Give it the name. Raises ``Conflict`` while a query moves there or from there, or where somebody was faster."""
+    """Give it the name. Raises ``Conflict`` while a query moves there or from there, or where another process was
+    faster.
+    """
     cluster, former = successor.pin.cluster, successor.pin.id
     event = Event(
         sequence=None,

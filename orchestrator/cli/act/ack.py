@@ -28,7 +28,7 @@ def ack(
     """Confirm that you have seen what automatic failover did to queries. This ends their cool-down.
 
     Automatic failover of the queries may act again from now on: at once if the cluster that they are on is down.
-    Several queries: one that is still moving is left out and told (exit 1); the others are acknowledged.
+    Several queries: one that is still moving is left out and named (exit 1); the others are acknowledged.
 
     \b
     Examples:

@@ -19,7 +19,7 @@ from streaming.clocks import SystemClock
 CHECKPOINT_COLUMNS = ("query", "checkpoint", "left_at", "bytes", "fate", "why")
 _ROW_COLUMNS = ("what", "rows")
 _COUNTED = 10_000
-"""Rows of each kind that a dry run counts: on SQLite no other process writes meanwhile."""
+"""Rows of each kind that a dry run counts: on SQLite no other process writes at the same time."""
 _LOOK_SECONDS = 0.2
 
 

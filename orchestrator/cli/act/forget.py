@@ -141,7 +141,7 @@ def leftover_of(store: ControllerStore, settings: Tideover, query: str) -> Lefto
 
 
 def forget_query(store: ControllerStore, leftover: Leftover, *, actor: str, reason: str) -> RememberedRows:
-    """Delete it; what went. Raises ``Conflict`` when somebody used the query meanwhile."""
+    """Delete it; what went. Raises ``Conflict`` when a runner or a person used the query in between."""
     query, fact = leftover.query, leftover.fact
     event = Event(
         sequence=None,

@@ -67,9 +67,10 @@ def reconcile(
     """After an old backup of the store was restored: record where a query really is.
 
     No query moves while the store is older than what runs. This command shows what the store says and what its runner
-    reports, and asks. Then it writes what the runner reports into the store, under a new epoch, and closes an operation
-    that the backup holds open; if that operation may have fenced the checkpoint in use, the fence is removed first. The
-    runner restarts the query from its own checkpoint. If the store is current: exit 0, nothing done.
+    reports, and wants a confirmation. Then it writes what the runner reports into the store, under a new epoch, and
+    closes an operation that the backup holds open; if that operation may have fenced the checkpoint in use, the fence
+    is removed first. The runner restarts the query from its own checkpoint. If the store is current: exit 0, nothing
+    done.
 
     A runner that was restarted since does not know what it ran. It reads the query's files instead: each move leaves a
     mapping beside the checkpoint, or a folder of its own, which names the cluster. The command takes that place. A move
@@ -82,7 +83,7 @@ def reconcile(
     what the store knows. Restore the files. Or say --consent repeats: the query starts from what lies there, and its
     sink gets the batches a second time that are missing. A checkpoint that you made new by hand needs it, too.
 
-    With --all each query is shown, and one question is asked for all of them. Queries whose place cannot be read, or
+    With --all each query is shown, and one confirmation is for all of them. Queries whose place cannot be read, or
     that the configuration does not allow where they are, are named and left (exit 1).
 
     \b
@@ -248,7 +249,9 @@ def _by_hand(
 
 
 def _ask(told: str, rows: list[dict[str, object]], question: str, *, columns: Sequence[str] = SIDE_COLUMNS) -> None:
-    """Show what is known, then ask. Raises ``UsageError`` where no person can answer, and ``Refused``."""
+    """Show what is known, then wait for a confirmation. Raises ``UsageError`` where no person can answer, and
+    ``Refused``.
+    """
     require_person(hint=told)
     render.talk(told + "\n\n" + render.table(rows, columns) + "\n")
     ask_yes(question)

@@ -55,7 +55,7 @@ def show_operation(ctx: Context, operation_id: str, evidence: str | None, tail: 
     if operation is None:
         raise UnknownName(f"the store knows no operation {operation_id!r}", hint=SEE_HISTORY)
     from orchestrator.facts.measure import (
-        with_later,  # imported when needed: they ask clusters
+        with_later,  # imported when needed: they read clusters
         with_outcome,
     )
 

@@ -1,4 +1,4 @@
-"""``timeline``: where a query stood at which time, from the store alone."""
+"""``timeline``: what a query had read at which time, from the store alone."""
 
 import click
 

@@ -30,9 +30,9 @@ _CODES = {
 def verify_operation(ctx: Context, operation_id: str | None, chain: bool, output: str) -> int:
     """Check the evidence of one operation against the store and both clusters as they are now.
 
-    Checks that the document is unchanged and in its place, that no record before a resume offset was skipped, and
-    that the forecast of replay and exposure agrees with the logs. Reads at most 200,000 offsets of a partition and
-    changes nothing. What retention has deleted can no longer be checked, nor what a dead cluster held.
+    Checks that the document is unchanged and in its place, and that no record before a resume offset was skipped.
+    Checks that the forecast of replay and exposure agrees with the logs. Reads at most 200,000 offsets of a partition
+    and changes nothing. What retention has deleted can no longer be checked, nor what a dead cluster held.
 
     \b
     Exit codes: 0 all claims hold, 1 a claim does not hold, 3 none is wrong but some cannot be checked.

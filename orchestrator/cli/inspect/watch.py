@@ -147,7 +147,7 @@ _FEWEST = 2
 _TITLES_OF_TABLE = 2
 _TITLES = 3 + _TITLES_OF_TABLE
 _LEAST_BELOW = _TITLES + 2 * _FEWEST + 4
-"""Lines of queries and history, and the titles of what stands above them."""
+"""Lines of queries and history, and the titles above them."""
 _ENDLESS = 1_000_000
 
 
@@ -239,7 +239,7 @@ def _few(lines: list[str], most: int) -> list[str]:
 
 
 def _queries(status: Status, room: int) -> list[str]:
-    """A table of this many rows at most; queries that somebody should look at come first."""
+    """A table of this many rows at most; queries that need attention come first."""
     ordered = sorted(status.queries, key=lambda each: (status.is_well(each), each.query))
     shown = ordered if len(ordered) <= room else ordered[: room - 1]
     columns = QUERY_COLUMNS if any(each.error for each in shown) else QUERY_COLUMNS[:-1]

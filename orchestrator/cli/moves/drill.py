@@ -18,7 +18,7 @@ from state.model.entities import OperationKind, Request
 
 _GO_ON = "tideover show QUERY shows how the drill ended; tideover cancel ID ends it"
 _ACCEPTED = [name for name in CONSENTS if name not in {"unfenced", "replication"}]
-"""A drill fences nothing, and asks no replicator."""
+"""A drill fences nothing, and reads no replicator."""
 
 
 @click.command()
@@ -64,9 +64,9 @@ def drill(
 ) -> int:
     """Rehearse a failover of queries on their standby. Production runs on and is not touched.
 
-    Checks the gates, finds the resume offsets, copies the checkpoint aside, starts the query on the standby with its
-    sink replaced by one that keeps nothing, commits one batch of limited size, compares what was read with the
-    forecast, and deletes the copy. Nothing is held, fenced or written, so it asks for no confirmation. A move of the
+    Checks the gates, finds the resume offsets and copies the checkpoint aside. Starts the query on the standby with its
+    sink replaced by one that keeps nothing, and commits one batch of limited size. Compares what was read with the
+    forecast, and deletes the copy. Nothing is held, fenced or written, so it needs no confirmation. A move of the
     query ends its drill at once. Exit 0: proven; 1: a gate refuses, or it was stopped by a move or by tideover cancel;
     2: it failed.
 

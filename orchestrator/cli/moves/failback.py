@@ -18,9 +18,9 @@ from state.model.entities import OperationKind
 def failback(ctx: Context, /, **options: Any) -> int:
     """Move queries home, to the first of their clusters, while both clusters are alive.
 
-    Like switchover, on replication that has been turned round: refused while nothing proves that the replicator
+    Like switchover, after replication was reversed: refused while nothing proves that the replicator
     copies towards home, or while one still copies the other way. Records that only the home cluster had when the
-    query left it stay unread there; tideover show-op ID --tail lists them. No query returns by itself.
+    query left it stay unread there; tideover show-op ID --tail lists them. No query returns automatically.
 
     \b
     Examples:

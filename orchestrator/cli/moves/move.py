@@ -1,6 +1,7 @@
-"""What every verb that moves queries does: it takes options, shows the plan, asks, writes requests, and follows them.
+"""What every verb that moves queries does: it takes options, shows the plan, waits for a confirmation, writes requests,
+and follows them.
 
-Which queries go where, and with which consents, is worked out once: what is shown, asked and requested is the same.
+Which queries go where, and with which consents, is worked out once: what is shown, confirmed and requested is the same.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,7 +35,7 @@ from streaming.clocks import SystemClock
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Aim:
-    """One query's move, worked out once: what is shown, asked and requested is the same."""
+    """One query's move, worked out once: what is shown, confirmed and requested is the same."""
 
     query: str
     active: str | None
@@ -125,7 +126,7 @@ def plans_text(ctx: Context, plans: Sequence[Plan], flags: Flags) -> str:
 
 
 def say_circles(ctx: Context, kind: OperationKind, queries: Sequence[str]) -> None:
-    """Say of which of these queries nothing tells what comes first."""
+    """Say of which of these queries the order is unknown."""
     for circle in ctx.chains.circles if kind in PLANNED else ():
         if set(circle) <= set(queries):
             names = ", ".join(circle)
@@ -135,7 +136,7 @@ def say_circles(ctx: Context, kind: OperationKind, queries: Sequence[str]) -> No
 
 
 _LOOKED_BACK = 100
-"""How many of the last operations tell how long a move takes."""
+"""From how many of the last operations the time of a move is known."""
 _GO_ON = "tideover list shows it; run the same command again to continue it"
 
 
@@ -225,7 +226,9 @@ def _is_on(ctx: Context, name: str, cluster: str | None) -> bool:
 
 
 def _ask_person(ctx: Context, kind: OperationKind, moving: Sequence[Aim], flags: Flags) -> None:
-    """Show the plan, then ask; a consent is typed, so that it is not given in passing. Raises ``Refused``."""
+    """Show the plan, then wait for a confirmation; a consent is typed, so that it is not given in passing. Raises
+    ``Refused``.
+    """
     names = [aim.query for aim in moving]
     for request in ctx.store.open_requests():
         wanted = flags.wanted(ctx.query(request.query)) if request.query in names else None
@@ -295,7 +298,7 @@ def carry_out(
 
 
 def follow(ctx: Context, requests: tuple[Request, ...], *, seconds: float, actor: str) -> None:
-    """See requests through, here or by whoever leads, and say each line of their history as it is written."""
+    """See requests through, here or by the leading controller, and say each line of their history as it is written."""
     keep_loaded()
     clock = SystemClock()
     watch = Counts if len(requests) > MANY else Progress

@@ -104,7 +104,7 @@ def waves(command: context.Command) -> context.Command:
 
 
 def how(command: context.Command) -> context.Command:
-    """Whether to ask, and how long to follow."""
+    """Whether to wait for a confirmation, and how long to follow."""
     for decorate in (
         context.output,
         click.option("--timeout", type=context.Seconds(1, 86_400), default=120.0, show_default=True, metavar="SECONDS",

@@ -82,7 +82,7 @@ def rewind(
 def aim_of(
     ctx: Context, query: str, to_time: str, consents: tuple[str, ...], reason: str = ""
 ) -> tuple[Aim, Mapping[str, object], Flags]:
-    """Where the query is and stays, and the time as it is asked for. Raises ``UsageError`` for what is no time."""
+    """Where the query is and stays, and the time as it is requested. Raises ``UsageError`` for what is no time."""
     declared, assignment = ctx.query(query), ctx.store.assignment(query)
     try:
         # Back from now by the store's clock, which stamped what is known of the query.
@@ -98,7 +98,7 @@ def aim_of(
 
 
 def _ask_person(ctx: Context, aim: Aim, flags: Flags) -> None:
-    """Show the plan, name the number, ask. Raises ``Refused``."""
+    """Show the plan, name the number, wait for a confirmation. Raises ``Refused``."""
     (plan,) = plans_of(ctx, OperationKind.REWIND, [aim], flags)
     render.talk(plan_text(plan) + "\n")
     count = plan.totals.replay_records

@@ -24,7 +24,7 @@ _AGAIN = "tideover schedule list shows whether it was saved"
 
 @click.group()
 def schedule() -> None:
-    """Ask for a switchover at a time, or for drills by a cron expression. The leading controller carries it out.
+    """Request a switchover at a time, or drills by a cron expression. The leading controller carries it out.
 
     A schedule is kept in the store. tideover cancel ID ends it; once its operation has begun, cancel that.
     """

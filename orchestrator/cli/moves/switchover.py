@@ -21,8 +21,8 @@ def switchover(ctx: Context, /, **options: Any) -> int:
 
     Each query finishes its batch and stops. It starts on the other cluster as soon as that has every record that
     the query has read. If that takes longer than policy.catch_up (60 s), the query goes back to where it was.
-    Refused while nothing proves that the replicator runs. If the old cluster dies meanwhile, tideover failover
-    with the same query and cluster goes on without waiting; tideover cancel ID takes the query back.
+    Refused while nothing proves that the replicator runs. If the old cluster dies before it is done, tideover failover
+    with the same query and cluster continues without waiting; tideover cancel ID takes the query back.
 
     A query that reads what another one writes begins when that one is committed; if that one goes back, it stays.
 

@@ -1,1 +1,1 @@
-"""Verbs that stay, and those for whoever sets Tideover up."""
+"""Verbs that stay, and those for the setup of Tideover."""

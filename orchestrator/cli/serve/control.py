@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 def control(ctx: Context, name: str | None, log: str) -> int:
     """Run a controller until SIGTERM: it watches the clusters and carries out moves.
 
-    Several controllers may run; one leads, and another takes over when it is gone. It moves queries without being
-    asked only if the configuration says policy.automatic: true. Every line of the history is also logged. With
-    http.listen in the configuration it serves the status over HTTP, whether it leads or not. If the configuration has
-    a mistake, it exits with code 78: correct the mistake before you start it again.
+    Several controllers may run; one leads, and another takes over when it is gone. It moves queries automatically only
+    if the configuration says policy.automatic: true. Every line of the history is also logged. With http.listen in the
+    configuration it serves the status over HTTP, whether it leads or not. If the configuration has a mistake, it exits
+    with code 78: correct the mistake before you start it again.
 
     \b
     Examples:

@@ -41,7 +41,7 @@ def ending_for_good() -> Iterator[None]:
 def run(ctx: Context, name: str, take_over: str | None, log: str) -> int:
     """Run a runner until SIGTERM: a Spark driver that hosts the queries assigned to it.
 
-    Only one process may hold a name at a time. A dead process on this host loses its name by itself; the name of a
+    Only one process may hold a name at a time. A dead process on this host loses its name automatically; the name of a
     silent process on another host is taken only with --take-over, which is saved in the history. If the configuration
     has a mistake, it exits with code 78: correct the mistake before you start it again.
 

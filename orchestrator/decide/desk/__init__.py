@@ -1,1 +1,1 @@
-"""What the page of the operator's desk says: what is wrong, and how each thing stands. Pure."""
+"""What the page of the operator's desk says: what is wrong, and the state of each thing. Pure."""

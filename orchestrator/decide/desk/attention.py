@@ -16,20 +16,20 @@ from state.model.entities import Desired, Phase, RunState
 from state.settings.keys import Tideover
 
 SILENT_FOR = timedelta(seconds=60)
-"""A query whose progress is older than this, and than three of its triggers, does not go on."""
+"""A query whose progress is older than this, and than three of its triggers, has stopped."""
 NAMED = 3
 """How many queries of one concern are named."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Concern:
-    """One thing that somebody should know."""
+    """One thing that needs attention."""
 
     urgent: bool
     """Whether it needs a hand now; else it should be looked at."""
     what: str
     since: datetime | None
-    """None where nobody knows."""
+    """None where that is unknown."""
     todo: str
     anchor: str
     """Of the runbook's heading."""
@@ -139,7 +139,7 @@ def _of_cluster(name: str, believed: ClusterStatus, there: tuple[str, ...]) -> C
 
 def _troubles(query: QueryStatus, status: Status, settings: Tideover) -> Iterator[_Trouble]:
     if query.operation is not None:
-        return  # which is shown by itself, and says more
+        return  # which is shown on its own, and says more
     if (of_run := _trouble_of_run(query, status, settings)) is not None:
         yield of_run
     if query.state != "never-run" and (unready := _trouble_of_standby(query, status)) is not None:

@@ -34,7 +34,7 @@ class CopyAge:
     is_missing: bool
     """Whether the other cluster holds nothing of that partition."""
     unknown: int
-    """Partitions whose age cannot be told."""
+    """Partitions whose age is unknown."""
     text: str
 
 
@@ -127,7 +127,7 @@ def _routes(settings: Tideover, ages: Iterable[CopyAge]) -> Iterator[RouteLine]:
 
 
 def query_lines(status: Status, ages: Mapping[str, CopyAge]) -> tuple[QueryLine, ...]:
-    """Those that somebody should look at first, then by name."""
+    """Those that need attention first, then by name."""
     lines = [query_line(query, status, ages.get(query.query)) for query in status.queries]
     return tuple(sorted(lines, key=lambda line: (line.is_well, line.query.query)))
 

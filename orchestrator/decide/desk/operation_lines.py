@@ -22,7 +22,7 @@ class StepLine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ForecastLine:
-    """One number that was forecast, and what was measured; None where nobody can tell, or not yet."""
+    """One number that was forecast, and what was measured; None where it is unknown, or not known yet."""
 
     what: str
     forecast: float | None

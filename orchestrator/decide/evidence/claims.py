@@ -1,4 +1,4 @@
-"""What a document claims, checked against what the clusters hold now: it holds, does not, or cannot be told.
+"""What a document claims, checked against what the clusters hold now: it holds, does not, or is unknown.
 
 Of each partition that a move placed three things are claimed. *resume-offset*: behind the copy of the last record that
 was consumed, nothing was skipped. *replay*: the number of records behind the resume offset that had been read before.
@@ -95,7 +95,7 @@ class Seen:
     records: Sequence[LogRecord] | None = None
     """None: they could not be read whole."""
     error: str = ""
-    """Why nothing could be asked; empty where it was answered."""
+    """Why nothing could be read; empty where it was answered."""
 
 
 def placed(document: Mapping[str, Any]) -> list[Placed]:
@@ -129,7 +129,7 @@ def range_of(one: Placed, begin: int, end: int) -> tuple[int, int]:
 
 
 def of_document(kept: Evidence, neighbours: Sequence[Evidence]) -> list[Claim]:
-    """Whether a document is unchanged, and stands in the chain where it says."""
+    """Whether a document is unchanged, and is in the chain where it says."""
     before = next((each for each in neighbours if each.sequence == kept.sequence - 1), None)
     after = next((each for each in neighbours if each.sequence == kept.sequence + 1), None)
     expected = before.sha256 if before is not None else BEFORE_ALL

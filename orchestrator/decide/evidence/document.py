@@ -1,4 +1,5 @@
-"""The document of one closed operation: everything that tells what was done, why, and on what proof, by itself.
+"""The document of one closed operation: everything that shows what was done, why, and on what proof, without another
+source.
 
 It is written once, soon after the operation has closed. What is measured later (records that come late, the exposure
 once a dead cluster is back) is not in it: ``tideover verify-op`` counts that again from the brokers.
@@ -97,7 +98,7 @@ def _checkpoint(intents: Iterable[Intent]) -> dict[str, object]:
 
 
 def _fence(intent: Intent) -> dict[str, object]:
-    """One asking for proof that the old run has stopped, and what was found."""
+    """One order for proof that the old run has stopped, and what was found."""
     hosting = FenceRequest.of(intent.request).hosting
     asked: dict[str, object] = {
         "name": intent.name,

@@ -29,8 +29,8 @@ Rows = Mapping[str, Any]
 def after_json(known: Rows | None, fact: QueryFact) -> dict[str, object] | None:
     """The rows since a move by what its run reported last; ``known``: what was kept before.
 
-    The first batch that read anything stands alone: what a move delays is late in that one. A run that was started
-    again counts from 0, so what the runs before it had counted is added.
+    The first batch that read anything is a row of its own: what a move delays is late in that one. A run that was
+    started again counts from 0, so what the runs before it had counted is added.
     """
     if fact.rows is None:
         return dict(known) if known is not None else None

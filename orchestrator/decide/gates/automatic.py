@@ -1,13 +1,13 @@
-"""Whether a query may be failed over now without being asked: gates like all others, and nothing else decides.
+"""Whether a query may be failed over now without a person's request: gates like all others, and nothing else decides.
 
 Three of them deserve a word. *A pause outlives its end*: a cluster that was believed DOWN before the pause ended, by
-``resume`` or by its time, moves nothing afterwards, because ``resume`` never fails over by itself; only a cluster that
-was seen well since and went down again does, or a person who types ``failover``. A controller that starts, or stood
-still, forgets what it saw, but not since when the cluster is down. *The verdict is this leader's own, and new*: what
+``resume`` or by its time, moves nothing afterwards, because ``resume`` never starts a failover; only a cluster that
+was seen well since and went down again does, or a person who types ``failover``. A controller that starts, or was
+frozen, forgets what it saw, but not since when the cluster is down. *The verdict is this leader's own, and new*: what
 another controller believed is a hint for a page, not a reason to act. *The old cluster's return changes nothing*: a
 query leaves the cluster where it is only when that cluster is down, wherever its home may be.
 
-Manual verbs ask none of these gates: an operator may always act.
+No manual verb has these gates: an operator may always act.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -39,14 +39,14 @@ class Cooldown:
 
 
 def cooldown_of(operations: Iterable[Operation], acknowledged: Collection[str], cooldown: timedelta) -> Cooldown | None:
-    """What stands against another automatic move, over or not; ``operations`` are the query's, newest first.
+    """What is against another automatic move, over or not; ``operations`` are the query's, newest first.
 
     After a move the policy's ``cooldown`` must pass, or a person acknowledge it; a move that a person made since counts
     as acknowledgement, for that person has looked. A query is moved once the move is committed, verified or not: it is
     placed elsewhere from then on. After an attempt that did not move the query (a gate refused it behind the fence, a
-    checkpoint could not be made) the next one comes after a minute, then two, then four, never more than the cool-down:
-    the cluster is still down, and what was in the way may be gone; but each attempt stops the query again. So that
-    minute passes however short the cool-down is.
+    checkpoint could not be made) the next one comes after a minute. Then it is two, then four, never more than the
+    cool-down: the cluster is still down, and what was in the way may be gone; but each attempt stops the query again.
+    So that minute passes however short the cool-down is.
     """
     attempts: list[tuple[str, datetime]] = []
     for operation in operations:
@@ -207,7 +207,7 @@ AUTOMATIC_GATES: tuple[Callable[[AutomaticFacts], Gate | None], ...] = (
 def judge_automatic(given: AutomaticFacts) -> tuple[Gate, ...]:
     """Every gate of automatic mode, then every gate of a failover that its facts can answer; all must hold.
 
-    Nobody is there to accept what is unknown, so it refuses before the query is stopped, and not behind its fence.
+    No person is there to accept what is unknown, so it refuses before the query is stopped, and not behind its fence.
     """
     own = tuple(gate for check in AUTOMATIC_GATES if (gate := check(given)) is not None)
     return own + checks.judge_move(replace(given.facts, attended=False))
@@ -224,7 +224,7 @@ class Recheck:
 
 
 def recheck(given: AutomaticFacts) -> Recheck:
-    """Whether a move that no person asked for should still be made; only what is known for sure calls it off.
+    """Whether a move that no person requested should still be made; only what is known for sure calls it off.
 
     A leader that has just begun to lead has no verdict of its own, which is no reason to wait. A verdict that is
     neither DOWN nor well is one: mostly it is the one or the other within seconds.

@@ -1,6 +1,6 @@
 """Gates of a move that go by the last check of its query: what both clusters said while both of them answered.
 
-A failover has one cluster left to ask, and no time to ask for long. The controller checks each query all day, so the
+A failover has one cluster left to read from, and little time. The controller checks each query all day, so the
 answer is there when it is needed, and a cluster that is away leaves it as it was.
 """
 

@@ -27,7 +27,7 @@ def caught_up(facts: MoveFacts) -> Gate | None:
 def output_copied(facts: MoveFacts) -> Gate | None:
     """What the query writes on the target lies behind the copies of all that it has written before.
 
-    A query downstream follows later and goes on behind the copy of the last record that it has read. What was written
+    A query downstream follows later and continues behind the copy of the last record that it has read. What was written
     to the target before that copy came would lie in front of it, and would never be read.
     """
     if facts.written is None or not facts.planned:
@@ -60,8 +60,8 @@ def upstream_output(facts: MoveFacts) -> Gate | None:
     """What an upstream query has written on the target lies behind where this one resumes.
 
     It moved there before, and records of its topic were copied after that: out of a tail that came back to life, or
-    because somebody else writes to that topic, too. This query has read them on the source and goes on behind their
-    copies, past all that the other one wrote on the target meanwhile (consent ``gap``).
+    because another program writes to that topic, too. This query has read them on the source and continues behind their
+    copies, past all that the other one wrote on the target since (consent ``gap``).
     """
     if not facts.begun or facts.resumes_at is None:
         return None
@@ -97,5 +97,5 @@ def upstream_output(facts: MoveFacts) -> Gate | None:
 
 
 def is_caught_up(target: Target) -> bool:
-    """Whether a query that goes on there reads each record once, now and later."""
+    """Whether a query that continues there reads each record once, now and later."""
     return target.exact and target.replay_records == 0 and target.replay_later_records == 0

@@ -2,7 +2,7 @@
 
 Most consents accept what a move costs. ``unfenced`` takes upon itself what one run may still do, so it is recorded with
 the run that its giver saw, and counts for that run alone: the next run that nothing proves stopped may be alive, and
-wants a word of its own. ``move`` is what a person says who asks for a move that automatic mode has begun already.
+wants a word of its own. ``move`` is given by a person who requests a move that automatic mode has begun already.
 """
 
 from collections.abc import Iterable
@@ -25,17 +25,17 @@ MOVE = "move"
 
 
 def is_attended(operation: Operation) -> bool:
-    """Whether a person asked for a move, at first or when it had begun: what is unknown is that person's risk then."""
+    """Whether a person requested a move, at first or when it had begun: what is unknown is that person's risk then."""
     return operation.actor != AUTOMATIC or MOVE in operation.consents
 
 
 def unfenced_consent(run: Process | None) -> str:
-    """The consent to go on although nothing proves that this run has stopped, as it is recorded."""
+    """The consent to continue although nothing proves that this run has stopped, as it is recorded."""
     return UNFENCED if run is None else f"{UNFENCED} ({run_name(run)})"
 
 
 def run_name(run: Process) -> str:
-    """A run by what tells it from every other one."""
+    """A run by what distinguishes it from every other one."""
     epoch = "no epoch yet" if run.epoch is None else f"epoch {run.epoch}"
     return f"runner {run.runner} on {run.host}, {epoch}, instance {run.instance}"
 
@@ -46,7 +46,7 @@ def bind_consents(consents: Iterable[str], run: Process | None) -> tuple[str, ..
 
 
 def covers(consents: Iterable[str], run: Process | None) -> bool:
-    """Whether somebody has consented to go on without proof that this very run has stopped."""
+    """Whether a person has consented to continue without proof that this very run has stopped."""
     return unfenced_consent(run) in consents
 
 

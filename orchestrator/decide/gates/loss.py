@@ -68,7 +68,7 @@ def retention(facts: MoveFacts) -> Gate | None:
 
 
 def _is_gone(target: Target, earliest_ms: int | None) -> bool | None:
-    """Whether records behind the position are missing; None where the times that would tell are unknown.
+    """Whether records behind the position are missing; None where the times that would show it are unknown.
 
     A place that is proven by content has what it needs. Another one at the first offset of the log may come too late:
     it does if the first record is younger than the last one read, unless nothing was unread when last sampled.
@@ -85,7 +85,7 @@ def _is_gone(target: Target, earliest_ms: int | None) -> bool | None:
 
 
 def begins_late(target: Target) -> bool:
-    """Whether a log that still holds its offset 0 may begin after the position: only times can tell then."""
+    """Whether a log that still holds its offset 0 may begin after the position: only times can show it then."""
     at_begin = target.target_offset == target.begin == 0 and not target.is_proven
     unread = bool(target.offset) and target.sampled_end != target.offset
     return at_begin and unread and target.method != MethodName.EXACT
@@ -152,9 +152,10 @@ def _is_same_partition(target: Target) -> bool:
 
 
 def exposure(facts: MoveFacts) -> Gate | None:
-    """Time's worth of records that the standby does not have. Unknown is shown, and judged by the person who asked.
+    """Time's worth of records that the standby does not have. Unknown is shown, and judged by the person who requested
+    the move.
 
-    It is what the last sample of the cluster that is left tells: what was written there since, nobody can know. A
+    It is what the last sample of the cluster that is left shows: what was written there since is unknown. A
     planned move leaves nothing behind: what the query has not read is still on its way.
     """
     if facts.resumes_at is None or facts.planned:
@@ -209,7 +210,7 @@ def _since_sampled(facts: MoveFacts) -> str:
 
 
 def exposure_seconds(facts: MoveFacts) -> float | None:
-    """Of the partition where the standby is furthest behind, a bound included; None where none can tell."""
+    """Of the partition where the standby is furthest behind, a bound included; None where it is known of none."""
     seconds = [most for target in targets_of(facts) if (most := seconds_judged(target, facts)) is not None]
     return max(seconds, default=None)
 
@@ -223,9 +224,9 @@ def seconds_judged(target: Target, facts: MoveFacts) -> float | None:
 
 
 def replay(facts: MoveFacts) -> Gate | None:
-    """Records that would be read a second time. Unknown is shown, and judged by the person who asked.
+    """Records that would be read a second time. Unknown is shown, and judged by the person who requested the move.
 
-    In automatic mode those count, too, that a lagging replicator appends later: nobody is there to keep it stopped.
+    In automatic mode those count, too, that a lagging replicator appends later: no person is there to keep it stopped.
     """
     if facts.resumes_at is None:
         return None
@@ -291,7 +292,7 @@ def repeats_into_state(facts: MoveFacts) -> Gate | None:
     """A repeat counted into state stays there for ever, so a stateful query refuses any, known or feared.
 
     Records that a lagging replicator would append *later* do not refuse: they come only if it runs again, which is in
-    the operator's hands, and waiting would cost more. They are announced. Where nobody is there and their number is
+    the operator's hands, and waiting would cost more. They are announced. Where no person is there and their number is
     unknown, it refuses.
     """
     if facts.resumes_at is None or facts.fresh or not facts.stateful:
@@ -318,7 +319,7 @@ def repeats_into_state(facts: MoveFacts) -> Gate | None:
 
 
 def _may_repeat(target: Target, *, attended: bool) -> bool:
-    """Whether records of it may be counted twice now, or at an unknown number later while nobody watches."""
+    """Whether records of it may be counted twice now, or at an unknown number later while no person watches."""
     now = target.replay_records is None or (not target.exact and target.replay_records != 0)
     return now or (repeated_later_at_most(target) is None and not attended)
 

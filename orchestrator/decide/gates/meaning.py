@@ -265,7 +265,7 @@ def _stamps(facts: MoveFacts) -> dict[str, str | None]:
 
 
 def _shift(facts: MoveFacts, uses: Sequence[ColumnUse]) -> str:
-    """What the difference of times does, in seconds where samples tell it."""
+    """What the difference of times does, in seconds where samples show it."""
     latencies = [least for each in (facts.times.latencies if facts.times else {}).values() for least in each]
     if not latencies:
         return "it is unknown how many records would be late"

@@ -1,6 +1,6 @@
 """The places of a move as gates judge them, and the one rule for numbers that are not known.
 
-A person who asked for the move sees that a number is unknown and decides. Automatic mode, which nobody watches,
+A person who requested the move sees that a number is unknown and decides. Automatic mode, which no person watches,
 refuses. No gate takes an unknown number for 0.
 """
 
@@ -12,7 +12,7 @@ from streaming.resume.model import AtMost, Target
 
 
 def lets_unknown_pass(facts: MoveFacts) -> bool:
-    """Whether a number may be unknown: only where a person asked, and sees that it is."""
+    """Whether a number may be unknown: only where a person requested the move, and sees that it is."""
     return facts.attended
 
 

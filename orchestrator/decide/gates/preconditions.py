@@ -1,4 +1,4 @@
-"""Gates on what stands before anything is stopped: assignment, route, runners, the standby, the position, the fence.
+"""Gates on the state before anything is stopped: assignment, route, runners, the standby, the position, the fence.
 
 With them stand two answers that others need as well: which runner acts for a query, and whether the names of a move
 lead to the clusters that have them.
@@ -160,7 +160,7 @@ def runner_alive(facts: MoveFacts) -> Gate | None:
 
 
 def pipeline_fits(facts: MoveFacts) -> Gate | None:
-    """Of a runner that hosts the query there is nothing to ask: it runs with the code that it has.
+    """Of a runner that hosts the query there is nothing to check: it runs with the code that it has.
 
     But for a run that is held in mid-batch and cannot continue in it: it is started again, so what its runner knows of
     such a start counts.

@@ -39,7 +39,7 @@ class ReadinessFacts:
     answers: tuple[ClusterAnswers, ...] = ()
     """What both clusters answered to questions whose answers are known."""
     schemas: SchemaAnswers | None = None
-    """What the schema ids in the newest records mean on both sides; None where nobody asked."""
+    """What the schema ids in the newest records mean on both sides; None where it was not checked."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,9 +53,9 @@ class Readiness:
     gates: tuple[Gate, ...]
     replication: ReplicationSample | None
     exposure_records: int | None = None
-    """Of all partitions together; None where one cannot tell."""
+    """Of all partitions together; None where it is unknown of one."""
     exposure_seconds: float | None = None
-    """Of the partition where it is most, of those that can tell."""
+    """Of the partition where it is most, of those where it is known."""
     proven: int | None = None
     """Of how many partitions the resume offset is exact; None where it was not looked for. Alike ``partitions``."""
     partitions: int | None = None
@@ -162,9 +162,9 @@ def time_comparable(given: ReadinessFacts) -> Gate | None:
 
 
 def log_truncation(given: ReadinessFacts) -> Gate | None:
-    """What was read must still be in the log that it was read from, wherever a failover would go on.
+    """What was read must still be in the log that it was read from, wherever a failover would continue.
 
-    That is judged in a move's own gate of this name, and a move may go well where this refuses: somebody should look.
+    That is judged in a move's own gate of this name, and a move may go well where this refuses: it needs attention.
     """
     standings, here = given.facts.standings, given.facts.source
     if standings is None:
@@ -277,7 +277,7 @@ def judge_readiness(given: ReadinessFacts) -> Readiness:
 
 
 def _kept(given: ReadinessFacts) -> ReadinessFact | None:
-    """The check before, without what this one asked again: a cluster that is away leaves it as it was."""
+    """The check before, without what this one checked again: a cluster that is away leaves it as it was."""
     before = given.facts.checked
     asked = {"answers-consistent"} if any(not each.error for each in given.answers) else set()
     asked |= {"schemas-agree"} if given.schemas is not None and not given.schemas.error else set()
@@ -321,7 +321,7 @@ def next_samples(
 
 
 def _is_old(fact: ReadinessFact, now: datetime, spent: float) -> bool:
-    """What refuses is looked at each minute, whatever that costs: somebody is waiting for it to change."""
+    """What refuses is looked at each minute, whatever that costs: a person may be waiting for it to change."""
     stands = SAMPLE_EVERY
     if fact.ready:
         stands = min(max(SAMPLE_EVERY, timedelta(seconds=spent / _SHARE)), SAMPLE_LONGEST)
@@ -329,7 +329,7 @@ def _is_old(fact: ReadinessFact, now: datetime, spent: float) -> bool:
 
 
 def readiness_fact(found: Readiness, now: datetime) -> ReadinessFact:
-    """The answer of a check as a row for the store, which keeps the beginning of one that stands."""
+    """The answer of a check as a row for the store, which keeps the beginning of an unchanged one."""
     return ReadinessFact(
         query=found.query,
         target=found.target,
@@ -373,7 +373,7 @@ def readiness_event(fact: ReadinessFact, *, actor: str) -> Event:
 
 
 def proven_text(found: Readiness | ReadinessFact) -> str | None:
-    """Of how many partitions it is proven by the records themselves where the query would go on; None: of none."""
+    """Of how many partitions it is proven by the records themselves where the query would continue; None: of none."""
     if found.proven is None or found.partitions is None:
         return None
     return f"exact: {found.proven:,} of {found.partitions:,} resume offsets proven"

@@ -1,7 +1,6 @@
-"""Gates of a rewind: on the time that is asked for, and on what is still kept of it.
-
-A rewind repeats by wish, so what is read again is named and asked for, and refused only above ``policy.max_replay``.
-State goes back with the offsets, so nothing is counted in it twice.
+"""Gates of a rewind: on the time that is requested, and on what is still kept of it. Re-reading is the purpose of a
+rewind. So what is read again is named and confirmed, and refused only above ``policy.max_replay``. State goes back with
+the offsets, so nothing is counted in it twice.
 """
 
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
@@ -25,7 +24,7 @@ def time_past(facts: MoveFacts) -> Gate | None:
 
 
 def expect_active(facts: MoveFacts) -> Gate | None:
-    """A rewind stays on its cluster: whoever asked for it saw the query there."""
+    """A rewind stays on its cluster: the person who requested it saw the query there."""
     if facts.assignment is None:
         return None
     here = facts.assignment.cluster

@@ -16,7 +16,7 @@ DROPPED = "dropped"
 REPEATS = "repeats"
 
 _BY_MORE = (SinkMemory.QUERY_AND_BATCH, SinkMemory.CHECKPOINT_AND_BATCH)
-"""What tells the batches of a new checkpoint from the old one's of the same id."""
+"""What distinguishes the batches of a new checkpoint from the old one's of the same id."""
 
 
 def sink_declared(facts: MoveFacts) -> Gate | None:

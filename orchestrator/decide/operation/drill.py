@@ -1,7 +1,7 @@
 """A drill: what a failover would do, tried on the live standby while the query runs on. Pure.
 
-It takes no hold, raises no epoch and places nothing, so it has a table of phases of its own, and is in the way of
-nobody: as soon as its query is to move, or is told to stay, it ends. Its gates are those of a failover.
+It takes no hold, raises no epoch and places nothing, so it has a table of phases of its own, and is in the way of no
+move: as soon as its query is to move, or is to stay, it ends. Its gates are those of a failover.
 
 What it measured is judged here too: where each partition began, against the forecast, and how many rows came of it.
 """
@@ -41,7 +41,7 @@ RECORDS = 10_000
 """The most records that the one batch reads from each source: enough to see the query work, and a second of load."""
 BATCH_SECONDS = 60.0
 WITHIN = timedelta(minutes=10)
-"""A drill that is open for longer ends as failed: whoever drove it may have died, and nobody waits for it any more."""
+"""A drill that is open for longer ends as failed: its driver may have died, and no one waits for it any more."""
 PATIENCE = timedelta(seconds=5)
 """How long a gate may refuse before the drill is refused: what runners reported may be a batch behind."""
 
@@ -58,16 +58,16 @@ class DrillFindings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DrillSnapshot:
-    """One drill as it stands in the store, with what bears on it."""
+    """One drill as it is in the store, with what bears on it."""
 
     operation: Operation
     steps: Sequence[Step]
     assignment: Assignment | None
     in_the_way: str | None
-    """Of a move of the query that is open, or asked for: the sentence that says so."""
+    """Of a move of the query that is open, or requested: the sentence that says so."""
     cancelled_by: str | None
     chosen: str | None
-    """The runner that would be asked; None when none is alive."""
+    """The runner that would get the order; None when none is alive."""
     alive: frozenset[str]
     """Runners with a fresh heartbeat."""
     intent: Intent | None
@@ -219,7 +219,9 @@ def _ended(
 
 
 def _runner_steps(snapshot: DrillSnapshot, intent: Intent, report: DrillReport, now: datetime) -> Iterable[Step]:
-    """What the runner did, one after the other from when it was asked, in place of the step that stood for it."""
+    """What the runner did, one after the other from when it got the order, in place of the step that was its
+    placeholder.
+    """
     sequence = max(1, len(snapshot.steps))
     at = intent.created_at
     for each in report.steps:
@@ -282,7 +284,7 @@ def _rows(report: DrillReport) -> int:
 
 
 def not_proven(operation: Operation, *, gaps: int = 0, records: int = RECORDS) -> list[str]:
-    """What a drill cannot show, in sentences: whoever reads the result must not take it for more."""
+    """What a drill cannot show, in sentences: a reader of the result must not take it for more."""
     source, target = operation.source, operation.target
     told = [
         f"The fence: nothing was stopped, so nothing shows that the old run on {source} can be proven stopped.",
@@ -312,7 +314,7 @@ def cancels(request: Request, operation: Operation) -> bool:
 
 
 def report_of_batch(fact: QueryFact | None, positions: Iterable[Position], assignment: Assignment) -> CheckpointReport:
-    """The newest committed batch that is tracked, as a reading of the checkpoint would tell of it.
+    """The newest committed batch that is tracked, as a reading of the checkpoint would show it.
 
     A running query has committed more by the time it is looked at; of a batch that is tracked the records are
     remembered, so it is found as exactly as after a fence. Without one the newest reported batch must do.

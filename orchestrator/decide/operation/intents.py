@@ -1,9 +1,8 @@
-"""What the decisions of all phases are made of: staying, moving on, giving up, and asking a runner.
-
-Whatever was asked of a runner stays asked; it is asked again only of another runner, or, after a pause, when the first
-try failed in a way that can pass. What a fence planted is taken away however often that fails: a query whose checkpoint
-is still fenced runs nowhere. What counts is what was asked under the operation's present epoch: a takeover raises it,
-and begins with a fence of its own.
+"""What the decisions of all phases are made of: staying, moving on, giving up, and giving an order to a runner. An
+order to a runner stays; it is given again only to another runner, or, after a pause, when the first try failed in a way
+that can pass. What a fence planted is taken away however often that fails: a query whose checkpoint is still fenced
+runs nowhere. What counts is what was ordered under the operation's present epoch: a takeover raises it, and begins with
+a fence of its own.
 """
 
 from collections.abc import Mapping
@@ -40,15 +39,16 @@ COPY_WITHIN = timedelta(minutes=15)
 on a person can call it off."""
 _LIMITS = {**dict.fromkeys(IntentKind, ANSWER_WITHIN), IntentKind.PREPARE: COPY_WITHIN}
 TRIES = 3
-"""How often an intent that failed in an unforeseen way is asked again."""
+"""How often an intent that failed in an unforeseen way is ordered again."""
 LASTING = frozenset(
     {ALREADY_RUN, CLEANED_AWAY, CONTRADICTED, HELD, NO_COMPANION}
     | {"no-space", "access-denied", "unreadable", "not-a-checkpoint", "empty"}
 )
-"""Kinds of failure that asking again does not heal."""
+"""Kinds of failure that another try does not heal."""
 PASSING = frozenset({"file-system", "store-unavailable"})
-"""Kinds of failure that pass as a rule (a name node fails over, a mount hangs): asked again for as long as there is
-patience, however often."""
+"""Kinds of failure that pass as a rule (a name node fails over, a mount hangs): ordered again for as long as there is
+patience, however often.
+"""
 AGAIN = timedelta(seconds=0.5)
 """The pause behind a first failure; it doubles with each further one."""
 AGAIN_AT_MOST = timedelta(seconds=5)
@@ -96,7 +96,7 @@ def given_up(snapshot: Snapshot, outcome: str, sentence: str, plan: Plan | None 
 
 
 def no_runner(snapshot: Snapshot) -> str:
-    """The sentence for when nobody can be asked."""
+    """The sentence for when no runner can get the order."""
     names = snapshot.settings.runners
     return f"no runner of {snapshot.operation.query} is alive: start one with tideover run --name {names[0]}"
 
@@ -104,7 +104,7 @@ def no_runner(snapshot: Snapshot) -> str:
 def unproven(snapshot: Snapshot, run: str, report: FenceReport) -> str:
     """The sentence for a fence that found no evidence, with the advice that fits.
 
-    Where the very process that hosts the run says so, the run is at work still: it ends by itself or with its process,
+    Where the very process that hosts the run says so, the run is at work still: it ends on its own or with its process,
     and a consent would let two runs write.
     """
     in_doubt = snapshot.hosted_by
@@ -124,9 +124,9 @@ def unproven(snapshot: Snapshot, run: str, report: FenceReport) -> str:
 
 
 def ask(snapshot: Snapshot, kind: IntentKind, request: Mapping[str, object]) -> Ask | None:
-    """The asking of a runner that is alive, under the next free name; None when none is alive.
+    """The order to a runner that is alive, under the next free name; None when none is alive.
 
-    What was asked of another one is taken back. A fence is not, of a runner that is alive: it may plant its entries
+    The order to another one is taken back. A fence is not, of a runner that is alive: it may plant its entries
     yet, and taking them away has to wait for that.
     """
     runner = snapshot.chosen_runner
@@ -146,7 +146,7 @@ def ask(snapshot: Snapshot, kind: IntentKind, request: Mapping[str, object]) -> 
 def pursue(
     snapshot: Snapshot, intent: Intent, doing: str, request: Mapping[str, object], now: datetime
 ) -> Decision | Ask | None:
-    """What to do about an intent that is not done: a decision, another asking, or None when it failed for good."""
+    """What to do about an intent that is not done: a decision, another order, or None when it failed for good."""
     if intent.state is IntentState.FAILED and _is_for_good(snapshot, intent):
         return None
     return insist(snapshot, intent, doing, request, now)
@@ -186,7 +186,7 @@ def _waiting(snapshot: Snapshot, intent: Intent, doing: str) -> str:
 
 
 def _hangs(snapshot: Snapshot, intent: Intent, doing: str) -> Decision:
-    """A runner beats and does not answer, and there is no other to be asked."""
+    """A runner beats and does not answer, and there is no other to get the order."""
     limit = _LIMITS[intent.kind].total_seconds()
     text = f"runner {intent.runner} was asked {doing} and has not answered for {limit:g} s"
     if snapshot.operation.phase in _WAITS_FOR_RUNNERS:
@@ -204,12 +204,12 @@ def way_out(snapshot: Snapshot, runner: str) -> str:
 
 
 def late(snapshot: Snapshot, now: datetime) -> frozenset[str]:
-    """Intents for whose answer nobody has to wait any longer, on the store's clock, on which they were asked."""
+    """Intents whose answer need not be waited for any longer, on the store's clock, on which they were ordered."""
     return _pending_for(snapshot, now, dict.fromkeys(IntentKind, ANSWER_WITHIN))
 
 
 def overdue(snapshot: Snapshot, now: datetime) -> frozenset[str]:
-    """Those for whose answer nobody waits any longer."""
+    """Those whose answer is not waited for any longer."""
     return _pending_for(snapshot, now, _LIMITS)
 
 
@@ -226,7 +226,7 @@ def _is_for_good(snapshot: Snapshot, intent: Intent) -> bool:
 
 
 def _pause(snapshot: Snapshot, intent: Intent) -> timedelta:
-    """Counted from when the intent was asked for, on the store's clock, as all pauses of a fence are."""
+    """Counted from when the intent was ordered, on the store's clock, as all pauses of a fence are."""
     if failure(intent).kind in _TAKEN_BACK:
         return timedelta(0)
     doublings = min(len(_failures(snapshot, intent)) - 1, 10)
@@ -234,12 +234,12 @@ def _pause(snapshot: Snapshot, intent: Intent) -> timedelta:
 
 
 def count_failures(snapshot: Snapshot, intent: Intent, kind: str) -> int:
-    """How often what was asked failed in this way."""
+    """How often the order failed in this way."""
     return _failures(snapshot, intent).count(kind)
 
 
 def _failures(snapshot: Snapshot, intent: Intent) -> list[str]:
-    """The kinds of all failures so far of what was asked, but for askings that were taken back."""
+    """The kinds of all failures so far of the order, but for orders that were taken back."""
     failed = [failure(each).kind for each in snapshot.of(intent.kind) if each.state is IntentState.FAILED]
     return [kind for kind in failed if kind not in _TAKEN_BACK]
 
@@ -270,7 +270,7 @@ def to_time_of(snapshot: Snapshot) -> int | None:
 
 
 def is_mapped(request: PrepareRequest) -> bool:
-    """Whether the query keeps its checkpoint, and a mapping beside it says where it goes on."""
+    """Whether the query keeps its checkpoint, and a mapping beside it says where it continues."""
     return request.resume == Resume.SWITCH
 
 

@@ -50,7 +50,7 @@ LANDING = BEHIND_COMMIT - FINAL
 def looks_later(snapshot: Snapshot, fence: Intent, now: datetime) -> bool:
     """Whether it is too early to look again for evidence that this fence did not find; news ends the pause at once.
 
-    The pause is counted from when the fence was asked for, on the store's clock; when it ended is on the clock of the
+    The pause is counted from when the fence was ordered, on the store's clock; when it ended is on the clock of the
     runner's host, which may be hours ahead. A clock that was set back since does not prolong it.
     """
     chosen = snapshot.chosen_runner
@@ -64,7 +64,7 @@ def looks_later(snapshot: Snapshot, fence: Intent, now: datetime) -> bool:
 
 
 def joins(request: Request, operation: Operation) -> bool:
-    """Whether an open operation does what a request asks for; a failover hurries a planned move to the same cluster."""
+    """Whether an open operation does what a request wants; a failover hurries a planned move to the same cluster."""
     planned = {request.kind, operation.kind} <= PLANNED
     same = request.kind is operation.kind or planned or cuts_short(request, operation)
     alike = without_wave(request.parameters) == without_wave(operation.parameters)
@@ -72,14 +72,14 @@ def joins(request: Request, operation: Operation) -> bool:
 
 
 def cuts_short(request: Request, operation: Operation) -> bool:
-    """Whether a request asks for a planned move to go on without waiting for what the standby lacks."""
+    """Whether a request wants a planned move to continue without waiting for what the standby lacks."""
     return request.kind is OperationKind.FAILOVER and is_planned(operation.kind, operation.consents)
 
 
 def calls_off(request: Request, operation: Operation) -> bool:
-    """Whether a request asks for the query to stay where an open operation takes it away from.
+    """Whether a request wants the query to stay where an open operation takes it away from.
 
-    A rewind names the cluster that it stays on, too, and asks for more.
+    A rewind names the cluster that it stays on, too, and wants more.
     """
     stays = request.target == operation.source and request.kind is not OperationKind.REWIND
     return stays and request.query == operation.query
@@ -249,7 +249,7 @@ def _measured(
 
 
 def _batch_repeated(operation: Operation, fact: QueryFact | None) -> dict[str, object]:
-    """What the sink may have got twice of the batch that was to go on in its run: 0 only if that very run goes on."""
+    """What the sink may have got twice of the batch that was to continue in its run: 0 only if that run continues."""
     in_run = operation.plan.in_run if operation.plan is not None else None
     if in_run is None:
         return {}

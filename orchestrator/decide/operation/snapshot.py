@@ -25,9 +25,9 @@ class Findings:
     prepare: PrepareRequest | None
     """None while a gate refuses or the standby does not answer."""
     unreachable: str = ""
-    """Why the standby could not be asked; asking again can help."""
+    """Why the standby could not be read; a retry can help."""
     consents: tuple[str, ...] = ()
-    """What somebody had consented to when the gates judged."""
+    """What a person had consented to when the gates judged."""
 
     @property
     def refusal(self) -> Gate | None:
@@ -36,7 +36,7 @@ class Findings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
-    """One operation as it stands in the store, with the facts that bear on it."""
+    """One operation as it is in the store, with the facts that bear on it."""
 
     operation: Operation
     settings: Query
@@ -54,23 +54,24 @@ class Snapshot:
     reason: str = ""
     """Of an operation that was given up: why, in one sentence."""
     called_off_by: str | None = None
-    """Before the commit: who asked for the query to stay where it is."""
+    """Before the commit: who requested that the query stays where it is."""
     cluster_down: str = ""
     """Of a rewind before the commit: why the cluster is believed down on which it stays."""
     second: Recheck | None = None
-    """Of a move that nobody asked for, as long as the old run is not proven stopped: what automatic mode thinks now."""
+    """Of a move that no person requested, as long as the old run is not proven stopped: what automatic mode thinks now.
+    """
     patient: bool = True
-    """Whether there is still time to ask again for what failed."""
+    """Whether there is still time to order again what failed."""
     catching_up: bool = False
     """Whether a planned move still waits for what the standby lacks."""
     unreachable: str = ""
-    """Behind the commit: why the target cannot be asked; empty while it answers, or was not asked."""
+    """Behind the commit: why the target cannot be read; empty while it answers, or was not read."""
     awaited: bool = False
     """Another request of the query waits for the end of this operation."""
     late: frozenset[str] = frozenset()
-    """Ids of intents for whose answer nobody has to wait any longer: a person may call the operation off."""
+    """Ids of intents whose answer need not be waited for any longer: a person may call the operation off."""
     overdue: frozenset[str] = frozenset()
-    """Those for whose answer nobody waits any longer: the runner is silent, or its file system hangs."""
+    """Those whose answer is not waited for any longer: the runner is silent, or its file system hangs."""
 
     def of(self, kind: IntentKind) -> tuple[Intent, ...]:
         """Intents of one kind, oldest first, of the operation's present epoch."""
@@ -86,7 +87,7 @@ class Snapshot:
 
     @property
     def hanging(self) -> frozenset[str]:
-        """Runners that leave the newest thing they were asked for unanswered for too long."""
+        """Runners that leave their newest order unanswered for too long."""
         newest = {each.runner: each for each in self.intents}
         return frozenset(
             runner for runner, intent in newest.items() if intent.id in self.overdue or _had_no_answer(intent)
@@ -99,7 +100,7 @@ class Snapshot:
 
     @property
     def chosen_runner(self) -> RunnerFact | None:
-        """Who shall act; one that does not answer is asked only where there is no other."""
+        """Who shall act; one that does not answer gets the order only where there is no other."""
         answering = [fact for fact in self.alive if fact.runner not in self.hanging]
         return choose_runner(answering or self.alive, self.settings, self.assignment)
 
@@ -136,8 +137,8 @@ def _had_no_answer(intent: Intent) -> bool:
 def hosted_by(hosting: Process | None, fact: QueryFact | None) -> Process | None:
     """The process that ran a held query last: as its hold recorded it, or as it names itself by now.
 
-    Read behind the hold, a fact is the last word: whoever may start the query says so before it looks at the row, so
-    that a start which saw the row of before the hold was announced before this. And a runner that stopped the query
+    Read behind the hold, a fact is the last word: a runner that may start the query says so before it looks at the row.
+    So a start that saw the row of before the hold was announced before this. And a runner that stopped the query
     because of the hold has said so since.
     """
     if fact is not None and (hosting is None or fact.runner == hosting.runner):
@@ -149,7 +150,7 @@ def newest_report(intents: Sequence[Intent]) -> CheckpointReport | None:
     """The newest reading of the old checkpoint, by fence or inspection; what a takeover fenced is another one.
 
     An inspection follows every fence of its epoch, and each kind counts its askings. Times are no measure here: where
-    the store's clock is set back, what was asked before would be the newest reading for as long as it was set back by.
+    the store's clock is set back, an earlier order would give the newest reading for as long as it was set back by.
     """
     epoch = next((each.epoch for each in intents if each.kind is IntentKind.PREPARE), None)
 
@@ -168,12 +169,12 @@ class Wait:
     """Nothing to do yet."""
 
     ahead: bool = False
-    """The standby may be asked ahead of need: the result is used only if the position turns out to be the same."""
+    """The standby may be read ahead of need: the result is used only if the position turns out to be the same."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ask:
-    """Ask a runner for something; an older asking that nobody will answer is withdrawn."""
+    """Give a runner an order; an older order that no runner will answer is withdrawn."""
 
     name: str
     kind: IntentKind

@@ -1,12 +1,12 @@
 """``step(snapshot, now) -> Decision``: the one place where the next move of an operation is decided.
 
-Each phase has one function. None of them does anything: a decision is recorded first and acted on afterwards, so the
-same snapshot always leads to the same move, and a process that dies between the two is followed by one that sees the
-same and goes on. The phases behind the commit are in ``post_commit``, what all of them use in ``intents``.
+Each phase has one function. None of them does anything: a decision is recorded first and acted on afterwards. So the
+same snapshot always leads to the same move. A process that dies between the two is followed by one that sees the same
+and continues. The phases behind the commit are in ``post_commit``, what all of them use in ``intents``.
 
-A runner that beats and does not answer is waited for no longer than ``ANSWER_WITHIN`` (``COPY_WITHIN``): another one is
-asked, or the move is given up. Its late answer does no harm: a checkpoint that it makes has a folder of its own, and
-what it writes into the one in use, a fence or a mapping, is taken away only after it has answered, or is gone.
+A runner that beats and does not answer is waited for no longer than ``ANSWER_WITHIN`` (``COPY_WITHIN``): another one
+gets the order, or the move is given up. Its late answer does no harm: a checkpoint that it makes has a folder of its
+own. What it writes into the one in use, a fence or a mapping, is taken away only after it has answered, or is gone.
 """
 
 from dataclasses import replace
@@ -51,14 +51,15 @@ from state.model.entities import Intent, IntentKind, IntentState, OperationKind,
 
 MOVES_ON = 10
 """How often a checkpoint may be found further on than the fence had read it. What stops once is found further on once;
-what moves on again and again is a run that goes on (behind a consent to go unfenced), and resolving never ends."""
+what moves on again and again is a run that is still active (behind a consent to go unfenced), and resolving never
+ends."""
 _BEFORE_COMMIT = (IntentKind.FENCE, IntentKind.INSPECT, IntentKind.PREPARE)
 
 
 def step(snapshot: Snapshot, now: datetime) -> Decision:
     """Decide the next move. Raises ``IllegalMove`` only where this module contradicts the table of phases.
 
-    An operation that came back with an older store is of the past: it is left as it is until somebody reconciles.
+    An operation that came back with an older store is of the past: it is left as it is until an operator reconciles.
     """
     snapshot = replace(snapshot, late=late(snapshot, now), overdue=overdue(snapshot, now))
     if snapshot.fact is not None and is_put_back(snapshot.assignment, snapshot.fact):
@@ -77,7 +78,7 @@ def step(snapshot: Snapshot, now: datetime) -> Decision:
 
 
 def _is_asked(snapshot: Snapshot) -> bool:
-    """Whether a runner is at what it was asked for, and answers soon: then that is waited for.
+    """Whether a runner is at what it was ordered, and answers soon: then that is waited for.
 
     What takes too long, or a silent runner has begun, holds up nothing here: it is waited for in ABORTED, before
     anything is undone.
@@ -112,7 +113,7 @@ def _fencing(snapshot: Snapshot, now: datetime) -> Decision:
 
 
 def _put_back(snapshot: Snapshot, failed: Intent) -> Decision:
-    """The checkpoint tells of a move that the store has lost."""
+    """The checkpoint shows a move that the store has lost."""
     return given_up(snapshot, "refused", f"store-current: {lost_text(snapshot.operation.query, failure(failed).text)}")
 
 
@@ -218,7 +219,7 @@ def goes_on(snapshot: Snapshot) -> bool:
 
 def _aborting(snapshot: Snapshot, now: datetime) -> Decision:
     outcome = snapshot.ending or "failed"
-    # Reconciling writes no step that tells why, only the sentence; what is waited for is added behind a semicolon.
+    # Reconciling writes no step that says why, only the sentence; what is waited for is added behind a semicolon.
     reason = snapshot.reason or snapshot.operation.sentence.partition("; ")[0]
     fences = snapshot.of(IntentKind.FENCE)
     latest = snapshot.last(IntentKind.RELEASE)

@@ -1,13 +1,13 @@
 """Whose turn it is to begin, in sentences. Pure.
 
-An operation begins by stopping its query, so no more begin than are made side by side (``operations.at_once``): who
-asked for the others waits, and hears so.
+An operation begins by stopping its query, so no more begin than are made side by side (``operations.at_once``): the
+others wait, and their requests say so.
 
-A planned move of a query also waits for those that are upstream of it and were asked for together with it, or are being
-moved. It follows once they are committed, and stays where it is if one of them did not go. A failover waits for nobody:
-where the cluster is dead nothing comes from upstream any more, and each query is better off away from it.
+A planned move of a query also waits for those that are upstream of it and were requested together with it, or are being
+moved. It follows once they are committed, and stays where it is if one of them did not go. A failover waits for no
+other query: where the cluster is dead nothing comes from upstream any more, and each query is better off away from it.
 
-Whoever asks for many moves may order them in waves. A wave begins when all moves of the waves before it are done; if
+A request for many moves may order them in waves. A wave begins when all moves of the waves before it are done; if
 one of them was refused, failed or went back, the later waves stay where they are. A request carries the number of its
 wave, so that each leader comes to the same.
 """
@@ -51,14 +51,14 @@ def wave_of(parameters: Mapping[str, object]) -> int:
 
 
 def without_wave(parameters: Mapping[str, object]) -> dict[str, object]:
-    """What is asked for, whenever it begins."""
+    """What is requested, whenever it begins."""
     return {name: value for name, value in parameters.items() if name != WAVE}
 
 
 def turn_in_wave(request: Request, others: Iterable[tuple[Request, Operation | None]]) -> Turn | None:
     """Whether a move has to wait for the waves before its own; None: it may begin.
 
-    ``others`` are those that were asked for together with it, each with its operation if it has one.
+    ``others`` are those that were requested together with it, each with its operation if it has one.
     """
     own = wave_of(request.parameters)
     open_ones: list[Request] = []
@@ -89,7 +89,7 @@ def _not_moved(request: Request, operation: Operation | None) -> str | None:
 
 
 def waits(request: Request, under_way: Sequence[Operation], at_once: int) -> str | None:
-    """Why a request that is not answered yet has to wait, as far as open operations tell; None where they do not."""
+    """Why a request that is not answered yet has to wait, as far as open operations show; None where they do not."""
     if len(under_way) < at_once or any(operation.query == request.query for operation in under_way):
         return None
     return (
@@ -107,7 +107,7 @@ class Upstream:
     cluster: str | None
     """Where it is placed; None where it never ran."""
     request: Request | None
-    """By which it is to be moved together with the other; None where nobody asked for both."""
+    """By which it is to be moved together with the other; None where no one request was for both."""
     operation: Operation | None
     """What answers that request, else its open operation."""
 

@@ -17,10 +17,10 @@ class BatchChoice:
 
     treatment: UncommittedBatch
     repeats: int | None
-    """0 when proven to be none; None when it cannot be told."""
+    """0 when proven to be none; None when it is unknown."""
     text: str
     in_run: str | None = None
-    """The run that goes on in the batch. Only while it does is ``repeats`` 0."""
+    """The run that continues in the batch. Only while it does is ``repeats`` 0."""
     otherwise: int | None = None
     """``repeats`` where another run reads the batch again after all."""
 
@@ -40,10 +40,10 @@ def choose_treatment(
 
     A batch planned again over the same records ends right in a sink that overwrites or drops what it has already. One
     that appends keeps both: there promoting goes first, and else the batch's records are the possible repeat.
-    ``keeps_query_id``: the query goes on from the same checkpoint, so that a sink which knows batches knows this one.
+    ``keeps_query_id``: the query continues from the same checkpoint, so that a sink which knows batches knows this one.
 
-    A batch whose run is held in the middle of it goes on there, and any sink gets it once, if its records lie one for
-    one in both logs. Else that run cannot go on (``streaming.resume.shift``), and it is as if it had been stopped.
+    A batch whose run is held in the middle of it continues there, and any sink gets it once, if its records lie one for
+    one in both logs. Else that run cannot continue (``streaming.resume.shift``), and it is as if it had been stopped.
     """
     planned = report.planned
     if planned is None:

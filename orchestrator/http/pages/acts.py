@@ -1,4 +1,4 @@
-"""What an operator asks for by forms: the same requests as over the API, by the same functions.
+"""What an operator requests by forms: the same requests as over the API, by the same functions.
 
 A move is planned first. Its button comes with the plan, and sends the plan's hash and where the query was then; so
 what is begun is what was seen, or nothing. A consent is typed, never clicked.
@@ -51,7 +51,7 @@ _FIELDS = 40
 
 @dataclass
 class Acts:
-    """The paths of the forms; whoever is no operator is refused on all of them."""
+    """The paths of the forms; everyone but an operator is refused on all of them."""
 
     writes: Writes
     details: Details
@@ -150,7 +150,7 @@ class Acts:
 
 
 async def _operator_form(request: Request) -> tuple[Principal, dict[str, list[str]]]:
-    """Who asks, and what was sent. Raises ``HTTPException`` and ``UsageError``."""
+    """Who sent it, and what was sent. Raises ``HTTPException`` and ``UsageError``."""
     who: Principal = request.scope["principal"]
     if not may_act(who):
         raise HTTPException(403, "this needs the role operator")
@@ -163,7 +163,7 @@ def _name_of(plan: Plan) -> str:
 
 
 def may_act(who: Principal | None) -> bool:
-    """Whether somebody sees buttons."""
+    """Whether this reader sees buttons."""
     return who is not None and who.role.may(Role.OPERATOR)
 
 

@@ -31,7 +31,7 @@ PLOTTED = timedelta(hours=6)
 
 @dataclass(frozen=True)
 class Details:
-    """Each method is one page below its head; several threads may ask. They raise ``StoreError``, ``UnknownName``."""
+    """Each method is one page below its head; threads may share it. They raise ``StoreError``, ``UnknownName``."""
 
     reads: Reads
     version: str
@@ -86,7 +86,7 @@ class Details:
         )
 
     def timeline(self, name: str, at: str, topic: str) -> Markup:
-        """Where a query stood at a time. A time that is none is said on the page."""
+        """What a query had read at a time. A time that is none is said on the page."""
         self._known(name)
         rows: Sequence[object] = ()
         wrong = ""

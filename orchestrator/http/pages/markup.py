@@ -1,6 +1,6 @@
 """HTML from templates: everything is escaped, whatever it is called, and an unknown name is an error.
 
-A page that was drawn of one status is kept for all who ask before the next one: each more costs next to nothing.
+A page that was drawn of one status is kept for all requests before the next one: each more costs next to nothing.
 """
 
 import threading
@@ -36,7 +36,7 @@ STATIC: Mapping[str, str] = {
     "uplot/uPlot.iife.min.js": "text/javascript; charset=utf-8",
     "uplot/uPlot.min.css": "text/css; charset=utf-8",
 }
-"""The files beside the pages; none of them tells anything, so they are given without a token."""
+"""The files beside the pages; none of them shows anything of the store, so they are given without a token."""
 UNKNOWN = "–"
 PAGES = 64
 """How many drawn pages are kept, of some ten kilobytes each."""
@@ -116,7 +116,7 @@ def line(text: str | None) -> str:
 
 @dataclass
 class Drawn:
-    """The newest drawing of each page; several threads may ask."""
+    """The newest drawing of each page; several threads may call it."""
 
     _kept: OrderedDict[Hashable, tuple[Status, Markup]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -35,7 +35,7 @@ EVENTS = 20
 
 @dataclass
 class Overview:
-    """Several threads may ask for it."""
+    """Several threads may read it."""
 
     reads: Reads
     _ages: dict[str, tuple[datetime, CopyAge | None]] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Overview:
 
 
 def label_asked(label: str | None) -> LabelAsked:
-    """What stands behind the question mark of the page. Raises ``UsageError``."""
+    """What follows the question mark of the page. Raises ``UsageError``."""
     try:
         return LabelAsked(label=label)
     except ValidationError:

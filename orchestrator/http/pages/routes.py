@@ -1,6 +1,6 @@
 """The paths of the page: who sees what, and what comes of a form.
 
-Whoever is not logged in is led to the login from any path, whether there is such a page or not.
+A reader who is not logged in is led to the login from any path, whether there is such a page or not.
 """
 
 import re
@@ -29,7 +29,7 @@ from orchestrator.http.waits import ANSWER_SECONDS, on_thread
 from orchestrator.http.writes import Writes
 
 OPEN_PATHS = frozenset({"/login", *(f"/static/{name}" for name in STATIC)})
-"""Whoever has no token may see these: they tell nothing."""
+"""A reader without a token may see these: they show nothing of the store."""
 _OTHERS = ("/api", "/events", "/healthz", "/readyz", "/metrics", "/static")
 _INSIDE = re.compile(r"/(?:[A-Za-z0-9_.~%-][A-Za-z0-9_.~%/-]*)?")
 STATIC_SECONDS = 3600
@@ -82,7 +82,7 @@ class Pages:
         ]
 
     def is_for(self, scope: Scope) -> bool:
-        """Whether a browser asked for a page, so that it wants one also where there is none."""
+        """Whether a browser requested a page, so that it wants one also where there is none."""
         wants = "text/html" in Headers(scope=scope).get("accept", "")
         return wants and not any(is_below(scope["path"], each) for each in _OTHERS)
 
@@ -189,7 +189,7 @@ class Pages:
 
 
 async def _static(name: str, _request: Request) -> Response:
-    """One file; only what tells nothing is kept by a browser."""
+    """One file; only what shows nothing of the store is kept by a browser."""
     return Response(
         static_file(name), headers={"cache-control": f"max-age={STATIC_SECONDS}"}, media_type=STATIC[name]
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The runbook as a part of the desk: whoever is woken at night has it where the alarm is, without another site.
+"""The runbook as a part of the desk: the operator on call has it where the alarm is, without another site.
 
 ``docs/runbook.md`` is the source. ``make docs`` runs this module, which writes the part of the page that lies beside
 the templates. It reads as much Markdown as that page uses.

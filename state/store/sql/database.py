@@ -75,7 +75,7 @@ class Part:
         return connection.execute(sa.select(self._clock())).scalar_one()
 
     def _clock(self) -> sa.ColumnElement[datetime]:
-        """The store's clock as SQL. On SQLite it is read here, so ask inside the transaction, after any wait."""
+        """The store's clock as SQL. On SQLite it is read here, so call this inside the transaction, after any wait."""
         if self._engines.dialect == "sqlite":
             return sa.literal(self._engines.clock(), Instant())
         return sa.func.clock_timestamp(type_=Instant())
@@ -109,7 +109,7 @@ def changing(
     *,
     unless_null: Collection[str] = (),
 ) -> Insert:
-    """Of the row that stands under the same key, change these columns where the condition holds; never the key.
+    """Of the stored row with the same key, change these columns where the condition holds; never the key.
 
     Those of ``unless_null`` keep their value where the new one is null.
     """

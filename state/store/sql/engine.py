@@ -27,7 +27,7 @@ from state.private_files import make_private_file, make_private_folder
 from state.store.sql.columns import dumps
 
 Tell = Callable[[], str]
-"""Says the store's URL as it stands now."""
+"""Gives the store's URL as it is now."""
 
 PATIENCE = timedelta(seconds=5)
 """How long a call may wait for a lock or a connection: below every lease's time to live."""
@@ -46,7 +46,7 @@ def host_time() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """The pair; ``dialect`` is ``sqlite`` or ``postgresql``. ``clock`` tells the time of an SQLite store."""
+    """The pair; ``dialect`` is ``sqlite`` or ``postgresql``. ``clock`` gives the time of an SQLite store."""
 
     write: sa.Engine
     read: sa.Engine
@@ -64,7 +64,7 @@ class Engines:
 def make_engines(url: str | Tell, patience: timedelta = PATIENCE) -> Engines:
     """Make both engines; nothing is connected yet, but for SQLite the folder is made. Raises ``StoreError``.
 
-    What tells the URL is asked again for every connection to PostgreSQL, of which the user and the password count.
+    The URL is read again for every connection to PostgreSQL; only its user and password count.
     """
 
     def tell() -> str:
@@ -125,7 +125,7 @@ def _sqlite_engines(url: sa.URL, patience: timedelta) -> Engines:
 
 
 def _set_write_ahead_log(connection: sqlite3.Connection, patience: timedelta) -> None:
-    """The change to WAL takes an exclusive lock without asking the busy handler, so two first openers collide."""
+    """The change to WAL takes an exclusive lock without calling the busy handler, so two first openers collide."""
     deadline = time.monotonic() + patience.total_seconds()
     while True:
         try:
@@ -175,7 +175,7 @@ def _postgresql_engines(url: sa.URL, tell: Tell, patience: timedelta) -> Engines
 
 
 def _identify(named: dict[str, Any], dialect: sa.Dialect, tell: Tell) -> None:
-    """Connect as the user, and with the password, that the URL tells now: they may have been changed meanwhile."""
+    """Connect as the user, and with the password, that the URL has now: they may have changed."""
     try:
         _, told = dialect.create_connect_args(_parse(tell()))
     except StoreError as error:

@@ -1,4 +1,6 @@
-"""What is kept by time: the history and who was told of it, the chain of evidence, the timelines, what is scheduled."""
+"""What is kept by time: the history and who got which part of it, the chain of evidence, the timelines, what is
+scheduled.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -60,7 +62,7 @@ class HistoryTable(Part):
 
 @cache
 def _newest(*narrowed: str) -> sa.Select[Any]:
-    """What is asked for again and again by everybody who follows the history, made once."""
+    """The statement that every reader of the history repeats, made once."""
     found = sa.select(history).where(history.c.sequence > sa.bindparam("after"))
     for name in narrowed:
         if name == "since":
@@ -173,7 +175,7 @@ _ALL = 1 << 31
 
 
 class ScheduleTable(Part):
-    """What shall be asked for later."""
+    """What shall be requested later."""
 
     def add_schedule(self, schedule: Schedule, *, event: Event) -> None:
         with self._writing() as connection:

@@ -263,7 +263,7 @@ class FormerWriter(Part):
 
 
 class FormerTable(Part):
-    """Asked, answered."""
+    """Ordered, answered."""
 
     def formers(self, query: str | None = None) -> Sequence[FormerCheckpoint]:
         found = sa.select(formers).order_by(formers.c.query, formers.c.left_epoch, formers.c.checkpoint)
@@ -310,7 +310,7 @@ def _is(query: str, checkpoint: str) -> sa.ColumnElement[bool]:
 
 
 def _stands(former: FormerCheckpoint) -> sa.ColumnElement[bool]:
-    """Whether the row is as somebody saw it: neither left again nor asked for since."""
+    """Whether the row is as the caller saw it: neither left again nor ordered since."""
     return sa.and_(
         _is(former.query, former.checkpoint),
         formers.c.left_epoch == former.left_epoch,

@@ -1,12 +1,12 @@
 """Opening a store, and making or upgrading its schema, by one process at a time.
 
 Opening changes no schema that is there: a newer `tideover list` must not upgrade production under older processes. Only
-``upgrade_store`` does, in one transaction, which takes the lease away from whoever leads. A program that meets another
-schema than its own refuses: what it does not know it could not keep.
+``upgrade_store`` does, in one transaction, which takes the lease away from the leading controller. A program that meets
+another schema than its own refuses: what it does not know it could not keep.
 
-A new SQLite file is made on opening, because whoever names one wants one there. An empty PostgreSQL database is not: it
-may be the wrong one, or one whose backup is being restored right now. A runner that found a new store there would
-begin every query on its first cluster, wherever it had moved to since.
+A new SQLite file is made on opening, because a configuration that names one wants one there. An empty PostgreSQL
+database is not: it may be the wrong one, or one whose backup is being restored right now. A runner that found a new
+store there would begin every query on its first cluster, wherever it had moved to since.
 
 Alembic is imported only when there is something to do, because it costs a quarter of a second, and a command line
 pays that at every call.
@@ -62,9 +62,8 @@ class Schema:
 def open_store(url: str | Tell, patience: timedelta = PATIENCE) -> ControllerStore:
     """Open the store behind a SQLAlchemy URL. A call waits at most about ``patience`` for a lock or a connection.
 
-    A server that stands still takes up to three times that, and a second, to be found out. A URL whose password may
-    change is given by what tells it, and is asked for again by each new connection. An SQLite file that is new or empty
-    becomes a store.
+    A frozen server is noticed after up to three times that, and a second. A URL whose password may change is given as a
+    function, which each new connection calls. An SQLite file that is new or empty becomes a store.
 
     Raises ``StoreUnavailable``, ``SchemaNewer``, ``SchemaOlder``, or ``StoreError`` for a URL that means nothing.
     """
@@ -97,9 +96,9 @@ def schema_of(url: str | Tell, patience: timedelta = PATIENCE) -> Schema:
 def upgrade_store(url: str | Tell, *, rehearse: bool = False, patience: timedelta = UPGRADE_PATIENCE) -> Schema:
     """Bring the schema to ``HEAD``, or make it, in one transaction; returns what was found before.
 
-    Whoever leads loses the lease with it. ``rehearse`` does everything and rolls back. Raises ``StoreUnavailable``,
-    ``SchemaNewer``, ``SchemaOlder`` (this user may not), and ``Conflict`` while an operation is open: the next version
-    may not know how to go on with it.
+    The leading controller loses the lease with it. ``rehearse`` does everything and rolls back. Raises
+    ``StoreUnavailable``, ``SchemaNewer``, ``SchemaOlder`` (this user may not), and ``Conflict`` while an operation is
+    open: the next version may not know how to continue it.
     """
     engines = make_engines(url, patience)
     try:

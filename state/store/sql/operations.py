@@ -1,4 +1,4 @@
-"""Requests, what people told automatic failover, and operations with the rows that they change."""
+"""Requests, pauses and acknowledgements of people, and operations with the rows that they change."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -62,7 +62,7 @@ _UNANSWERED = sa.and_(requests.c.operation.is_(None), requests.c.refused.is_(Non
 
 @cache
 def _open(kinds: frozenset[OperationKind]) -> sa.Select[Any]:
-    """Made once: it is asked ten times a second, and making it costs more than asking."""
+    """Made once: it runs ten times a second, and making it costs more than running it."""
     found = sa.select(requests).where(_UNANSWERED, _of_kinds(requests.c.kind, kinds))
     return found.order_by(requests.c.created_at, requests.c.id)
 
@@ -195,9 +195,9 @@ class OperationWriter(Part):
     """Writes an operation and what belongs to it, inside a transaction of the caller."""
 
     def _write_operation(self, connection: sa.Connection, operation: Operation) -> None:
-        """Upsert, the consents of a row that stands excepted; closing withdraws the intents that no runner answered.
+        """Upsert, the consents of a stored row excepted; closing withdraws the intents that no runner answered.
 
-        Raises ``Conflict`` where the row is of a later epoch: whoever writes saw it before it was reconciled.
+        Raises ``Conflict`` where the row is of a later epoch: the writer saw it before it was reconciled.
         """
         if connection.execute(_writing(self._engines.dialect), values_of(operation)).first() is None:
             raise Conflict(
@@ -209,7 +209,7 @@ class OperationWriter(Part):
     def _withdraw(
         self, connection: sa.Connection, operation: Operation, at: datetime | sa.ColumnElement[datetime]
     ) -> None:
-        """Take back what it asked for and no runner answered."""
+        """Take back its orders that no runner answered."""
         waiting = sa.and_(intents.c.operation == operation.id, intents.c.state == IntentState.PENDING)
         connection.execute(sa.update(intents).where(waiting).values(state=IntentState.WITHDRAWN, ended_at=at))
 
@@ -231,7 +231,7 @@ _LAST_AWAY = (
     .group_by(operations.c.query, operations.c.source)
     .subquery("last_away")
 )
-"""By itself, so that nothing is read past the large plans but of the rows that are wanted."""
+"""A statement of its own, so that nothing is read past the large plans but of the rows that are wanted."""
 _DEPARTURES = (
     sa.select(
         *(operations.c[name] for name in ("query", "source", "target", "epoch")),

@@ -2,7 +2,7 @@
 
 The server ends a statement that takes too long, and the kernel gives up a peer that no longer acknowledges. A server
 whose processes stand still (a paused container, a host that is frozen with its network up) does neither: its kernel
-acknowledges on and on, and whoever asked would wait for ever. Connecting has a limit of its own, ``connect_timeout``,
+acknowledges on and on, and the client would wait for ever. Connecting has a limit of its own, ``connect_timeout``,
 which psycopg keeps for the whole of it; everything afterwards goes through ``Connection.wait``.
 """
 
@@ -35,7 +35,7 @@ class BoundedConnection(psycopg.Connection[Any]):
     def is_notified(self, seconds: float) -> bool:
         """Whether a notification comes within this time on a channel that is listened to. Raises ``StoreUnavailable``.
 
-        Nothing is sent meanwhile: a server that stands still is found out by whoever asks it something.
+        Nothing is sent while it waits: only a process that sends a request notices a frozen server.
         """
         try:
             return any(True for _ in self.notifies(timeout=seconds, stop_after=1))
@@ -51,7 +51,7 @@ def bounded(gen: PQGen[Answer], limit: float) -> PQGen[Answer]:
     """The same conversation, which raises ``Silent`` where it would wait on after ``limit`` seconds.
 
     psycopg resumes it ten times a second with nothing while nothing is there. An answer that is there counts, however
-    late: a process that was itself asleep reads what it was told meanwhile.
+    late: a process that was itself asleep reads what arrived in the meantime.
     """
     end = time.monotonic() + limit
     try:

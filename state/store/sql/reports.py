@@ -188,7 +188,7 @@ _STANDING = sa.select(cluster_statuses.c.verdict, cluster_statuses.c.since).wher
 
 
 class ProbeTables(Part):
-    """One row a viewpoint, one row a verdict."""
+    """One row an observer, one row a verdict."""
 
     def save_probe_reports(self, seen: Iterable[ProbeReport]) -> None:
         ordered = sorted(seen, key=lambda each: (each.cluster, each.viewpoint))  # rows are locked in one order
@@ -292,4 +292,4 @@ class ReadinessTables(Part):
 
 
 _FACT = [column for column in readiness.c if column.name != "replication"]
-"""Read every second by who looks on; the sample of replication beside it is large, and asked for by itself."""
+"""Read every second by who looks on; the sample of replication beside it is large, and has a statement of its own."""

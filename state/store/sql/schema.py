@@ -96,7 +96,9 @@ assignments = sa.Table(
 
 OPEN_MOVE = sa.text("outcome IS NULL AND kind <> 'drill'")
 OPEN_DRILL = sa.text("outcome IS NULL AND kind = 'drill'")
-"""A query moves once at a time; a drill of it may go on meanwhile. Literal, as SQLite wants it for a partial index."""
+"""A query moves once at a time; a drill of it may run at the same time. Literal, as SQLite wants it for a partial
+index.
+"""
 
 operations = sa.Table(
     "operations",

@@ -29,7 +29,7 @@ _VERSION = sa.text(f"SELECT version_num FROM {VERSION_TABLE}")
 
 
 def schema_version(connection: sa.Connection) -> str | None:
-    """The version that stands in the database; None when there is no store in it yet."""
+    """The version of the schema in the database; None when there is no store in it yet."""
     if not sa.inspect(connection).has_table(VERSION_TABLE):
         return None
     return connection.execute(_VERSION).scalar()
@@ -98,7 +98,9 @@ class LeaseTable(Part):
         return self._row(Lease, _LED, {"lease": name})
 
     def _ahead(self, **lengths: timedelta) -> dict[str, object]:
-        """Values for what ``_ahead`` binds. Ask inside the transaction, after any wait: SQLite's clock is read here."""
+        """Values for what ``_ahead`` binds. Call this inside the transaction, after any wait: SQLite's clock is read
+        here.
+        """
         if self._engines.dialect != "sqlite":
             return dict(lengths)
         now = self._engines.clock()

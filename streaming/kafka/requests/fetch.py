@@ -1,7 +1,7 @@
 """Fetch: records from an offset on. Kept at version 12: later ones name topics by id.
 
-A broker fills partitions in their order until the request's limit and gives the others nothing. So a request asks
-for no more than it can be given: what is asked of one leader is split by bytes, and no partition starves.
+A broker fills partitions in their order until the request's limit and gives the others nothing. So a request wants no
+more than it can be given: what one leader is to send is split by bytes, and no partition starves.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -76,7 +76,7 @@ def decode(
 ) -> Decoded:
     """Read the data records from offset ``wanted`` on; a broker starts at the batch that holds it.
 
-    Records from ``until`` on are left unread, and may be asked for next. ``aborted`` lists ``(producer id, first
+    Records from ``until`` on are left unread, and may be requested next. ``aborted`` lists ``(producer id, first
     offset)`` as a read_committed fetch returns them; their records are left out. Without it the fetch was
     read_uncommitted: every record counts, and those of which no commit follows here are ``uncommitted``. Control
     batches hold no data and only move ``next_offset``.

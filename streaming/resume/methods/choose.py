@@ -138,6 +138,6 @@ def situation_of(question: MethodInput) -> Situation:
 
 
 def _is_timeless(facts: StandbyLookup) -> bool:
-    """Whether no time can ever be asked for, as opposed to a look-up that failed and may be asked again."""
+    """Whether no time can ever be looked up, as opposed to a look-up that failed and may be retried."""
     error = facts.by_time.error if facts.by_time is not None else None
     return error is None or error.name in {"UNSUPPORTED_FOR_MESSAGE_FORMAT", "UNSUPPORTED_VERSION"}

@@ -71,9 +71,9 @@ class Found:
     """Right after the first copy of the last consumed record, and nothing else could be meant."""
     missing: int | None = 0
     """Consumed records that the standby does not hold yet, at most: they come later, and are read again then; None:
-    some, but how many cannot be told."""
+    some, but how many is unknown."""
     repeats: int | None = 0
-    """At most this many records from ``offset`` on were already read; None when that cannot be told."""
+    """At most this many records from ``offset`` on were already read; None when that is unknown."""
     expired: bool = False
     """Retention on the standby has deleted records, and unread ones may be among them."""
     at_edge: bool = False
@@ -407,8 +407,8 @@ class Search:
     def _is_no_older(self, record: LogRecord, agreed: int) -> bool:
         """Whether a record with so much company is no copy of one that was read before all that is remembered.
 
-        So it is where all is remembered, where no two of these are alike in content and time, or where it is younger
-        than the oldest of them by more than times go back.
+        So it is where all is remembered, or where no two of these are alike in content and time. It is so, too, where
+        the record is younger than the oldest of them by more than times go back.
         """
         if self.matcher.is_whole or self.matcher.is_telling or agreed >= TRUSTED:
             return True

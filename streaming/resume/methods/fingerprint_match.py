@@ -52,7 +52,7 @@ LONG = 16
 class FingerprintMatcher:
     """One partition's remembered records, oldest first, indexed for the walk; the last ``context`` of them count.
 
-    Where just this many end a run that stood in the log before, more count: as many as no other run in the ring ends
+    Where just this many end a run that was in the log before, more count: as many as no other run in the ring ends
     with, up to ``WIDEST``, and only over offsets without holes. ``records`` must not be empty. With ``timed=False``
     the standby keeps no times, so that records of the same content are the same; then as many count as it takes to
     reach one whose content the ring has once. ``begin`` is where the old partition began when it was last sampled;
@@ -82,7 +82,7 @@ class FingerprintMatcher:
 
     @cached_property
     def records(self) -> tuple[Fingerprint, ...]:
-        """All of them, unpacked; mostly nobody asks."""
+        """All of them, unpacked; mostly not needed."""
         return tuple(self.known)
 
     @property
@@ -116,7 +116,7 @@ class FingerprintMatcher:
         """Whether a record of that time that is none of those remembered may be unread, and not older than they are.
 
         So it is where the old partition held nothing older, or where its time with the disorder added has reached that
-        of half of them: one of the far future or past does not move the half. An append time tells nothing.
+        of half of them: one of the far future or past does not move the half. An append time proves nothing.
         """
         return self.is_first or (not append_time and time_ms is not None and time_ms >= self._young_ms)
 
@@ -128,7 +128,7 @@ class FingerprintMatcher:
     def is_told_apart(self, agreed: int) -> bool:
         """Whether one of the last ``agreed`` records has a content that no other remembered one has.
 
-        Without times a run of nothing but common contents may have stood in the log before the ring begins.
+        Without times a run of nothing but common contents may have been in the log before the ring begins.
         """
         return 0 < self._single <= agreed
 
@@ -239,7 +239,7 @@ class FingerprintMatcher:
         Between two remembered records others may only fill holes of the old offsets, and then no more offsets lie
         between their copies than between themselves. Before the first of them only older ones lie; younger ones are
         there if all that is left of the remembered records is what was sent again. Where these are few or alike, one
-        that is left may be unread, so none may be as young as the oldest, and none may be there more often than it was
+        that is left may be unread. So none may be as young as the oldest, and none may be there more often than it was
         read. ``seen`` ends with a remembered one.
         """
         oldest, youngest = min(self.known.timestamps), max(self.tail.timestamps)
@@ -280,7 +280,7 @@ class FingerprintMatcher:
         Returns how many records lie between the oldest equal run in the ring and the last one, and whether a still
         older run may be equal, too. ``(0, False)``: nothing else can be meant. Where something lay between the records
         that agreed, every record equal to the last one counts, for there the walk forgives. A run that reaches the
-        ring's start may go on before it, unless the ring begins with the log.
+        ring's start may extend before it, unless the ring begins with the log.
         """
         if self.known.alike(self.last.digest) == 1:
             return 0, False

@@ -111,9 +111,9 @@ def reached_by(
 ) -> Mapping[Key, Reached]:
     """By the timeline, how far copies reach at least: to the newest moment at which all that was read was older.
 
-    ``stretches``: of the place in use, the newest first. Times go back by no more than the buffer of a partition, so a
+    ``stretches``: of the place in use, the newest first. Times go back by no more than the buffer of a partition. So a
     record of the standby that is younger than the last ones before an offset by more than that comes from behind that
-    offset, and a replicator keeps the order. A stretch that cannot be read says nothing, nor do those before it.
+    offset. A replicator keeps the order. A stretch that cannot be read says nothing, nor do those before it.
     """
     times = {key_of(each): (newest_ms.get(key_of(each)), each.buffer_ms) for each in targets}
     limits = {key: time - buffer_ms for key, (time, buffer_ms) in times.items() if time is not None}

@@ -97,7 +97,7 @@ def _diverged(
 ) -> Found | str:
     """The offset at which the standby parts from what was read, if the records show one; else which one differs.
 
-    All before it are the same, enough of them to tell, and no remembered content lies on the standby from there on.
+    All before it are the same, enough of them for a proof, and no remembered content lies on the standby from there on.
     """
     at = same.index(False)
     odd = f"the standby does not hold the same record at offset {expected[at].offset}"

@@ -1,6 +1,6 @@
 """Method ``segment``: whole segments earlier, for brokers that cannot search by time (ListOffsets version 0).
 
-The broker tells base offsets of segments whose file it last wrote at or before ``T - buffer``. A record that was not
+The broker returns base offsets of segments whose file it last wrote at or before ``T - buffer``. A record that was not
 read came to the standby after that, so it lies behind such a segment: resuming at the segment's begin skips nothing,
 and repeats a segment and more. That holds by the standby's clock, whatever the records' own times are; the buffer
 covers what the clocks differ by. The log's end is never taken for a segment, although the broker may name it.
@@ -16,11 +16,11 @@ from streaming.resume.model import Rules, Want
 from streaming.resume.standby_lookup import NotApplicable, ResumeOffset, StandbyLookup
 
 ASKED = 2
-"""Offsets to ask for: the newest may be the log's end."""
+"""Offsets to request: the newest may be the log's end."""
 
 
 def buffer_of(want: Want, rules: Rules) -> int:
-    """X in milliseconds; never less than the rules', as a measured one tells nothing of the standby's clock."""
+    """X in milliseconds; never less than the rules', as a measured one shows nothing of the standby's clock."""
     return max(rules.buffer_ms, rules.buffer_of(want))
 
 

@@ -1,8 +1,8 @@
-"""Entries of both logs as the companion tells them, the moment a run has published them.
+"""Entries of both logs as the companion reports them, the moment a run has published them.
 
-Its file manager puts each into a queue in the driver's JVM (``BatchNews.java``), and whoever follows the run waits
-there instead of looking at folders ten times a second. What arrives is a copy of what lies in the checkpoint: nothing
-is lost with a queue that overflows or a JVM that dies, for the folders are looked at all the same, only seldom.
+Its file manager puts each into a queue in the driver's JVM (``BatchNews.java``). The follower of the run waits there
+instead of looking at folders ten times a second. What arrives is a copy of what lies in the checkpoint: nothing is lost
+with a queue that overflows or a JVM that dies, for the folders are looked at all the same, only seldom.
 """
 
 import uuid
@@ -39,7 +39,7 @@ class BatchNews:
     def take(self, seconds: float) -> list[PublishedEntry]:
         """All that was published since the last time, oldest first; waits so long for the first. Raises py4j's errors.
 
-        The wait is the JVM's: whoever must be woken by something else as well waits for less.
+        The wait is the JVM's: a follower that must be woken by something else as well waits for less.
         """
         taken = []
         told = self._queue.take(self.follower, round(seconds * 1000))

@@ -1,4 +1,4 @@
-"""Makes the checkpoint with which a query goes on at the standby.
+"""Makes the checkpoint with which a query continues at the standby.
 
 A computed set of files is copied, the few that name the old cluster's offsets are written again, and everything is read
 back. The old checkpoint stays as it is. Editing it in place would be quicker with a large state; a copy leaves the way
@@ -162,7 +162,7 @@ def prepare(
 
     ``sources`` maps each declared source to its topics on the *old* cluster. For ``fresh`` nothing is made: the folder
     must not be there. For ``switch`` it is the old checkpoint, beside which a mapping is written. In the end the old
-    checkpoint is looked at once more, for a run that nobody could stop may have committed the batch that it had in
+    checkpoint is looked at once more. A run that could not be stopped may have committed the batch that it had in
     flight while a large state was copied. Raises ``MovedOn``, ``NoSpace``, ``TargetTaken`` or another
     ``CheckpointError``; then nothing is left of what was made, and the old checkpoint is untouched in any case.
 
@@ -190,7 +190,7 @@ def prepare(
 
 
 def _nothing() -> None:
-    """Nobody else makes the copy of a drill."""
+    """No other process makes the copy of a drill."""
 
 
 def _map(
@@ -201,7 +201,7 @@ def _map(
     started: float,
     still: Still,
 ) -> PrepareReport:
-    """Write where each source goes on, beside the checkpoint that stays in use; of its content nothing is touched."""
+    """Write where each source continues, beside the checkpoint that stays in use; of its content nothing is touched."""
     if placed is None:
         raise MovedOn(f"the store has no row of the query, so nobody knows which cluster {request.checkpoint} is of")
     require_held(files, request.checkpoint, request.operation, request.epoch)
@@ -251,8 +251,9 @@ def plan_copy(
     end: LogEnd | None = None,
     placed: Placed | None = None,
 ) -> CopyPlan:
-    """Compute the new checkpoint's files. Changes nothing; raises ``FileVanished`` when the old one is purged
-    meanwhile, and ``MovedOn`` when it is not where the request says. With an ``end`` it is copied up to there only."""
+    """Compute the new checkpoint's files. Changes nothing; raises ``FileVanished`` when the old one was purged in
+    between, and ``MovedOn`` when it is not where the request says. With an ``end`` it is copied up to there only.
+    """
     end = read_log_end(files, request.checkpoint, placed) if end is None else end
     bound = _check_place(end, request, sources)
     if request.back_to is not None:
@@ -335,7 +336,7 @@ def _check_place(end: LogEnd, request: PrepareRequest, sources: Declared) -> Map
 def _check_again(files: CheckpointFiles, request: PrepareRequest, sources: Declared, placed: Placed | None) -> None:
     """Raises ``MovedOn`` when a batch was committed since the place was resolved."""
     end = read_log_end(files, request.checkpoint, placed)
-    if end.batch is not None or request.batch is not None:  # nothing committed: it stands where it was told to start
+    if end.batch is not None or request.batch is not None:  # nothing committed: it is where it was ordered to start
         _check_place(end, request, sources)
 
 

@@ -75,7 +75,7 @@ class CheckpointFiles(Protocol):
         """Make a directory and those above it."""
 
     def free_space(self, directory: str) -> int | None:
-        """Bytes that can still be written there; None where the file system cannot tell."""
+        """Bytes that can still be written there; None where the file system does not know."""
 
 
 def _raise_unless_gone(error: OSError) -> None:
@@ -99,7 +99,7 @@ class LocalFiles:
             found: dict[str, int] = {}
             for folder, _, names in os.walk(root, onerror=_raise_unless_gone):
                 for path in (Path(folder, name) for name in names):
-                    with contextlib.suppress(FileNotFoundError):  # Spark renames its drafts while somebody looks
+                    with contextlib.suppress(FileNotFoundError):  # Spark renames its drafts during this look
                         if path.is_file() and not _is_checksum(path):
                             found[path.relative_to(root).as_posix()] = path.stat().st_size
             return dict(sorted(found.items()))

@@ -4,7 +4,7 @@ The checkpoint is the truth, and knowing the next batch id makes watching it che
 look, where a listing of the logs would read hundreds of names. The listener's events come later (130 ms at the median)
 and only as a hint.
 
-Where the run itself tells of what it publishes (``batch_news``), that is believed, and the folders are looked at when
+Where the run itself reports what it publishes (``batch_news``), that is believed, and the folders are looked at when
 something is missing between two entries, and every five seconds.
 """
 
@@ -34,7 +34,7 @@ Spark keeps (``spark.sql.streaming.minBatchesToRetain``), and then the next id n
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Batch:
-    """A batch as the checkpoint tells it."""
+    """A batch as the checkpoint shows it."""
 
     id: int
     offsets: Offsets
@@ -46,7 +46,7 @@ class Batch:
 
 
 class Follower:
-    """One checkpoint, from where it stood when the run began."""
+    """One checkpoint, from where it was when the run began."""
 
     def __init__(
         self, files: CheckpointFiles, checkpoint: str, declared: Declared, placed: Placed | None = None
@@ -72,13 +72,13 @@ class Follower:
     def poll(self, told: Sequence[PublishedEntry] | None = None) -> list[Batch]:
         """What is new since the last look, in order: planned batches before the commits of the same batches.
 
-        ``told`` is what the run has published since, where it tells; None where it does not, and the folders are looked
-        at. Where the batches in between are gone, it goes on with the newest that was committed.
+        ``told`` is what the run has published since, where it reports that; None where it does not, and the folders are
+        looked at. Where the batches in between are gone, it continues with the newest that was committed.
         """
         self._told = {(each.log, each.batch): each.content for each in told or ()}
         seen = self._look(in_folders=told is None or self._is_due())
         if self._is_missing():
-            self._looked = None  # nobody saw when it was planned
+            self._looked = None  # it is not known when it was planned
             seen += self._look(in_folders=True)
         self._told = {}
         if seen:
@@ -88,18 +88,18 @@ class Follower:
             newest = newest_commit(self._files, self._checkpoint)
             if newest is not None and newest >= self._next_planned:
                 self._next_planned, self.committed = newest, newest - 1
-                self._looked = None  # nobody saw when it was planned
+                self._looked = None  # it is not known when it was planned
                 seen = self._look(in_folders=True)
         return seen
 
     def _is_missing(self) -> bool:
-        """Whether an entry was told of that comes after one that was not."""
+        """Whether an entry was reported that comes after one that was not."""
         committed = -1 if self.committed is None else self.committed
         newest = {"offsets": self._next_planned - 1, "commits": committed}
         return any(batch > newest[log] for log, batch in self._told)
 
     def _is_due(self) -> bool:
-        """Whether the folders have to be looked at though the run tells by itself."""
+        """Whether the folders have to be looked at though the run reports its batches."""
         return self._opened is None or time.monotonic() - self._opened >= _LIST_SECONDS
 
     def _look(self, *, in_folders: bool) -> list[Batch]:

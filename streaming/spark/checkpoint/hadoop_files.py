@@ -73,7 +73,7 @@ class HadoopFiles:
     def walk(self, directory: str) -> Mapping[str, int]:
         """One listing of all that lies below, which an object store answers by the thousand.
 
-        On a local disk Hadoop would ask for each file's permissions, and fail for a draft that Spark renames meanwhile.
+        On a local disk Hadoop would read each file's permissions, and fail for a draft that Spark has renamed by then.
         """
         with _translated(directory):
             if self._is_local(directory):
@@ -90,7 +90,7 @@ class HadoopFiles:
             return dict(sorted((text.removeprefix(prefix), size) for text, size in self._read(below.toArray())))
 
     def exists(self, path: str) -> bool:
-        """Asked ten times a second of each query: on a local disk without the JVM."""
+        """Called ten times a second for each query: on a local disk without the JVM."""
         with _translated(path):
             if self._is_local(path):
                 return LocalFiles().exists(path)
@@ -162,7 +162,7 @@ class HadoopFiles:
         with _translated(source):
             old, new = self._path(source), self._path(target)
             system = self._system(old)
-            system.getFileStatus(old)  # a missing source must be told from a taken target
+            system.getFileStatus(old)  # a missing source and a taken target must be distinguished
             if not system.rename(old, new):
                 raise FileSystemError(f"{source} could not be renamed to {target}")
 
@@ -237,7 +237,7 @@ class HadoopFiles:
         return text.split(_BETWEEN_PATHS) if text else []
 
     def _read(self, status: JavaObject) -> list[tuple[str, int]]:
-        """Path and size of each file of a ``FileStatus[]``: what stands behind its path in Hadoop's text."""
+        """Path and size of each file of a ``FileStatus[]``: what follows its path in Hadoop's text."""
         text = str(self._jvm.org.apache.commons.lang3.ArrayUtils.toString(status))
         return list(_read_sizes(self._paths(status), text))
 
@@ -338,7 +338,7 @@ def local_disk_conf(version: str, jars: Iterable[Path]) -> dict[str, str]:
 
     Where Hadoop's native library is missing, as in every pyspark from a package registry, Hadoop's local file system
     starts a process for each ``chmod`` and ``readlink``: 95 a second with four queries, and most of a small batch's
-    time. A local file system that asks Java instead, and Spark's checkpoint manager on Hadoop's older ``FileSystem``
+    time. A local file system that calls Java instead, and Spark's checkpoint manager on Hadoop's older ``FileSystem``
     interface, start none. That manager looks before it renames, where the usual one renames without overwriting. The
     companion's, which uses it for all else, makes log entries by a link instead; without the companion a planted entry
     could be overwritten in the microsecond between, and a fence reads the log again after the run is proven quiet.

@@ -38,7 +38,7 @@ class Mark(BaseModel):
     operation: str
     epoch: int
     cluster: str | None = None
-    """On which the query goes on from it; None in one of an earlier version."""
+    """On which the query continues from it; None in one of an earlier version."""
     newest_offsets: int = -1
     newest_commit: int = -1
     """Newest ids in ``offsets`` and ``commits`` as prepared; anything above was written by a run."""
@@ -47,7 +47,7 @@ class Mark(BaseModel):
 def claim(files: CheckpointFiles, target: str, mark: Mark) -> None:
     """Take a folder for a new checkpoint; left-overs of the same operation go first.
 
-    Raises ``TargetTaken`` when it is somebody else's, ``AlreadyRun`` when its checkpoint has been run.
+    Raises ``TargetTaken`` when it belongs to another operation, ``AlreadyRun`` when its checkpoint has been run.
     """
     discard(files, target, mark.operation)
     if not files.create_atomically(join(target, MARK), mark.model_dump_json().encode()):
@@ -57,7 +57,7 @@ def claim(files: CheckpointFiles, target: str, mark: Mark) -> None:
 def discard(files: CheckpointFiles, target: str, operation: str) -> bool:
     """Remove a prepared checkpoint of this operation; False when there is none.
 
-    Raises ``TargetTaken`` when it is somebody else's, ``AlreadyRun`` when its checkpoint has been run.
+    Raises ``TargetTaken`` when it belongs to another operation, ``AlreadyRun`` when its checkpoint has been run.
     """
     names = files.list_names(target)
     if not names:
@@ -96,7 +96,7 @@ _RUN = "run-"
 Knows = Callable[[str], bool]
 """Whether the store knows an operation."""
 Still = Callable[[], None]
-"""Raises ``Overtaken`` once the request for which is written counts no longer, ``StoreError`` where nobody knows."""
+"""Raises ``Overtaken`` once the request for which is written counts no longer, ``StoreError`` where that is unknown."""
 
 
 def plant(
@@ -161,7 +161,7 @@ def take_back(files: CheckpointFiles, checkpoint: str, fence: Fence) -> tuple[in
 
 
 def unplant(files: CheckpointFiles, checkpoint: str, operation: str, until: int | None = None) -> tuple[int, ...]:
-    """Take away the entries by which an operation held a checkpoint from which its query goes on; the epoch stays.
+    """Take away the entries by which an operation held a checkpoint from which its query continues; the epoch stays.
 
     ``until``: only those of this epoch or an older one; a later one is a new fence of the same operation. Highest
     first, as in ``release``.
@@ -177,7 +177,7 @@ def unplant(files: CheckpointFiles, checkpoint: str, operation: str, until: int 
 
 
 def kept_by(files: CheckpointFiles, checkpoint: str, placed: int) -> Fence | None:
-    """What keeps a query that came here under epoch ``placed`` from going on: entries that hold the checkpoint, or a
+    """What keeps a query that came here under epoch ``placed`` from continuing: entries that hold the checkpoint, or a
     later mapping."""
     return holder(files, checkpoint) or _moved_on_by(files, checkpoint, placed)
 
@@ -195,7 +195,7 @@ def _moved_on_by(files: CheckpointFiles, checkpoint: str, placed: int) -> Fence 
 def require_unmoved(
     files: CheckpointFiles, checkpoint: str, *, placed: int, operation: str | None, knows: Knows
 ) -> None:
-    """Refuse a checkpoint from which its query has gone on elsewhere, as a mapping tells and the store does not know.
+    """Refuse a checkpoint from which its query has continued elsewhere, as a mapping says and the store does not know.
 
     Raises ``HeldByStranger`` for an operation that the store does not know, ``AlreadyRun`` where it was this very
     ``operation``: it mapped the query, and holds the checkpoint no longer.
@@ -270,7 +270,7 @@ def release(files: CheckpointFiles, request: ReleaseRequest) -> tuple[int, ...]:
     ours = unplant(files, request.checkpoint, request.operation, request.epoch)
     if request.committed:
         return ours
-    # Where this operation's own move keeps the checkpoint in use, its epoch goes on holding the runs of before.
+    # Where this operation's own move keeps the checkpoint in use, its epoch still holds the runs of before.
     came = {move.epoch for move in all_moves(files, request.checkpoint) if move.operation == request.operation}
     for fence in planted_epochs(files, request.checkpoint):
         is_later = request.epoch is not None and fence.epoch > request.epoch
@@ -290,9 +290,9 @@ def _withdraw(files: CheckpointFiles, request: ReleaseRequest) -> None:
 
 
 def _discard_lost(files: CheckpointFiles, request: ReleaseRequest, below: str) -> None:
-    """Take away what an operation prepared of which nobody knows any more how far it came.
+    """Take away what an operation prepared of which it is no longer known how far it came.
 
-    Raises ``AlreadyRun`` when one of its checkpoints was run, or one of a later move: the query went on from there.
+    Raises ``AlreadyRun`` when one of its checkpoints was run, or one of a later move: the query continued from there.
     """
     held = holder(files, request.checkpoint)
     for name in files.list_names(below):

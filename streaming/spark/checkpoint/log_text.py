@@ -23,7 +23,8 @@ TopicOffsets = Mapping[str, Mapping[str, int]]
 
 _MARK, _EPOCH = "@", "epoch"
 """Offsets of a cluster to which a query moved on the same checkpoint say so (``SwitchOffset.java``). Beside the topics
-stands ``"@west":{"epoch":3}``. No topic has such a name, and Spark's Kafka source does not parse it."""
+it has ``"@west":{"epoch":3}``. No topic has such a name, and Spark's Kafka source does not parse it.
+"""
 _FENCE = re.compile(
     r"fenced by tideover: epoch (?P<epoch>\d+), operation (?P<operation>\S+):(?: attempt (?P<attempt>\d+))?"
 )
@@ -35,7 +36,7 @@ class OffsetEntry:
 
     version: int
     metadata: str
-    """Line 2 as it stands."""
+    """Line 2 as it is."""
     sources: Mapping[str, str | None]
     """Source key to its offset's text, in the order of the file; None without an offset."""
     ending: str = ""
@@ -79,7 +80,7 @@ class CommitEntry:
 
     version: int
     metadata: str
-    """Line 2 as it stands."""
+    """Line 2 as it is."""
 
     @property
     def next_watermark_ms(self) -> int:
@@ -290,15 +291,15 @@ def bind_sources(entries: Iterable[OffsetEntry], declared: Declared) -> Mapping[
     """Map each source's key in the entry to its declared name, with ``#2`` and so on behind it when read again.
 
     Several entries of one log may be given: a source that was still without an offset in one is known by another.
-    Raises ``AmbiguousSources`` when it cannot be told.
+    Raises ``AmbiguousSources`` when that cannot be decided.
 
     A v1 entry knows its sources by their place in the plan only, which the order of declaration usually is but need not
     be: ``join(b, a)`` turns it round. So what the offsets say comes first: the topics that a line reads. The order
-    decides only between lines that their topics cannot tell apart, and a guess is never made.
+    decides only between lines with the same topics, and a guess is never made.
 
-    A source that a query reads twice, in a self-join or a union with itself, has a line for each time, and Spark asks
-    for the end of each by itself: the lines may differ by what was produced in between. So each has a name and a place
-    of its own: ``orders``, then ``orders#2``, in plan order.
+    A source that a query reads twice, in a self-join or a union with itself, has a line for each time. Spark requests
+    the end of each on its own: the lines may differ by what was produced in between. So each has a name and a place of
+    its own: ``orders``, then ``orders#2``, in plan order.
     """
     topics = _topics(entries)
     lines = [key for key in topics if topics[key] != set() or key in declared]
@@ -324,7 +325,7 @@ def declared_name(name: str) -> str:
 
 
 def _numbered(bound: Mapping[str, str]) -> dict[str, str]:
-    """The names in plan order, told apart where one comes again."""
+    """The names in plan order, numbered where one comes again."""
     times: Counter[str] = Counter()
     found: dict[str, str] = {}
     for key, name in bound.items():

@@ -1,9 +1,9 @@
-"""Where a query goes on that changes its cluster and keeps its checkpoint: one small file for each move beside it.
+"""Where a query continues that changes its cluster and keeps its checkpoint: one small file for each move beside it.
 
 Nothing in the checkpoint is copied or rewritten. A file in ``_tideover_mappings`` says for each source which offsets of
-the new cluster stand for the end of the last batch, and for the end of the one in flight. The companion's source reads
-it (``Mapping.java``): what the log says of the old cluster is translated, and what it writes from then on carries a
-mark that names the cluster and the epoch of the move. Spark's own Kafka source refuses such offsets.
+the new cluster stand for the end of the last batch. It has those for the end of the one in flight, too. The companion's
+source reads it (``Mapping.java``): what the log says of the old cluster is translated, and what it writes from then on
+carries a mark that names the cluster and the epoch of the move. Spark's own Kafka source refuses such offsets.
 
 What becomes of batch N + 1 is said by where its two ends lead:
 
@@ -13,7 +13,7 @@ promote  the sink has it: both ends lead to where N + 1 ended, so that it is emp
 bridge   else: both ends lead to where N ended, so that it is empty and its records are read after it.
 
 A mapping is written once, before the move is committed, and kept: an entry of the log may need it as long as it is
-there. One that an abort could not take away leads nowhere, for nobody was placed by it.
+there. One that an abort could not take away leads nowhere, for no query was placed by it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -56,7 +56,7 @@ class Left(BaseModel):
 
 
 class Move(BaseModel):
-    """One file: a move, and where each source goes on."""
+    """One file: a move, and where each source continues."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -64,7 +64,7 @@ class Move(BaseModel):
     epoch: int
     operation: str
     attempt: int = 1
-    """Which asking of the operation wrote it; the last one counts."""
+    """Which attempt of the operation wrote it; the last one counts."""
     left: Left
     to: str
     places: dict[str, tuple[Place, ...]]
@@ -151,10 +151,9 @@ def read_moves(files: CheckpointFiles, checkpoint: str, placed: Placed | None) -
 def chain_of(found: Collection[Move], placed: Placed | None, where: str) -> Moves:
     """The moves that lead to a place, of all mappings beside a checkpoint: the rule that ``Mappings.of`` applies too.
 
-    There must be one of the epoch that the row names, it must end at the cluster of the row, and each must begin
-    where the one before it ended, back to the cluster on which the checkpoint began. Of several attempts of one
-    operation the last counts. Raises ``WrongCluster`` where the chain leads elsewhere, ``HalfWritten`` where a link
-    of it is missing.
+    There must be one of the epoch that the row names, and it must end at the cluster of the row. Each must begin where
+    the one before it ended, back to the cluster on which the checkpoint began. Of several attempts of one operation the
+    last counts. Raises ``WrongCluster`` where the chain leads elsewhere, ``HalfWritten`` where a link of it is missing.
     """
     newest = _latest(move for move in found if placed is None or move.epoch == placed.epoch)
     if newest is None:
@@ -329,7 +328,7 @@ def _require_last(files: CheckpointFiles, checkpoint: str, move: Move) -> None:
 
 
 def withdraw(files: CheckpointFiles, checkpoint: str, moves: Iterable[Move]) -> None:
-    """Take mappings away by which nobody was placed: each by its full name, which no other attempt shares."""
+    """Take mappings away by which no query was placed: each by its full name, which no other attempt shares."""
     for move in moves:
         files.delete(join(checkpoint, MAPPINGS, move.name))
 

@@ -1,6 +1,6 @@
 """Reads a checkpoint: how far the query is, what it planned beyond, and what state it keeps.
 
-Nothing is changed. A checkpoint of a running query may be read; what it purges meanwhile is looked for again.
+Nothing is changed. A checkpoint of a running query may be read; what it purges during that is looked for again.
 """
 
 import contextlib
@@ -224,7 +224,7 @@ def _read_log_end(files: CheckpointFiles, checkpoint: str, placed: Placed | None
 def _check_nothing_beyond(files: CheckpointFiles, checkpoint: str, batch: int | None, beyond: Sequence[int]) -> None:
     """An entry after the next batch is a planted one, or the log was cut about: what was read in between is not known.
 
-    Raises ``HalfWritten``; ``FileVanished``, so that it is read again, when batches were committed meanwhile.
+    Raises ``HalfWritten``; ``FileVanished``, so that it is read again, when batches were committed in between.
     """
     for each in beyond:
         if not _is_planted(files, checkpoint, each):

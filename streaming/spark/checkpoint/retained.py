@@ -1,10 +1,10 @@
 """The batches to which a checkpoint can still go back: both logs hold them, and the state of each is whole.
 
 Spark keeps the last ``spark.sql.streaming.minBatchesToRetain`` (100) batches in ``offsets`` and ``commits``, and the
-versions of the state that belong to them. ``offsets/N`` tells when batch N was planned: what it read was in the cluster
+versions of the state that belong to them. ``offsets/N`` holds when batch N was planned: what it read was in the cluster
 by then. So the newest batch that was planned at or before a time holds nothing that came after it.
 
-Which files a version of the state consists of is answered here, too: whoever carries a checkpoint copies just these.
+Which files a version of the state consists of is answered here, too: a carry copies just these.
 """
 
 import io
@@ -39,7 +39,7 @@ def state_version(
 ) -> StateVersion:
     """What a version of the state consists of; ``state`` are all files below ``state/``, ``ids`` as in the commit log.
 
-    Raises ``HalfWritten`` when a file of it is missing, ``FileVanished`` when one is purged meanwhile.
+    Raises ``HalfWritten`` when a file of it is missing, ``FileVanished`` when one was purged in between.
     """
     expected = frozenset[str]().union(*(one.directories for one in read_operators(files, checkpoint)))
     chosen = select_state(state, version, ids, expected) if state else frozenset()
@@ -80,7 +80,7 @@ def with_retained(
     to_time_ms: int | None,
     placed: Placed | None = None,
 ) -> CheckpointReport:
-    """The report, with how far back the checkpoint reaches where a time is asked for and the query keeps state."""
+    """The report, with how far back the checkpoint reaches where a time is requested and the query keeps state."""
     if to_time_ms is None or not report.stateful:
         return report
     return report.model_copy(update={"retained": read_retained(files, report.checkpoint, declared, to_time_ms, placed)})
@@ -127,7 +127,7 @@ def retained_since(files: CheckpointFiles, checkpoint: str, placed: Placed | Non
         first = bisect_left(batches, True, key=lambda batch: _was_read_here(files, checkpoint, batch, placed))
         return _planned_at(files, checkpoint, batches[first]) if first < len(batches) else None
     except FileVanished:
-        return None  # purged meanwhile: the next look tells
+        return None  # purged in between: the next look shows it
 
 
 def _was_read_here(files: CheckpointFiles, checkpoint: str, batch: int, placed: Placed | None) -> bool:

@@ -1,4 +1,4 @@
-"""Which files of a checkpoint a moved query goes on with: its state's, and its sources'."""
+"""Which files of a checkpoint a moved query continues with: its state's, and its sources'."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def select_state(paths: Iterable[str], version: int, ids: StateIds, expected: Se
     """The files that a version of the state needs, of all those below ``state/`` (paths relative to it).
 
     ``ids`` are the unique ids of that version, empty for checkpoint format 1; ``expected`` are the folders of all
-    stores. What RocksDB shares between versions (``SSTs/``, ``logs/``) is not among them: ``shared_files`` tells it
+    stores. What RocksDB shares between versions (``SSTs/``, ``logs/``) is not among them: ``shared_files`` reads it
     from the archives that were chosen. Raises ``HalfWritten`` when a store lacks the version.
 
     State after batch N has version N + 1. A store keeps full versions (``V.snapshot`` of the HDFS-backed store,
@@ -66,7 +66,7 @@ def shared_files(archive_metadata: bytes, where: str) -> frozenset[str]:
 
 
 def next_state_ids(paths: Iterable[str], version: int, ids: StateIds) -> StateIds:
-    """The unique ids of ``version``, told from the files, for a commit entry that Spark did not get to write.
+    """The unique ids of ``version``, read from the files, for a commit entry that Spark did not get to write.
 
     ``ids`` are those of the version before, which show the order of the stores. Raises ``HalfWritten`` when a store
     has no file of that version, or files of several attempts.

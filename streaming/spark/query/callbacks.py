@@ -1,8 +1,8 @@
-"""Watches the Python side of ``foreachBatch``: a fenced run starts no callback, and nobody has to guess if one runs.
+"""Watches the Python side of ``foreachBatch``: a fenced run starts no callback, and it is known whether one runs.
 
 Spark's ``stop()`` waits for a running callback, and a cancelled job says nothing about code of the user that writes to
-a database between two jobs. So each run has a *gate*: pyspark's own ``ForeachBatchFunction`` asks it before and tells
-it after each call. The function is made while the pipeline is called, in that thread, which is how it finds its gate.
+a database between two jobs. So each run has a *gate*: pyspark's own ``ForeachBatchFunction`` passes it before and after
+each call. The function is made while the pipeline is called, in that thread, which is how it finds its gate.
 """
 
 import contextlib
@@ -68,8 +68,8 @@ class CallbackGate:
     def sink_state(self, batch: int) -> SinkState:
         """Whether the callback has delivered a planned batch.
 
-        A run that finished the batch before planned this one itself, so what it did not hand over nobody did. Of a
-        callback that was cut short, and of what an earlier run did, nothing is known.
+        A run that finished the batch before planned this one itself, so what it did not hand over was not handed over.
+        Of a callback that was cut short, and of what an earlier run did, nothing is known.
         """
         with self._lock:
             if self._finished == batch:
@@ -78,7 +78,7 @@ class CallbackGate:
             return SinkState.HAS_NOT if untouched else SinkState.UNKNOWN
 
     def close(self) -> None:
-        """Let nobody in any more; returns at once, whoever is inside."""
+        """Let no call in any more; returns at once, even while a call is inside."""
         with self._lock:
             self._closed = True
 
@@ -106,8 +106,8 @@ class CallbackGate:
                 self._error, self._trace = cause_of(error), traceback.format_exc().rstrip()
                 closed = self._closed
             if closed:
-                # Said short: Spark matches the whole text of a cancelled callback against a pattern that overflows
-                # its stack on the traceback of a py4j error, and then prints a thousand lines of it.
+                # Said short: Spark matches the whole text of a cancelled callback against a pattern. On the traceback
+                # of a py4j error that overflows its stack, and Spark prints a thousand lines of it.
                 raise RunFenced(f"batch {batch} was cut short: this run has been fenced") from None
             raise
         else:

@@ -3,8 +3,9 @@
 Spark needs 183 s to notice a dead Kafka with its default options; with those below a query fails within seconds and a
 stuck task leaves its slot within one. ``kafka.request.timeout.ms`` of 500 would be faster still and less tolerant, 300
 kills healthy queries. On a busy host a first start needs longer than one such time-out, for a cold JVM loads its
-classes meanwhile. So each try stays short, because a fence waits for it, and there are several: Spark gives up between
-two tries once the run is stopped (``KafkaOffsetReaderAdmin.withRetries``; a cancelled stage starts no task again).
+classes at the same time. So each try stays short, because a fence waits for it, and there are several: Spark gives up
+between two tries once the run is stopped (``KafkaOffsetReaderAdmin.withRetries``; a cancelled stage starts no task
+again).
 
 What the configuration says wins, but for where a query reads: that changes with the cluster.
 """
@@ -25,14 +26,14 @@ from streaming.secrets import Broken, reveal
 from streaming.spark.query.pipeline import SOURCE_OPTION
 
 _GUESS = 4
-"""Partitions of a topic that nobody could be asked about."""
+"""Partitions of a topic about which no broker answered."""
 _ASK_SECONDS = 1.0
 
 
 def count_partitions(settings: Tideover, runner: str, open_log: Callable[[str], ClusterLog]) -> int:
-    """Ask each cluster once; a source counts as it is on its home, else on the next cluster that answers.
+    """Look at each cluster once; a source counts as it is on its home, else on the next cluster that answers.
 
-    What counts is tasks: those that a source's ``minPartitions`` asks for, where these are more.
+    What counts is tasks: those that a source's ``minPartitions`` sets, where these are more.
     """
     asked: dict[str, Mapping[str, TopicFacts]] = {}
     total = 0
@@ -87,10 +88,10 @@ PROMPT = {
 """What makes a dead or frozen cluster show within seconds."""
 
 SHORT_WAIT = {"kafka.fetch.max.wait.ms": "25"}
-"""Each task asks for the log's range after its first poll (``InternalKafkaConsumer.fetch``), on the connection on which
-the client has already asked for more records. At the end of a log that does not grow, as behind a primary that died,
-the broker holds that fetch for Kafka's default of 500 ms, and the task waits behind it: 450 ms of a first batch, seen
-in thread dumps. Executors fetch in batches only, so a short wait costs few requests."""
+"""Each task requests the log's range after its first poll (``InternalKafkaConsumer.fetch``), on the connection on which
+the client has already requested more records. At the end of a log that does not grow, as behind a primary that died,
+the broker holds that fetch for Kafka's default of 500 ms. The task waits behind it: 450 ms of a first batch, seen in
+thread dumps. Executors fetch in batches only, so a short wait costs few requests."""
 
 _HINT = "check the files and secrets under security of this cluster; they are read at each start of a query"
 
@@ -152,7 +153,7 @@ def read_source(session: SparkSession, options: Options, source: str = "kafka") 
 
 
 SWITCHING = "tideover.SwitchProvider"
-"""The companion's source: Spark's, which goes on from a checkpoint in which another cluster's offsets stand."""
+"""The companion's source: Spark's, which continues from a checkpoint that holds another cluster's offsets."""
 
 
 _REPORTERS = "kafka.metric.reporters"

@@ -43,7 +43,7 @@ def prepare_writer(
 ) -> tuple[SparkSession, DataStreamWriter]:
     """Build the query's writer with everything set but the start.
 
-    ``switched``: whether it reads through the companion's source, where the checkpoint cannot tell that yet.
+    ``switched``: whether it reads through the companion's source, where the checkpoint does not show that yet.
     Raises ``PipelineError``, ``CompanionMissing``, ``CheckpointError`` and what Spark raises.
     """
     query = hosting.query(assignment.query)
@@ -123,7 +123,7 @@ class Sinks:
         self._known: dict[str, WrittenTo] = {}
 
     def remember(self, query: str, sink: WrittenTo) -> None:
-        """Take the answer of a pipeline that was asked for another reason."""
+        """Take the answer of a pipeline that was called for another reason."""
         self._known[query] = sink
 
     def sink(self, assignment: Assignment) -> WrittenTo:

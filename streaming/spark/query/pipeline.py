@@ -21,7 +21,7 @@ Pipeline = Callable[..., object]
 Sources = Mapping[str, DataFrame]
 
 SOURCE_OPTION = "tideover.source"
-"""Names a declared source among the options of its relation, by which a plan tells what it reads; Kafka's source passes
+"""Names a declared source among the options of its relation, by which a plan shows what it reads; Kafka's source passes
 over options that it does not know."""
 _ASYNC = "asyncProgressTrackingEnabled"
 
@@ -91,7 +91,7 @@ def check_sources(name: str, writer: DataStreamWriter, declared: Collection[str]
 
 
 def check_mode(name: str, writer: DataStreamWriter) -> None:
-    """Refuse asynchronous progress tracking, by whoever set it: a batch would run before its offsets are written.
+    """Refuse asynchronous progress tracking, wherever it was set: a batch would run before its offsets are written.
 
     Spark then writes the offset log late, and not for every batch (``AsyncProgressTrackingMicroBatchExecution``), so
     the log does not say what the sink has. Raises ``PipelineMisfit``.

@@ -49,7 +49,7 @@ def uses_in_writer(session: SparkSession, writer: DataStreamWriter, *, names_top
 
 
 def uses_in_query(session: SparkSession, query: StreamingQuery, sink: Sink) -> ColumnUses:
-    """The uses in a query that runs, whoever started it. Raises ``PlanUnread``."""
+    """The uses in a query that runs, whichever program started it. Raises ``PlanUnread``."""
     java = java_query(query)
     try:
         wrapped = str(java.getClass().getSimpleName()) == "StreamingQueryWrapper"

@@ -178,7 +178,7 @@ class QueryReport:
             self._progressed(now)
 
     def waiting(self) -> None:
-        """The run asked its sources and found nothing new: progress, too, for an idle topic is not a dead one."""
+        """The run looked at its sources and found nothing new: progress, too, for an idle topic is not a dead one."""
         self._progressed(self._hosting.now())
 
     def _progressed(self, at: datetime) -> None:
@@ -221,7 +221,7 @@ class QueryReport:
         self._fact = replace(self._fact, retained_from=since)
 
     def failed(self, error: str, held: Fence | None, contradicted: str | None = None) -> None:
-        """The run ended, or could not begin; ``held`` tells whose planted entries it met, if it met any.
+        """The run ended, or could not begin; ``held`` names whose planted entries it met, if it met any.
 
         ``contradicted``: why its checkpoint cannot be what the query wrote.
         """
@@ -235,7 +235,7 @@ class QueryReport:
         self.report()
 
     def restless(self, unrest: str) -> None:
-        """It was told to stop long ago, and something of it still runs."""
+        """It was ordered to stop long ago, and something of it still runs."""
         self._fact = replace(self._fact, error=f"asked to stop, but {unrest}")
         self.report()
 
@@ -247,7 +247,7 @@ class QueryReport:
     def report(self) -> None:
         """Write the fact; what could not be written is written with the next one."""
         if not self._announced:
-            return  # nothing was begun, so there is nothing to tell of
+            return  # nothing was begun, so there is nothing to report
         self._fact = replace(self._fact, reported_at=self._hosting.now())
         try:
             self._hosting.store.report_query(self._fact)

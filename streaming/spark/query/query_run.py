@@ -1,9 +1,9 @@
 """One run of a streaming query: started, watched, and proven stopped.
 
 Spark's ``stop()`` may hang for as long as a Kafka client's own deadline, it may return while tasks still write, and
-``isActive`` turns false while the thread still runs. So a run is told to stop and then *looked at*: it is quiet when no
-callback is inside, its thread is not inside a batch, and the scheduler has no task of its job group, which is the run's
-id.
+``isActive`` turns false while the thread still runs. So a run is ordered to stop and then *looked at*: it is quiet when
+no callback is inside, its thread is not inside a batch, and the scheduler has no task of its job group, which is the
+run's id.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ _EVENTS = "org$apache$spark$util$EventLoop$$eventQueue"
 
 
 def cancel(session: SparkSession, run_id: str) -> None:
-    """Ask the scheduler to end a run's jobs, and from Spark 4.0 on also to refuse those that it starts later."""
+    """Order the scheduler to end a run's jobs, and from Spark 4.0 on also to refuse those that it starts later."""
     context = java_context(session)
     try:
         context.cancelJobGroupAndFutureJobs(run_id)
@@ -43,10 +43,10 @@ def unfinished(session: SparkSession, run_id: str) -> str | None:
     Looked at in the order in which a job passes, so that none slips through between the looks: the queue of events,
     then the sets of tasks. A set stays until its last task has ended. Raises ``SparkMissing`` without a scheduler.
 
-    Cancelling is asynchronous: ``cancelJobGroup`` puts an event into the scheduler's queue and returns, tasks are told
-    to end and end when they like. A JDBC statement ignores interrupts, and a Python worker has two seconds
+    Cancelling is asynchronous: ``cancelJobGroup`` puts an event into the scheduler's queue and returns, tasks are
+    ordered to end and end when they like. A JDBC statement ignores interrupts, and a Python worker has two seconds
     (``spark.python.task.killTimeout``). ``StreamExecution.stop`` waits for the stream's thread and not for them.
-    Listeners and ``SparkStatusTracker`` hear of it later still, so the scheduler itself is asked.
+    Listeners and ``SparkStatusTracker`` hear of it later still, so the scheduler itself is read.
     """
     context = java_context(session)
     events, scheduler = context.dagScheduler(), context.taskScheduler()
@@ -79,7 +79,7 @@ def _task_sets(schedulable: JavaObject) -> Iterator[JavaObject]:
     if below is None:
         yield schedulable
         return
-    for each in below.toArray():  # a copy: they come and go meanwhile
+    for each in below.toArray():  # a copy: they come and go in the meantime
         yield from _task_sets(each)
 
 
@@ -99,13 +99,13 @@ _STILL_ASKING = "latestOffset"
 
 
 class Run:
-    """A started query: stop it without waiting, and ask it how it is."""
+    """A started query: stop it without waiting, and see how it is."""
 
     def __init__(
         self, session: SparkSession, query: StreamingQuery, gate: CallbackGate, news: BatchNews | None = None
     ) -> None:
         self.news = news
-        """What it publishes, where it tells."""
+        """What it publishes, where it reports that."""
         self._session = session
         self._query = query
         self._gate = gate
@@ -156,13 +156,13 @@ class Run:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it has asked its sources and found nothing new (``MicroBatchExecution``)."""
+        """Whether it has looked at its sources and found nothing new (``MicroBatchExecution``)."""
         return self.is_active and self._query.status["message"] == _WAITING
 
     def silence(self) -> timedelta | None:
         """For how long it has waited for its cluster, which does not answer; None while it does.
 
-        Only the companion's source waits, and tells it; of tasks it knows those of this JVM. Raises py4j's errors.
+        Only the companion's source waits, and reports it; of tasks it knows those of this JVM. Raises py4j's errors.
         """
         if self.news is None:
             return None
@@ -183,7 +183,7 @@ class Run:
         """Hold it in the middle of its batch, where every task that runs waits for its cluster; False, and nothing is
         changed, where one does something else. Raises ``SparkMissing`` and py4j's errors.
 
-        Tasks are counted once none that waits can go on. One on another host is no task that the hold knows.
+        Tasks are counted once none that waits can continue. One on another host is no task that the hold knows.
         """
         follower = self._follower
         self._holding.keepInBatch(follower)
@@ -204,10 +204,9 @@ class Run:
         """What keeps a run that is held from being quiet; None once it waits in the hold, or for a trigger behind which
         the hold is. Raises ``SparkMissing`` and py4j's errors.
 
-        One that is kept in its batch is quiet: its tasks get no record, so whoever waits for them gets no answer, and
-        it publishes nothing.
+        One that is kept in its batch is quiet: its tasks get no record, and it publishes nothing.
 
-        A run that has only begun may owe a batch that was planned before, for which no source is asked: it has not
+        A run that has only begun may owe a batch that was planned before, for which no source is read: it has not
         come to a trigger yet.
         """
         if self._kept_in_batch and self.is_active:
@@ -226,11 +225,11 @@ class Run:
         return self._kept_in_batch and bool(self._holding.mayLeave(self._follower))
 
     def can_go_on(self, epoch: int, sources: Mapping[str, Mapping[str, str]]) -> bool:
-        """Whether ``go_on`` would let it go on; it stays held. Raises py4j's errors."""
+        """Whether ``go_on`` would let it continue; it stays held. Raises py4j's errors."""
         return self._kept_in_batch and bool(self._holding.canEnd(self._follower, epoch, _as_json(sources)))
 
     def go_on(self, epoch: int, sources: Mapping[str, Mapping[str, str]] | None) -> bool:
-        """End the hold: the same run goes on under a newer epoch. Raises py4j's errors.
+        """End the hold: the same run continues under a newer epoch. Raises py4j's errors.
 
         False where it cannot: it is in the middle of a batch whose records have no offset there that follows from
         theirs here. Then it stays held.
@@ -252,7 +251,7 @@ class Run:
         return self.news.follower
 
     def begin_stop(self) -> None:
-        """Close the gate, cancel the jobs and ask Spark to stop, all without waiting; doing it again is harmless."""
+        """Close the gate, cancel the jobs and order Spark to stop, all without waiting; doing it again is harmless."""
         self._gate.close()
         with self._stopping:
             if self._told:
@@ -275,7 +274,8 @@ class Run:
         return unfinished(self._session, self.run_id)
 
     def _stop(self) -> None:
-        # stopTimeout passed, or the JVM is going down: pyspark and py4j have many words for it, and only looking tells
+        # stopTimeout passed, or the JVM is going down: pyspark and py4j have many words for it, and only a look shows
+        # it
         with contextlib.suppress(Exception):
             cancel(self._session, self.run_id)
             self._query.stop()

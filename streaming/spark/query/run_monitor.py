@@ -1,4 +1,4 @@
-"""A run as it goes: what its checkpoint and Spark tell of it is passed to the tracker, and reported to the store."""
+"""A run as it goes: what its checkpoint and Spark show of it is passed to the tracker, and reported to the store."""
 
 import contextlib
 import threading
@@ -20,10 +20,10 @@ from streaming.spark.query.query_report import QueryReport, Totals, rows_by_sour
 from streaming.spark.query.query_run import Run
 
 _SILENT = timedelta(seconds=3)
-"""A cluster that takes longer for an answer is told of; on a busy machine one takes a second."""
+"""A cluster that takes longer for an answer is reported; on a busy machine one takes a second."""
 _REPORT_SECONDS = 1.0
 _RETAINED_SECONDS = 10.0
-"""How often a query with state tells how far back its checkpoint reaches: two listings and one small file."""
+"""How often a query with state reports how far back its checkpoint reaches: two listings and one small file."""
 _FILES_SECONDS = 30.0
 """How often it is looked whether every file is there that a start needs: three listings and a few small files."""
 _KEPT_BATCHES = 12
@@ -63,7 +63,7 @@ class RunMonitor:
         return self._follower.committed != self._began_at
 
     def wait(self, over: threading.Event, seconds: float) -> None:
-        """Wait for the run's next entry, where it tells of it, or for ``over``; at most so long. Py4j's errors."""
+        """Wait for the run's next entry, where it reports that, or for ``over``; at most so long. Py4j's errors."""
         if self._run.news is None:
             over.wait(seconds)
         else:
@@ -160,7 +160,7 @@ class RunMonitor:
         self._told_retained = time.monotonic()
 
     def _look_at_files(self) -> None:
-        """A run needs few of its files; what was deleted meanwhile is named before a start needs it."""
+        """A run needs few of its files; what was deleted in between is named before a start needs it."""
         if time.monotonic() - self._looked_at_files < _FILES_SECONDS:
             return
         subject = self._subject

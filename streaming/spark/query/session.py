@@ -1,7 +1,7 @@
 """The driver's Spark session, whether it still answers, and the small session of each query on top of it.
 
 One SparkContext hosts all queries of a runner: a query moves between clusters in about a second, where a new driver
-takes eleven. Each run gets a session of its own, so that its settings touch nobody else's.
+takes eleven. Each run gets a session of its own, so that its settings touch no other run's.
 """
 
 import os
@@ -33,10 +33,10 @@ _TICK_SECONDS = 1.0
 
 
 class Liveness:
-    """Asks ``has_stopped``, which calls into the JVM, in a thread of its own.
+    """Calls ``has_stopped``, which calls into the JVM, in a thread of its own.
 
     py4j has no time-out: a call into a JVM that is frozen, or collects garbage for minutes, never returns. So one
-    thread asks, once a second, and the runner's loop only looks at how long the question has been waiting.
+    thread calls, once a second, and the runner's loop only looks at how long the call has been waiting.
     """
 
     def __init__(self, has_stopped: Callable[[], bool], monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -48,7 +48,7 @@ class Liveness:
         self._silent = 0.0
 
     def begin(self, ended: Callable[[], None], over: threading.Event) -> None:
-        """Ask until ``over``; call ``ended`` when Spark's context has stopped by itself.
+        """Look until ``over``; call ``ended`` when Spark's context has stopped on its own.
 
         A standalone master, YARN or a lost connection to either takes the application away and leaves the JVM.
         """
@@ -60,7 +60,7 @@ class Liveness:
                 try:
                     stopped = self._has_stopped()
                 except Py4JError:
-                    return  # without a JVM there is nobody to ask, and the runner sees that itself
+                    return  # without a JVM there is no answer, and the runner sees that itself
                 finally:
                     self._waiting = False
                 if stopped:
@@ -70,7 +70,7 @@ class Liveness:
         threading.Thread(target=live, name="spark application", daemon=True).start()
 
     def silence(self) -> float:
-        """For how many seconds the JVM has not answered, as far as this process was running; to be asked often."""
+        """For how many seconds the JVM has not answered, as far as this process was running; to be called often."""
         now, (question, before) = self._monotonic(), self._looked_at
         self._looked_at = (self._questions, now)
         same = self._waiting and question == self._questions
@@ -92,7 +92,7 @@ _DEFAULTS = {
 }
 """HDFS-backed state and few shuffle partitions restart fastest; a checkpoint pins both at its first start.
 
-Spark's own pages and event logs hide what it hides by itself, and what is a secret to us.
+Spark's own pages and event logs hide what Spark hides by default, and what is a secret to us.
 """
 
 _PATHS = ("spark.driver.extraClassPath", "spark.executorEnv.PYTHONPATH")
@@ -105,7 +105,7 @@ _QUIET = {
     "org.apache.kafka": "ERROR",  # a dead cluster would be reported by each client ten times a second
     "org.apache.spark.sql.kafka010": "ERROR",
     "org.apache.spark.sql.execution.streaming": "ERROR",
-    "org.apache.spark.sql.execution.streaming.MicroBatchExecution": "OFF",  # its exception is the query's, told once
+    "org.apache.spark.sql.execution.streaming.MicroBatchExecution": "OFF",  # its exception is the query's, logged once
     "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution": "OFF",
     "org.apache.spark.sql.execution.streaming.runtime.StreamExecution": "OFF",
     "org.apache.spark.sql.execution.streaming.state": "ERROR",
@@ -199,8 +199,8 @@ def open_session(
 
     With the jar of the ``companion`` its file manager is the session's.
 
-    The JVM is launched without the secrets, since everybody may read the arguments of a process; Spark is then told
-    them through pyspark's own connection. Executors ask the driver for their settings.
+    The JVM is launched without the secrets, since everybody may read the arguments of a process; Spark then gets them
+    through pyspark's own connection. Executors get their settings from the driver.
     """
     jars = [*connector_jars(spark, pyspark.__version__), *store_jars(spark, checkpoints, pyspark.__version__)]
     _prepare_environment(python_path)
@@ -245,8 +245,8 @@ def driver_archive(conf: Mapping[str, str]) -> Path:
 def polling_delay_ms(query: Query) -> int:
     """How long a run that found nothing new stays in that state, which Spark shows for 10 ms only.
 
-    It is how a runner learns that an idle query reads its cluster, so it must be seen by somebody who looks a few times
-    a second. Half a trigger costs no record any time: the other half is waited for anyway.
+    It is how a runner learns that an idle query reads its cluster, so it must be seen by a thread that looks a few
+    times a second. Half a trigger costs no record any time: the other half is waited for anyway.
     """
     return min(_LONGEST_DELAY_MS, max(_SHORTEST_DELAY_MS, round(query.trigger.total_seconds() * 500)))
 

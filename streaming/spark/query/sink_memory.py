@@ -92,7 +92,7 @@ def _short(named: str | None) -> str | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableCommits:
-    """The newest commits of a table, as far as they tell of one query."""
+    """The newest commits of a table, as far as they show one query."""
 
     newest: int | None
     """The newest batch id of the query among them; None where they hold none."""
@@ -229,7 +229,7 @@ def _made_at(actions: Sequence[Mapping[str, Any]]) -> datetime | None:
 
 
 def _delta_forgets(session: SparkSession, table: str, written: datetime | None) -> datetime | None:
-    """When Delta forgets a transaction: never, unless the table limits it; at once where that cannot be told."""
+    """When Delta forgets a transaction: never, unless the table limits it; at once where that is unknown."""
     rows = session.sql(f"SHOW TBLPROPERTIES delta.`{table}`").collect()
     kept = next((row.value for row in rows if row.key == "delta.setTransactionRetentionDuration"), None)
     if kept is None:

@@ -3,7 +3,7 @@
 A session alone does not do it: a throw-away query with state is run on a topic of the standby, stopped and started
 again from its checkpoint, which is what a move does. Then the plan of each query that this runner stands by for is run
 once, with no record going through it and nothing handed to its sink: its module is imported, its code generated, its
-state store opened, and what kind of sink it has is known before a fence has to ask. What does not work then is told
+state store opened, and what kind of sink it has is known before a fence needs it. What does not work then is reported
 when there is time to mend it. A few records are read, and nothing is kept: checkpoints are thrown away.
 
 What failed is a line in the log, and is tried again later: a standby that was away, or a topic that is not there yet,
@@ -44,12 +44,12 @@ _LOOK_SECONDS = 0.1
 _CYCLES = 2
 _AGAIN_SECONDS = 30.0
 _AGAIN_AT_MOST_SECONDS = 600.0
-"""A standby that is away for hours is not asked all the time."""
+"""A standby that is away for hours does not get requests all the time."""
 _FEW = {
     "startingOffsets": "earliest", "minOffsetsPerTrigger": "1", "maxOffsetsPerTrigger": "40", "failOnDataLoss": "false",
     "kafka.default.api.timeout.ms": "20000", "kafka.request.timeout.ms": "10000",
 }  # fmt: skip
-"""A few records; and a cold JVM is what this is for: nobody waits for it, so it may be slow."""
+"""A few records; and a cold JVM is what this is for: no move waits for it, so it may be slow."""
 _MOST_PARTITIONS = 32
 """That are read of all topics of a source: Spark takes a record of each, in a task of its own, and thousands of tasks
 would keep the slots from what runs."""
@@ -74,7 +74,7 @@ def few(log: ClusterLog, options: Options) -> Options:
 
 
 class QueryHosts(Protocol):
-    """The runner, as far as it tells when there is time, and for what."""
+    """The runner, as far as it says when there is time, and for what."""
 
     def has_settled(self) -> bool:
         """Whether nothing is about to start."""
@@ -94,7 +94,7 @@ class WarmupListener(Protocol):
 
 
 def begin_warmup(hosting: Hosting, host: QueryHosts, sinks: Sinks, told: WarmupListener, over: threading.Event) -> None:
-    """Warm up in the background once ``host`` has settled, and tell what was found.
+    """Warm up in the background once ``host`` has settled, and report what was found.
 
     What failed is tried again; ``over`` gives it up.
     """
@@ -164,9 +164,10 @@ def rehearse(
 ) -> int:
     """Run the plan of each query that this runner stands by for once, and let nothing of a record through.
 
-    What it keeps in its state is compared with the checkpoint in use, and ``told`` hears whether it could go on there.
+    What it keeps in its state is compared with the checkpoint in use, and ``told`` gets whether it could continue
+    there.
 
-    ``rehearsed`` gets how many records each one read; what stands in it is left out. How many failed: a line in the
+    ``rehearsed`` gets how many records each one read; what is in it is left out. How many failed: a line in the
     log says why, which is mostly why the query could not be taken over either.
     """
     failures = 0

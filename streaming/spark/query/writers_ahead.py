@@ -1,8 +1,9 @@
 """Writers that are built while a move is still under way: once it is committed only the start is left.
 
 A writer depends on the query, its cluster and its epoch, and, where it begins afresh, on its offsets. The first three
-are known when the fence is asked for, and a fence waits for the batch under way. Building takes Spark some 50 ms, and a
-pipeline's own code as long as it likes. Nothing is started here, and what fails is left for the start to meet and tell.
+are known when the fence is ordered, and a fence waits for the batch under way. Building takes Spark some 50 ms, and a
+pipeline's own code as long as it likes. Nothing is started here, and what fails is left for the start to meet and
+report.
 """
 
 import threading
@@ -43,7 +44,7 @@ class _Building:
     done: "Future[ReadyWriter]"
 
     def is_for(self, row: Assignment, *, switched: bool) -> bool:
-        """Whether it starts what a row asks for; the checkpoint is named last."""
+        """Whether it starts what a row wants; the checkpoint is named last."""
         told_last = replace(self.row, changed_at=row.changed_at, checkpoint=row.checkpoint, mapping=row.mapping)
         return told_last == row and Placed.of(self.row) == Placed.of(row) and self.switched == switched
 
@@ -59,7 +60,7 @@ class WritersAhead:
     def begin(
         self, query: str, operation: str, *, epoch: int, cluster: str, resume: str, starting: Offsets | None = None
     ) -> None:
-        """Build, in the background, what the commit of this move will ask for; unless that has begun already."""
+        """Build, in the background, what the commit of this move will need; unless that has begun already."""
         row = Assignment(
             query=query,
             epoch=epoch,

@@ -38,7 +38,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Start nothing: this row is older than one that was seen before. Nobody else may be there to say so."""
+    """Start nothing: this row is older than one that was seen before. No other process may be there to say so."""
 
     assignment: Assignment
     seen: int
@@ -67,12 +67,12 @@ def decide_runs(
 ) -> list[Action]:
     """Compare the rows with those under which queries are ``hosted``, and with the newest epoch seen of each query.
 
-    What is held under a row that ``is_left_to_fence`` goes on: its fence stops it, or keeps it between two batches.
+    What is held under a row that ``is_left_to_fence`` continues: its fence stops it, or keeps it between two batches.
 
     Stops come first, then starts, those of a higher ``priority`` first. A query whose row is gone is left alone: a row
     is never deleted on purpose, and no news is no order. A row of an older store (``is_older``) stops nothing:
-    what runs goes on, and its reports show the controllers that the store is the older one. Where nothing runs, such a
-    row starts nothing, and that is reported.
+    what runs continues, and its reports show the controllers that the store is the older one. Where nothing runs, such
+    a row starts nothing, and that is reported.
     """
     rows = {row.query: row for row in assignments}
     stops: list[Action] = []
@@ -94,7 +94,7 @@ def decide_runs(
 
 
 def may_run(runner: str, row: Assignment | None, epoch: int, reported: int | None) -> bool:
-    """Whether a start under this epoch is still what the row asks for, and no runner reports a newer one."""
+    """Whether a start under this epoch is still what the row wants, and no runner reports a newer one."""
     return row is not None and row.epoch == epoch >= (reported or 0) and _is_ours(runner, row)
 
 
@@ -107,7 +107,7 @@ def is_older(row: Assignment, under: Assignment) -> bool:
 
     A hold takes an epoch of its own, so a held row of the run's own epoch is the one from before its commit. Epochs
     alone do not show it for long, because a restored store counts on from its older one. But each commit places the
-    query by a later epoch than the commit before, so a row of another place that was not placed later does not know of
+    query by a later epoch than the commit before. So a row of another place that was not placed later does not know of
     the run's commit.
     """
     held_before = row.epoch == under.epoch and row.desired is Desired.HELD
@@ -125,14 +125,14 @@ def _reason_to_stop(runner: str, row: Assignment, under: Assignment) -> str | No
 
 
 _HOLD_WITHIN_SECONDS = 3.0
-"""As long as a fence waits for evidence: by then it has asked for the run, or asks another runner."""
+"""As long as a fence waits for evidence: by then it wants the run again, or gives the order to another runner."""
 
 
 class FenceWait:
-    """Which held queries go on: a planned move stops its query between two batches, by a fence that it asks for, and
-    a query that changes clusters in its run is not stopped at all.
+    """Which held queries continue: a planned move stops its query between two batches, by a fence that it orders, and a
+    query that changes clusters in its run is not stopped at all.
 
-    Not for ever: it may ask another runner for that, because this one was silent.
+    Not for ever: it may order that from another runner, because this one was silent.
     """
 
     def __init__(
@@ -171,10 +171,10 @@ _AGAIN_SECONDS = 5.0
 
 
 class SkippedAssignments:
-    """Tells of each such query at once and every few seconds, off the runner's loop: a checkpoint may answer slowly.
+    """Reports each such query at once and every few seconds, off the runner's loop: a checkpoint may answer slowly.
 
-    It says what holds the checkpoint. Nobody else may be left to say so: the store does not know the newer row, and
-    what ran has stopped because of it.
+    It says what holds the checkpoint. No other process may be left to say so: the store does not know the newer row,
+    and what ran has stopped because of it.
     """
 
     def __init__(self, hosting: Hosting, is_quiet: Callable[[str], bool]) -> None:
@@ -205,7 +205,7 @@ class SkippedAssignments:
         try:
             ledger.announce()
         except (AssignmentMoved, StoreError):
-            return  # a runner tells of a newer epoch, or the store is away
+            return  # a runner reports a newer epoch, or the store is away
         ledger.failed(why, held)
 
 

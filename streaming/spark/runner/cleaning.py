@@ -1,13 +1,13 @@
-"""What a runner was asked to clean: looked at once more, done on a thread of its own, and answered.
+"""What a runner was ordered to clean: looked at once more, done on a thread of its own, and answered.
 
-Of a checkpoint that its query has left, state and old log entries go. What tells of the move stays, a few small files:
+Of a checkpoint that its query has left, state and old log entries go. What shows the move stays, a few small files:
 ``metadata``, the last committed batch of both logs, the entries that a fence planted after it, and our marks. A store
 that is restored from an older backup may send a runner here once more. The fence makes any start fail then, and names
 its operation; in an empty folder Spark would begin the query again, at its starting offsets. Checkpoints of later moves
 may lie inside the folder; nothing is touched but Spark's own names.
 
-A mark comes first, which tells everybody that the checkpoint is no longer whole. Killed at any moment and asked again,
-it goes on; asked once more when all is done, it answers the same.
+A mark comes first, which shows every reader that the checkpoint is no longer whole. Killed at any moment and ordered
+again, it continues; ordered once more when all is done, it answers the same.
 """
 
 import threading
@@ -43,7 +43,7 @@ class _Mark(BaseModel):
 
 
 def clean(files: CheckpointFiles, checkpoint: str) -> CleanedFiles:
-    """Delete what nobody needs of it; what went, since the first try.
+    """Delete what is not needed of it; what went, since the first try.
 
     Raises ``NotFenced`` where a start would not fail, for then the query may run from it; ``LinkedElsewhere`` where the
     folder, or one in it, is a link; and other ``CheckpointError``.
@@ -82,7 +82,7 @@ def _old_entries(files: CheckpointFiles, checkpoint: str) -> list[str]:
 
 
 def _mark(files: CheckpointFiles, checkpoint: str, entries: list[str]) -> _Mark:
-    """The mark that stands, or a new one with what is there."""
+    """The mark that exists, or a new one with what is there."""
     path = join(checkpoint, CLEANED)
     if not is_cleaned(files, checkpoint):
         sizes = [size for tree in _TREES for size in files.walk(join(checkpoint, tree)).values()]
@@ -104,7 +104,7 @@ class CheckpointCleaner:
         self._over = threading.Event()
 
     def take(self, asked: Sequence[FormerCheckpoint]) -> None:
-        """Begin with these, unless some are under way; whatever is asked still is taken the next time."""
+        """Begin with these, unless some are under way; an order that still counts is taken the next time."""
         if not asked or self._over.is_set() or (self._thread is not None and self._thread.is_alive()):
             return
         # A daemon: what hangs must not keep the process from ending.
@@ -112,7 +112,7 @@ class CheckpointCleaner:
         self._thread.start()
 
     def close(self) -> None:
-        """Begin no more of them; who was asked is asked still when a process of this name is back."""
+        """Begin no more of them; the order still counts when a process of this name is back."""
         self._over.set()
 
     def _clean_all(self, asked: Sequence[FormerCheckpoint]) -> None:
@@ -124,7 +124,7 @@ class CheckpointCleaner:
                 outcome = self._outcome(former)
                 event = self._event(former, outcome)
                 if not self._hosting.store.report_cleaned(former, outcome, event=event):
-                    continue  # another runner was asked meanwhile
+                    continue  # another runner got the order since
                 if isinstance(outcome, str):
                     log.warning("checkpoint not cleaned", why=outcome)
                 else:
@@ -146,7 +146,9 @@ class CheckpointCleaner:
             return cause_of(error)
 
     def _refusal(self, former: FormerCheckpoint) -> str | None:
-        """Whoever asked saw the store; here it is seen what this process runs, and what its configuration says."""
+        """The controller that gave the order saw the store; here it is seen what this process runs, and what its
+        configuration says.
+        """
         query = former.query
         declared = self._hosting.settings.queries.get(query)
         if declared is None:

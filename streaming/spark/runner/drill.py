@@ -1,9 +1,9 @@
 """Rehearses a query on its standby: one batch from a copy of its checkpoint, with no sink, and nothing left behind.
 
 It runs beside the query that it rehearses, on the thread of its own intent, so no fence waits for it. It holds nothing
-and reports no batch, position or fact of the query: whoever reads those must not take a rehearsal for the query. What
-it may read is limited, and one run is started after the other until one batch had records in it. Whoever asked may
-change his mind, and a move of the query ends it: that is looked for between all steps and all the time in between.
+and reports no batch, position or fact of the query: a reader of those must not take a rehearsal for the query. What
+it may read is limited, and one run is started after the other until one batch had records in it. The operator may
+cancel it, and a move of the query ends it: that is looked for between all steps and all the time in between.
 
 What a process did not live to clean up is thrown away by the next one that may run the query.
 """
@@ -45,7 +45,7 @@ Progress = Mapping[str, Any]
 
 
 class _Steps:
-    """What was done so far, each step told as it is done."""
+    """What was done so far, each step reported as it is done."""
 
     def __init__(self, hosting: Hosting, intent: Intent) -> None:
         self._hosting = hosting

@@ -1,8 +1,8 @@
-"""Fences a query: tells its run to stop, plants the old checkpoint, and says what proves that nothing writes any more.
+"""Fences a query: orders its run to stop, plants the old checkpoint, and says what proves that nothing writes any more.
 
-Neither half is enough alone. A planted entry does not hold back a batch that is already running (32 of 32 finished it),
-and a stopped run of a process that cannot be reached is hearsay. Without proof the report says what was tried, and the
-controller waits or asks the operator.
+Neither half is enough alone. A planted entry does not hold back a batch that is already running (32 of 32 finished it).
+A stopped run of a process that cannot be reached is hearsay. Without proof the report says what was tried, and the
+controller waits or needs the operator's consent.
 """
 
 import json
@@ -34,8 +34,8 @@ _HOLD_SECONDS = 0.1
 then it waits for records that do not come."""
 _SILENT_SECONDS = 3.0
 """How long, where a part of the run waits for its cluster already: the others come to that as soon as Kafka's consumer
-gives up asking (``kafkaConsumer.pollTimeoutMs``, then ``kafka.default.api.timeout.ms``), which no stop shortens. A run
-that asks what is new comes to the hold within 20 ms, but on a machine with more to do than it can: there a start, which
+gives up (``kafkaConsumer.pollTimeoutMs``, then ``kafka.default.api.timeout.ms``), which no stop shortens. A run that
+looks for what is new comes to the hold within 20 ms, but on a machine with more to do than it can: there a start, which
 it would need instead, takes seconds."""
 _MASTER_SECONDS = 2.0
 
@@ -82,7 +82,7 @@ class FinishWait:
         self._until = self._heard + request.finish_seconds
 
     def is_over(self) -> bool:
-        """Whether nobody waits for the batch any more; to be asked often, for it counts the silence."""
+        """Whether no move waits for the batch any more; to be called often, for it counts the silence."""
         now = self.clock.monotonic()
         if not self._is_silent():
             self._heard = now
@@ -90,7 +90,7 @@ class FinishWait:
 
 
 def hold(wait: FinishWait, hosted: Sequence[QuerySupervisor]) -> bool:
-    """Keep the query's run alive between two batches, so that it can go on elsewhere; whether it is quiet there.
+    """Keep the query's run alive between two batches, so that it can continue elsewhere; whether it is quiet there.
 
     It stays where it is while the move finds its place: that costs no start, and its batch is finished first, or kept
     where it is if all its tasks wait for a silent cluster. What does not come to rest in time is left for ``fence`` to
@@ -200,7 +200,7 @@ def _let_finish(
 
 
 def _with_callbacks(report: CheckpointReport, hosted: Sequence[QuerySupervisor]) -> CheckpointReport:
-    """The report, with what the run knows of a planned batch where the files cannot tell."""
+    """The report, with what the run knows of a planned batch where the files do not show it."""
     planned = report.planned
     if planned is None or not hosted:
         return report
@@ -256,7 +256,7 @@ def _process_gone(here: Identity, hosting: Process, who: str) -> FenceProof:
 
 
 def _application_ended(master_ui: str | None, application: str | None) -> FenceProof:
-    """Ask a standalone master; an application that it does not know proves nothing."""
+    """Query a standalone master; an application that it does not know proves nothing."""
     if master_ui is None or application is None:
         return FenceProof(None, "no cluster manager is known (spark.master_ui is not set)")
     try:

@@ -1,7 +1,7 @@
-"""What controllers ask of a runner: each intent once at a time, in a thread of its own, and again without harm.
+"""What controllers order from a runner: each intent once at a time, in a thread of its own, and again without harm.
 
-Up to ``operations.at_once`` queries are moved together, and no fence may wait for another query's copy, nor for an
-intent that hangs in a file system that does not answer. So only copies take turns (``CopyTurns``).
+Up to ``operations.at_once`` queries are moved together. No fence may wait for another query's copy, nor for an intent
+that hangs in a file system that does not answer. So only copies take turns (``CopyTurns``).
 """
 
 import contextlib
@@ -87,7 +87,8 @@ _CATCH_UP_SECONDS = 2.0
 """How long one wait for the newest positions to be in the store lasts."""
 _POSITIONS_SECONDS = 60.0
 """How long a fence is held back for them, counted from when the store last refused its answer: a store that is slow or
-away keeps both waiting, and whoever reads the answer takes the newest positions that it finds for all there are."""
+away keeps both waiting, and the reader of the answer takes the newest positions that it finds for all there are.
+"""
 _REPORT_PAUSE_SECONDS = 0.2
 
 Result = Mapping[str, object]
@@ -116,7 +117,7 @@ class IntentWorker:
         """Intents by id, and whether each is done."""
         self._pending: frozenset[str] = frozenset()
         self._moving: frozenset[str] = frozenset()
-        """Queries of which a move has asked something."""
+        """Queries for which a move has given an order."""
         self._rows: Mapping[str, Assignment] = {}
 
     def heed(self, assignments: Sequence[Assignment]) -> None:
@@ -124,7 +125,7 @@ class IntentWorker:
         self._rows = {row.query: row for row in assignments}
 
     def take(self, pending: Sequence[Intent]) -> None:
-        """Begin what is new of these; what is done and not asked for any more is forgotten."""
+        """Begin what is new of these; what is done and no longer ordered is forgotten."""
         if self._over.is_set():
             return
         with self._lock:
@@ -166,7 +167,7 @@ class IntentWorker:
             self._take_back(intent, log)
 
     def _take_back(self, intent: Intent, log: structlog.stdlib.BoundLogger) -> None:
-        """Nobody acts on the answer any more, and what was written for it must not stay beside the checkpoint."""
+        """The answer is no longer needed, and what was written for it must not stay beside the checkpoint."""
         if intent.kind not in {IntentKind.FENCE, IntentKind.PREPARE}:
             return
         checkpoint = str(intent.request["checkpoint"])
@@ -182,7 +183,7 @@ class IntentWorker:
         return Authority(self._hosting.files, checkpoint, token, counts(self._hosting.store, intent))
 
     def _report(self, done: Intent, is_due: Callable[[], bool], log: structlog.stdlib.BoundLogger) -> bool:
-        """Report to the store once it is due, and until it has heard or nobody asks any more.
+        """Report to the store once it is due, and until it is stored or no longer needed.
 
         False where the store says that the intent was no longer pending.
         """
@@ -204,7 +205,7 @@ class IntentWorker:
             return done.id in self._taken
 
     def _perform(self, intent: Intent) -> tuple[Result, Callable[[], bool]]:
-        """The result, and whether it may be reported: asked again and again, each time for a while."""
+        """The result, and whether it may be reported: called again and again, each time for a while."""
         if intent.query not in self._hosting.settings.queries:
             raise UnknownQuery(f"query {intent.query} is not in this runner's configuration")
         if intent.kind is IntentKind.DRILL:
@@ -278,7 +279,7 @@ class IntentWorker:
         )
 
     def _may_be_held(self, request: FenceRequest, name: str, here: str) -> bool:
-        """Whether a run can go on at the end of this move; one back in time works on a copy."""
+        """Whether a run can continue at the end of this move; one back in time works on a copy."""
         there = request.cluster if request.to_time_ms is None else ""
         return bool(there) and changes_in_its_run(self._hosting, name, here, there)
 
@@ -291,7 +292,7 @@ class IntentWorker:
             )
 
     def _require_in_run(self, intent: Intent, wanted: PrepareRequest, row: Assignment | None) -> None:
-        """A batch that is to go on in its run must be able to, before the move is committed. Raises ``MovedOn``."""
+        """A batch that is to continue in its run must be able to, before the move is committed. Raises ``MovedOn``."""
         if wanted.in_run is None or row is None:
             return
         there = replace(
@@ -308,7 +309,7 @@ class IntentWorker:
         hosted[-1].require_in_run(wanted.in_run, there)
 
     def _require_companion(self, wanted: PrepareRequest) -> None:
-        """What goes on by a mapping can be started only by its source. Raises ``CompanionMissing``."""
+        """What continues by a mapping can be started only by its source. Raises ``CompanionMissing``."""
         if wanted.resume == Resume.SWITCH and not self._hosting.companion:
             raise CompanionMissing(
                 "this runner has no companion in its Spark, so it could not start the query from a checkpoint that it "
@@ -316,7 +317,7 @@ class IntentWorker:
             )
 
     def _check_wanted(self, drill: Intent) -> None:
-        """Raises ``DrillFailed`` once a drill is in the way of its query's move, or nobody asks for it any more."""
+        """Raises ``DrillFailed`` once a drill is in the way of its query's move, or it is no longer ordered."""
         row = self._rows.get(drill.query)
         if self._over.is_set():
             raise DrillFailed("stopped, because the runner ends")
@@ -326,12 +327,12 @@ class IntentWorker:
             raise DrillFailed("stopped, because it is not wanted any more")
 
     def _sink_of(self, hosted: Sequence[QuerySupervisor], row: Assignment | None) -> WrittenTo:
-        """A query that ran here has told already; no failover waits for an import then."""
+        """A query that ran here has reported it already; no failover waits for an import then."""
         told = next((each.sink for each in hosted if each.sink is not None), None)
         return self._written_to(row) if told is None else told
 
     def _written_to(self, row: Assignment | None) -> WrittenTo:
-        """A pipeline that cannot be asked does not stop a fence: its sink counts as unknown then."""
+        """A pipeline that cannot be called does not stop a fence: its sink counts as unknown then."""
         if row is None:
             return UNKNOWN_SINK
         try:

@@ -1,6 +1,6 @@
 """Whether this process may run a query by its row: by the row, by the cluster, and by the checkpoint.
 
-Asked anew before each step after which the query could write, for each of the three can change meanwhile.
+Checked again before each step after which the query could write, for each of the three can change in between.
 """
 
 from py4j.protocol import Py4JError
@@ -27,7 +27,7 @@ class Permission:
         self._log = logger_about({**about(assignment), "cluster": assignment.cluster})
 
     def require_row(self) -> None:
-        """Nothing is started that the row does not ask for, and nothing once another process has our name.
+        """Nothing is started that the row does not want, and nothing once another process has our name.
 
         Raises ``AssignmentMoved`` and ``StoreError``.
         """
@@ -50,11 +50,11 @@ class Permission:
             raise OtherCluster(why)
 
     def open_checkpoint(self) -> Follower:
-        """Make sure that the query goes on from this checkpoint here, let it, and follow it from where it stands.
+        """Make sure that the query continues from this checkpoint here, let it, and follow it from where it is.
 
-        Entries that hold the checkpoint no longer are taken away when the row asks for the run: ``authority.clear``.
+        Entries that hold the checkpoint no longer are taken away when the row wants the run: ``authority.clear``.
         Runs of older epochs stay held by the epoch that was planted beside them. Files that are missing are never taken
-        for batches that never were: ``known_files``. First and last it asks whether the row is still this one. Raises
+        for batches that never were: ``known_files``. First and last it checks that the row is still this one. Raises
         ``CheckpointError``, ``StoreError``, ``OtherCluster`` and ``AssignmentMoved``.
         """
         row, files, store = self._assignment, self._hosting.files, self._hosting.store
@@ -84,7 +84,7 @@ class Permission:
         return known is not None and not known.is_open
 
     def holder(self) -> Fence | None:
-        """Whose entries keep the checkpoint from being run, where that can be told."""
+        """Whose entries keep the checkpoint from being run, where that is known."""
         try:
             files, row = self._hosting.files, self._assignment
             return kept_by(files, row.checkpoint, Placed.of(row).epoch)

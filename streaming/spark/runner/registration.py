@@ -1,8 +1,9 @@
 """A runner's name: one process has it at a time, and loses it only to proof.
 
-A silent heartbeat proves nothing: a host that is merely cut off from the store goes on with its batches, and a second
+A silent heartbeat proves nothing: a host that is merely cut off from the store continues its batches, and a second
 driver on the same checkpoint would write them again. So the name stays with the process that registered it until that
-gives it back, or is seen to be gone from the process table of its own host, or until a person answers for it.
+gives it back. It is free, too, once the process is seen to be gone from the process table of its own host, or a person
+confirms that.
 """
 
 import time
@@ -36,8 +37,8 @@ def clear_name(
 ) -> RunnerFact | None:
     """Make room under a name before Spark is started for it, and return the registration that had it, if any.
 
-    A dead process of this host leaves its JVM behind for a moment: that is killed, so that no batch of it goes on
-    beside ours. Where nobody can look, a consent is recorded in the history and then believed, unless the heart still
+    A dead process of this host leaves its JVM behind for a moment: that is killed, so that no batch of it runs beside
+    ours. Where no process can look, a consent is recorded in the history and then believed, unless the heart still
     beats. Raises ``NameTaken`` and ``StoreError``.
     """
     other = next((fact for fact in store.runners() if fact.runner == runner), None)
@@ -88,7 +89,8 @@ class Registration:
         self._held_since = self._held_since or store.now()
 
     def clear_dead(self) -> None:
-        """Take their names from dead processes of this host, so that a move asks a living runner at once.
+        """Take their names from dead processes of this host, so that a move gives its orders to a living runner at
+        once.
 
         A heartbeat passes for fresh for seconds after the process that made it; its neighbours need not wait for that.
         One with executors elsewhere keeps its name: whether they have ended is for a fence to find out. Raises
@@ -106,11 +108,11 @@ class Registration:
         self._hosting.store.unregister(self._hosting.runner, self._hosting.instance)
 
     def set_warm(self) -> None:
-        """A throw-away query has been through this JVM; told with the next heartbeat."""
+        """A throw-away query has been through this JVM; reported with the next heartbeat."""
         self._warm = True
 
     def set_plan(self, query: str, trouble: str) -> None:
-        """The plan of a query was built and run here; told likewise."""
+        """The plan of a query was built and run here; reported likewise."""
         self._plans = self._plans | {query: trouble}
 
     def _fact(self) -> RunnerFact:
@@ -147,7 +149,7 @@ def _has_no_jvm(dead: RunnerFact, here: Identity, seconds: float) -> bool:
 
 
 def _taken(other: RunnerFact, now: datetime, *, alive: bool) -> NameTaken:
-    silent = abs(now - other.seen_at)  # a time to come was told by a clock that was set back since
+    silent = abs(now - other.seen_at)  # a time to come was written by a clock that was set back since
     who = f"pid {other.pid} on {other.host}, last seen {other.seen_at:%Y-%m-%d %H:%M:%S} UTC"
     if alive or silent < STALE_AFTER:
         return NameTaken(

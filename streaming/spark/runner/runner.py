@@ -1,9 +1,9 @@
 """The process behind ``tideover run``: a Spark driver that hosts queries as the assignment rows say.
 
 It decides nothing. It reads its rows and intents, compares, and acts: at once when the store wakes it, four times a
-second anyhow, and every 50 ms where nothing can wake it. A store that is away costs it nothing but news: streaming goes
-on, nothing is started. Killed at any moment, it leaves rows and checkpoints from
-which the next process of the same name carries on.
+second anyhow, and every 50 ms where nothing can wake it. A store that is away costs it nothing but news: streaming
+continues, nothing is started. Killed at any moment, it leaves rows and checkpoints from which the next process of the
+same name carries on.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ _SILENT_SECONDS, _FROZEN_SECONDS = 5.0, 60.0
 
 
 class Runner:
-    """Hosts what the rows say, until it is told to stop or somebody else takes its name."""
+    """Hosts what the rows say, until it is ordered to stop or another process takes its name."""
 
     def __init__(
         self,
@@ -91,9 +91,9 @@ class Runner:
         self._began_at = hosting.now()
 
     def run(self) -> None:
-        """Obey until told to stop.
+        """Obey until the order to stop.
 
-        Raises ``NameTaken`` when another instance took over meanwhile, ``SparkMissing`` when the JVM has ended, or is
+        Raises ``NameTaken`` when another instance took over, ``SparkMissing`` when the JVM has ended, or is
         ended because it does not answer. Nothing in this loop calls into the JVM: the heartbeat must not wait for it.
         """
         while not self._stop.is_set():
@@ -118,7 +118,9 @@ class Runner:
         self._stop.wait(max(0.0, _GAP_SECONDS - (time.monotonic() - began)))
 
     def _look_at_jvm(self) -> None:
-        """A JVM that does not answer is reported, and ended in the end: while it is there nobody can prove it quiet."""
+        """A JVM that does not answer is reported, and ended in the end: while it is there no process can prove it
+        quiet.
+        """
         silence = self._liveness.silence()
         if silence >= _FROZEN_SECONDS:
             end_jvm()
@@ -245,7 +247,7 @@ class Runner:
                 case Stop(query, epoch, why):
                     goes_on = query in starting and self._is_held(
                         query
-                    )  # whoever starts takes its run over, or ends it
+                    )  # the next start takes its run over, or ends it
                     if not goes_on:
                         self._log.info("stopping query", ran_under=epoch, why=why, **about(rows[query]))
                     self._retire(query, close=not goes_on)

@@ -1,6 +1,6 @@
 """A runner as a witness: it looks at the clusters of its queries, and hears what the queries themselves prove.
 
-A batch that a query plans proves that its cluster told the ends of its partitions a moment before, through another
+A batch that a query plans proves that its cluster sent the ends of its partitions a moment before, through another
 client than ours; one that it commits proves less, because what it read may have come long ago. A report goes to the
 store after every look and not only on changes: a controller that loses sight of a cluster counts seconds, and has to
 find fresh evidence when it does.
@@ -23,11 +23,11 @@ from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.hosting import BatchListener, EndedRun, Subject
 
 _LEAST_PAUSE_SECONDS = 0.1
-"""Looks at several clusters end at nearly the same time: one report tells of all."""
+"""Looks at several clusters end at nearly the same time: one report has all."""
 
 
 class RunnerProbe(BatchListener):
-    """The viewpoint ``runner:NAME``."""
+    """The observer ``runner:NAME``."""
 
     def __init__(
         self,

@@ -52,12 +52,12 @@ _HDFS = "org.apache.hadoop.hdfs.DistributedFileSystem"
 def require_exclusive_create(session: SparkSession, settings: Tideover, runner: str, base: Path) -> None:
     """Raises ``UnsafeCheckpoint`` for the first query of this runner whose checkpoint may not lie where it does.
 
-    What no name tells of an object store, whether it heeds the condition, is tried out, once for each bucket: raises
+    Whether an object store obeys the condition shows in no name, so it is tried out, once for each bucket: raises
     ``FileSystemError`` where it cannot be.
 
     That is a file system on which two drivers could both create one entry of a log; nothing is hosted then. The
     configuration is checked for schemes; what lies behind a path without one, and behind ``hdfs``, is known to Hadoop's
-    settings alone. Nothing is asked of the file system itself, which may be away just now.
+    settings alone. The file system itself gets no request, which may be away just now.
     """
     conf = java_context(session).hadoopConfiguration()
     default = str(conf.get("fs.defaultFS", "file:///"))
@@ -112,11 +112,11 @@ STATE = "TIDEOVER_STATE"
 def run_runner(
     settings: Tideover, name: str, *, store: RunnerStore, base: Path, take_over: NameTakeover | None = None
 ) -> int:
-    """Run the runner of that name until SIGTERM or SIGINT; the exit code: 0 stopped, 2 could not go on.
+    """Run the runner of that name until SIGTERM or SIGINT; the exit code: 0 stopped, 2 could not continue.
 
     ``base`` is the configuration's folder; ``take_over`` lets it have a name that a silent process on another host has.
     Raises ``RunError`` when it cannot begin (``NameTaken``, ``SparkMissing``, ``UnsafeCheckpoint``,
-    a name that is not configured), ``StoreError`` and ``JarError``. Ends the process by itself if Spark will not.
+    a name that is not configured), ``StoreError`` and ``JarError``. Ends the process itself if Spark will not.
     """
     if name not in settings.runners:
         known = ", ".join(sorted(settings.runners)) or "none"
@@ -221,7 +221,7 @@ def _count_partitions(settings: Tideover, name: str) -> int:
 
 @contextlib.contextmanager
 def _signals(runner: Runner) -> Iterator[None]:
-    """SIGTERM and SIGINT ask the runner to stop; a second one changes nothing."""
+    """SIGTERM and SIGINT order the runner to stop; a second one changes nothing."""
 
     def ask(_number: int, _frame: FrameType | None) -> None:
         runner.ask_to_stop()

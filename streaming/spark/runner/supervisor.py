@@ -67,7 +67,7 @@ _STORE_PAUSE_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class HeldRun:
-    """A run that waits between two batches for where to go on, with what belongs to it."""
+    """A run that waits between two batches for where to continue, with what belongs to it."""
 
     run: Run
     session: SparkSession
@@ -78,7 +78,7 @@ class HeldRun:
 
 
 class QuerySupervisor:
-    """One query under one epoch, from the row that asked for it to the proof that it is quiet."""
+    """One query under one epoch, from the row that wanted it to the proof that it is quiet."""
 
     def __init__(
         self,
@@ -156,14 +156,14 @@ class QuerySupervisor:
 
     @property
     def is_finishing(self) -> bool:
-        """Whether its batch under way may still be committed: it was not told to stop, and a run of it is active."""
+        """Whether its batch under way may still be committed: it was not ordered to stop, and a run of it is active."""
         with self._lock:
             runs = list(self._runs)
         return not (self._closing.is_set() or self.is_held) and any(run.is_active for run in runs)
 
     @property
     def is_held(self) -> bool:
-        """Whether its run waits, alive and quiet, for where to go on."""
+        """Whether its run waits, alive and quiet, for where to continue."""
         return self._held.is_set() and not self._closing.is_set()
 
     @property
@@ -176,7 +176,7 @@ class QuerySupervisor:
         self._thread.start()
 
     def close(self) -> None:
-        """Start nothing more, let no callback in, tell Spark to stop, a run of before included; returns at once."""
+        """Start nothing more, let no callback in, order Spark to stop, a run of before included; returns at once."""
         for each in self._before:
             each.close()
         with self._lock:
@@ -210,13 +210,13 @@ class QuerySupervisor:
             return any(run.is_kept_in_batch for run in self._runs)
 
     def run_id_in_batch(self) -> str | None:
-        """The run that is held in the middle of a batch which may go on elsewhere, by Spark's id. Py4j's errors."""
+        """The run that is held in the middle of a batch which may continue elsewhere, by Spark's id. Py4j's errors."""
         with self._lock:
             runs = list(self._runs)
         return next((run.run_id for run in runs if self.is_held and run.may_leave_in_batch), None)
 
     def require_in_run(self, run_id: str, row: Assignment) -> None:
-        """What a move counts on: that this run goes on in its batch where ``row`` says.
+        """What a move counts on: that this run continues in its batch where ``row`` says.
 
         Raises ``MovedOn`` where it does not, ``CredentialRefused`` and py4j's errors.
         """
@@ -233,7 +233,7 @@ class QuerySupervisor:
         return any(run.silence() is not None for run in runs)
 
     def keep_held(self) -> None:
-        """Its run was seen to be quiet in the hold: follow it no more, until somebody takes it over or ends it."""
+        """Its run was seen to be quiet in the hold: follow it no more, until it is taken over or ended."""
         self._held.set()
 
     def give_held(self) -> HeldRun | None:
@@ -251,7 +251,7 @@ class QuerySupervisor:
     def unrest(self) -> str | None:
         """What of this query could still write from here, in one sentence; None when nothing can.
 
-        Only a closed query can be quiet for good, and one that is held for as long as nobody lets it go on.
+        Only a closed query can be quiet for good, and one that is held for as long as it is not let go.
         """
         with self._lock:
             on_hold = self._holding and not self._closing.is_set()
@@ -264,7 +264,7 @@ class QuerySupervisor:
         return next((sentence for sentence in said if sentence is not None), None)
 
     def sink_state(self, batch: int) -> SinkState:
-        """Whether a ``foreachBatch`` sink has a planned batch, as far as the present run's own callbacks tell."""
+        """Whether a ``foreachBatch`` sink has a planned batch, as far as the present run's own callbacks show."""
         with self._lock:
             gate = self._gate
         return SinkState.UNKNOWN if gate is None else gate.sink_state(batch)
@@ -287,7 +287,7 @@ class QuerySupervisor:
                 self._closing.wait(_LOOK_SECONDS)  # the runner's loop sees the row too, and closes this
                 continue
             except StoreError:
-                self._closing.wait(_STORE_PAUSE_SECONDS)  # nothing is started while nobody can say that it may be
+                self._closing.wait(_STORE_PAUSE_SECONDS)  # nothing is started while it is unknown whether it may be
                 continue
             except TideoverError as failure:
                 error = f"{failure} ({failure.hint})" if failure.hint else str(failure)
@@ -326,7 +326,7 @@ class QuerySupervisor:
             self._closing.wait(_LOOK_SECONDS)
 
     def _await_order(self, run: Run) -> None:
-        """Until a run that is held is taken over, or told to stop."""
+        """Until a run that is held is taken over, or ordered to stop."""
         self._unfollowed.set()
         self._closing.wait()
         with self._lock:
@@ -335,8 +335,9 @@ class QuerySupervisor:
             _leave(run)
 
     def _go_on(self) -> tuple[Run, Follower] | None:
-        """Let a run go on that was held for the move to this row; None where there is none, or where it cannot go on
-        from the middle of its batch: it is started then, and the batch runs again."""
+        """Let a run continue that was held for the move to this row; None where there is none, or where it cannot
+        continue from the middle of its batch: it is started then, and the batch runs again.
+        """
         with self._beginning():
             held = self._take_held()
         if held is None:
@@ -377,7 +378,7 @@ class QuerySupervisor:
 
     @contextlib.contextmanager
     def _beginning(self) -> Iterator[None]:
-        """A run is about to write from here, and nobody can tell yet that it does not. Raises ``RunFenced``."""
+        """A run is about to write from here, and nothing proves yet that it does not. Raises ``RunFenced``."""
         with self._lock:
             if self._closing.is_set():
                 raise RunFenced(f"{self._assignment.query} was asked to stop before it started")
@@ -389,7 +390,7 @@ class QuerySupervisor:
                 self._starting = False
 
     def _begun(self, run: Run, what: str) -> None:
-        """Tell of it. Raises ``RunFenced`` where it was to stop meanwhile."""
+        """Report it. Raises ``RunFenced`` where it was to stop by then."""
         if self._closing.is_set():
             run.begin_stop()
             raise RunFenced(f"{self._assignment.query} was asked to stop while it started")
@@ -443,7 +444,7 @@ class QuerySupervisor:
         self._ledger.understood(columns)
 
     def _watch(self, run: Run, follower: Follower) -> bool:
-        """Follow the run until it ends or is told to; whether it committed anything. Raises ``OtherCluster``."""
+        """Follow the run until it ends or is ordered to; whether it committed anything. Raises ``OtherCluster``."""
         watch = RunMonitor(self._hosting, self._subject, run, follower, self._ledger, self._log)
         try:
             while not (self._closing.is_set() or self._held.is_set()):
@@ -453,7 +454,7 @@ class QuerySupervisor:
                 except OtherCluster:
                     run.begin_stop()  # what it commits from here on is not recorded
                     raise
-                active = run.is_active  # asked first, so that what it committed before it ended is seen
+                active = run.is_active  # read first, so that what it committed before it ended is seen
                 try:
                     watch.poll()
                 except (CheckpointError, Py4JError) as error:
@@ -497,19 +498,19 @@ class QuerySupervisor:
             time.sleep(_STORE_PAUSE_SECONDS)
 
     def _detach(self) -> None:
-        """Let go of the session of the run before, which is quiet; a Spark that cannot be asked has let go itself."""
+        """Let go of the session of the run before, which is quiet; a Spark that does not answer has let go itself."""
         session, self._session = self._session, None
         if session is not None:
             with contextlib.suppress(Py4JError):
                 detach(session)
 
     def report_stopped(self) -> bool:
-        """Tell the store that the query is quiet, which the caller has seen; whether the store has heard it."""
+        """Report to the store that the query is quiet, which the caller has seen; whether the store has heard it."""
         self._ledger.stopped()
         return not self._ledger.is_behind
 
     def unrest_or_error(self) -> str | None:
-        """``unrest`` of this run and of those before it, where a Spark that cannot be asked is unrest as well."""
+        """``unrest`` of this run and of those before it, where a Spark that does not answer is unrest as well."""
         try:
             return next((said for each in (self, *self._before) if (said := each.unrest()) is not None), None)
         except (Py4JError, SparkMissing) as error:
@@ -517,7 +518,7 @@ class QuerySupervisor:
 
 
 def _give_up(run: Run) -> None:
-    """End a run that was held: nobody follows it, and its hold ends with it."""
+    """End a run that was held: it has no follower, and its hold ends with it."""
     run.begin_stop()
     _leave(run)
 

@@ -12,11 +12,11 @@ from streaming.spark.tracking.track import TAIL, RunProgress, TrackedPartition
 _BEGIN_EVERY = 30
 _DESCRIBE_EVERY = 10
 _STANDS = timedelta(seconds=10)
-"""How long an end that grew is told without the time of its newest record only by leaving the former sample."""
+"""How long an end that grew is reported without the time of its newest record only by leaving the former sample."""
 
 
 class EndSampler:
-    """Asks one cluster, about once a second; what changes slowly is asked more rarely."""
+    """Reads from one cluster, about once a second; what changes slowly is read more rarely."""
 
     def __init__(self, cluster: str, log: ClusterLog) -> None:
         self._cluster = cluster
@@ -29,16 +29,16 @@ class EndSampler:
         """The newest of each partition."""
 
     def sample(self, partitions: Collection[TopicPartition], now: datetime, *, timeout: float) -> list[EndSample]:
-        """Ask for the ends of these partitions. Raises ``ClusterUnreachable``; a partition's error leaves it out.
+        """Read the ends of these partitions. Raises ``ClusterUnreachable``; a partition's error leaves it out.
 
         So does an answer that came in part only, from a broker that fell silent between two questions: what was sampled
         before says more than an end without its time. A broker that does not know the largest timestamp is no such one.
 
         Neither is a leader whose newest record is not on all replicas in sync yet: no consumer may read that one, and
-        instead of the one before it the leader tells none (``ReplicaManager.fetchOffset``). That is so again and again
-        where much is written, and for ``replica.lag.time.max.ms`` when a follower dies, first of its cluster for
-        example. It is asked once more; then an end that did not move has the time it had, and one that did waits for
-        the next sample.
+        instead of the one before it the leader returns none (``ReplicaManager.fetchOffset``). That is so again and
+        again where much is written, and for ``replica.lag.time.max.ms`` when a follower dies, first of its cluster for
+        example. It gets the request once more; then an end that did not move has the time it had, and one that did
+        waits for the next sample.
         """
         if not partitions:
             return []
@@ -63,7 +63,9 @@ class EndSampler:
         return found
 
     def _timed(self, sample: EndSample) -> EndSample | None:
-        """The sample, with the time of before where no record came that can be read; nothing where that one stands."""
+        """The sample, with the time of before where no record came that can be read; nothing where that one is still
+        right.
+        """
         former = self.samples.get(TopicPartition(sample.topic, sample.partition))
         if sample.newest_timestamp_ms is not None or former is None or former.newest_timestamp_ms is None:
             return sample
@@ -102,7 +104,7 @@ class EndSampler:
 
 
 def _came_to_nothing(looked: OffsetAnswer | None) -> bool:
-    """Whether asking again might have told it."""
+    """Whether a retry might have found it."""
     return looked is None or (looked.error is not None and looked.error.retriable)
 
 

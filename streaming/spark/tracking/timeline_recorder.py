@@ -82,7 +82,7 @@ class _Growing:
 
 
 class TimelineRecorder:
-    """The timelines of what is read from one cluster; for one thread, which asks it often."""
+    """The timelines of what is read from one cluster; for one thread, which calls it often."""
 
     def __init__(self, store: RunnerStore, timeline_of: TimelineOf, now: Callable[[], datetime]) -> None:
         self._store = store

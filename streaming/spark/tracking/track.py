@@ -1,7 +1,7 @@
 """What is known of one run's way through its topics, and the positions that follow from it; pure.
 
-A position says three things, and each only where it was seen: the offset (from the checkpoint), the records right
-before it (only when the log was read at that very offset), and whether the way there was dense (every offset held a
+A position says three things, and each only where it was seen: the offset (from the checkpoint); the records right
+before it (only when the log was read at that very offset); and whether the way there was dense (every offset held a
 record that the query read). Spark's row count proves the last even of a dead cluster, but only for a source that is
 read once per batch: a sink that runs two jobs counts its rows twice, and twice a half is a whole.
 """
@@ -34,7 +34,7 @@ class TrackedPartition(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What one reading of an end told."""
+    """What one reading of an end showed."""
 
     leader_epoch: int | None
     """Of the newest record before the end."""
@@ -66,12 +66,12 @@ class RunProgress:
         self._known: dict[TrackedPartition, _Known] = {}
         self._read_once: set[str] = set()
         self._told: dict[int, dict[TrackedPartition, bool | None]] = {}
-        """Per batch what was last told of each place: whether the way there is dense."""
+        """Per batch what was last reported of each place: whether the way there is dense."""
         self._told_at: dict[int, datetime] = {}
         self._news: dict[int, set[TrackedPartition]] = {}
-        """Per batch with something to tell: the places to tell of, whether or not their density is known better."""
+        """Per batch with something to report: the places to report, whether or not their density is known better."""
         self._inherited: set[int] = set()
-        """Batches of an earlier run, whose positions are stored already and may hold what nobody can read any more."""
+        """Batches of an earlier run, whose positions are stored already and may hold what can no longer be read."""
 
     def see(self, batch: Batch) -> None:
         """A batch was planned or committed; the latter changes nothing about where it ended."""
@@ -159,12 +159,11 @@ class RunProgress:
     def positions(
         self, now: datetime, samples: Mapping[TopicPartition, EndSample], topics: Mapping[str, TopicFacts]
     ) -> list[Position]:
-        """Positions that are new or better known than when they were last asked for.
-
-        What is told again keeps the time of the first telling: to a store, a newer batch that was tracked before an
-        older one belongs to a checkpoint that is gone. Also told are this run's batches whose ends were never read:
-        consecutive rows are what proves a gap dense when the newest ring is older than the checkpoint. What an earlier
-        run left is told only where it was read again: its own rows may know more, and the cluster may be dead by now.
+        """Positions that are new or better known than when they were last fetched. What is reported again keeps the
+        time of the first report: to a store, a newer batch that was tracked before an older one belongs to a checkpoint
+        that is gone. Also reported are this run's batches whose ends were never read: consecutive rows are what proves
+        a gap dense when the newest ring is older than the checkpoint. What an earlier run left is reported only where
+        it was read again: its own rows may know more, and the cluster may be dead by now.
         """
         news, self._news = self._news, {}
         found: list[Position] = []
@@ -237,7 +236,8 @@ class RunProgress:
         return ring.after(self._known[place].read_at[offset].since) if ring.uncommitted else ring
 
     def _leader_epoch(self, place: TrackedPartition, offset: int, sample: EndSample | None) -> int | None:
-        """Of the newest record before an offset, as it was read or, at the sampled end, as the cluster told (KIP-320).
+        """Of the newest record before an offset, as it was read or, at the sampled end, as the cluster answered
+        (KIP-320).
 
         Never that of the leader of now: a log that was cut since would then confirm what it has lost.
         """
@@ -308,7 +308,7 @@ class RunProgress:
 def read_until(offset: int, timestamp_ms: int | None, sample: EndSample | None) -> int | None:
     """The time up to which a partition counts as read, in milliseconds.
 
-    A position at the sampled end has read all that there was when it was sampled, so an idle partition does not drag
+    A position at the sampled end has read all that there was when it was sampled. So an idle partition does not drag
     the time of its query into the past.
     """
     if sample is None or sample.end != offset:

@@ -1,9 +1,9 @@
 """Tracks positions beside the queries: hears of batches, reads the records before their ends, stores both.
 
-One thread per cluster, so that a dead one holds up no other. The queries never wait for it: they leave word and go
-on. It would take no more than a fiftieth of the machine and a twentieth of one core: after each look it rests for as
-long as its own CPU time demands, and then reads the newest batches only; those between are counted. But it never rests
-longer than a second: the store keeps twelve batches, and a ring from before them could not be counted on from.
+One thread per cluster, so that a dead one holds up no other. The queries never wait for it: they leave word and
+continue. It would take no more than a fiftieth of the machine and a twentieth of one core: after each look it rests for
+as long as its own CPU time demands, and then reads the newest batches only; those between are counted. But it never
+rests longer than a second: the store keeps twelve batches, and a ring from before them could not be counted on from.
 """
 
 import os
@@ -31,8 +31,9 @@ from streaming.spark.tracking.timeline_recorder import TimelineOf, TimelineRecor
 from streaming.spark.tracking.track import RunProgress
 
 _ASK_SECONDS, _ASK_SILENT_SECONDS = 1.0, 0.25
-"""How long a cluster is asked; shorter while this process sees by other means that it does not answer, for words of
-batches wait meanwhile, and so does who needs their positions."""
+"""How long a cluster gets requests; shorter while this process sees by other means that it does not answer, for words
+of batches wait, and so does a reader of their positions.
+"""
 _SAMPLE_SECONDS, _LONGEST_SAMPLE_SECONDS = 1.0, 5.0
 _SAMPLE_SHARE = 0.005
 """Of one core: a hundred partitions are sampled every second, a thousand about every third."""
@@ -45,7 +46,7 @@ _LONGEST_REST_SECONDS = 1.0
 _DEAD_PAUSE_SECONDS = 2.0
 _LOOK_SECONDS = 0.02
 _DEAD_LOOK_SECONDS = 0.1
-"""How long somebody who needs the positions waits for a look at a cluster that did not answer the one before: it takes
+"""How long a caller that needs the positions waits for a look at a cluster that did not answer the one before: it takes
 a second and more, and what it would bring is not coming."""
 
 _T = TypeVar("_T")
@@ -169,7 +170,7 @@ class ClusterTracker(threading.Thread):
         self._over = threading.Event()
         self._tracks: dict[Subject, RunProgress] = {}
         self._ended: dict[str, RunProgress] = {}
-        """By query, what is known of its last run, until somebody needs it or the query runs again."""
+        """By query, what is known of its last run, until it is needed or the query runs again."""
         self._sampler: EndSampler | None = None
         self._log: ClusterLog | None = None
         self._kept = Spooled()
@@ -178,9 +179,11 @@ class ClusterTracker(threading.Thread):
         self._is_foreign = False
         """Another cluster has answered under the name: what is read there is no progress."""
         self._unasked = False
-        """There was word of a batch since the last look: who answered the query is asked before that is stored."""
+        """There was word of a batch since the last look: the cluster that answered the query is identified before that
+        is stored.
+        """
         self._looking = False
-        """The cluster is being asked at this moment."""
+        """The cluster is being read at this moment."""
         self._talk = logger_about({"cluster": cluster})
 
     def tell(self, word: _Word) -> None:
@@ -189,7 +192,7 @@ class ClusterTracker(threading.Thread):
     def catch_up(self, ended: EndedRun | None, seconds: float) -> bool:
         """Wait, at most so long, until the store has the positions of all batches, those that ended a run included.
 
-        Whoever resolves reads positions from the store: one that is slow, or just back, lacks the newest. A look at a
+        The resolver reads positions from the store: one that is slow, or just back, lacks the newest. A look at a
         cluster that is silent is hardly waited for, unless something is spooled: that is flushed right after it.
         False while the store is slow or away; True also for what a silent cluster keeps to itself.
         """
@@ -208,7 +211,7 @@ class ClusterTracker(threading.Thread):
         self._over.set()
 
     def run(self) -> None:
-        """Listen, read, store, rest; until told to stop."""
+        """Listen, read, store, rest; until the order to stop."""
         self._kept = self._load()
         while not self._over.is_set():
             self._listen(_IDLE_SECONDS)
@@ -217,7 +220,7 @@ class ClusterTracker(threading.Thread):
             except Exception:  # noqa: BLE001 - a thread's edge: tracking may fail, the queries may not
                 self._talk.exception("tracking failed")
                 self._over.wait(_LONGEST_REST_SECONDS)
-        self._listen(0.0)  # whoever stopped the queries has left word of their last batches
+        self._listen(0.0)  # the queries were stopped and have left word of their last batches
         self._store_positions()
         self._flush()
         self._recorder.close(self._tracks.values())
@@ -296,7 +299,7 @@ class ClusterTracker(threading.Thread):
         self._recorder.record(self._tracks.values(), now)
 
     def _look(self, ask: Callable[[], _T]) -> _T | None:
-        """What the cluster answers; None where it cannot be asked."""
+        """What the cluster answers; None where it cannot be reached."""
         self._looking, self._unasked = True, False
         try:
             answer = ask()
@@ -312,7 +315,7 @@ class ClusterTracker(threading.Thread):
         return answer
 
     def _disown(self) -> None:
-        """Forget the batches that are not stored: nobody can tell which of them were read from another cluster.
+        """Forget the batches that are not stored: it is unknown which of them were read from another cluster.
 
         A place is then found from older positions, and what was read since is read again; it is never passed over.
         """
@@ -414,7 +417,7 @@ def _is_meant(subject: Subject, ended: EndedRun) -> bool:
 
 
 def in_use(positions: Iterable[Position], assignments: Iterable[Assignment]) -> list[Position]:
-    """Positions of where queries are placed now: after a move nobody asks for what was read at the old place."""
+    """Positions of where queries are placed now: after a move what was read at the old place is not needed."""
     rows = {row.query: row for row in assignments}
     return [each for each in positions if (row := rows.get(each.query)) is not None and _is_of(row, each)]
 
