@@ -18,6 +18,7 @@ from state.settings.keys import MethodName
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, OffsetAnswer, Spec
 from streaming.resolve.batched_lookups import Question, ask_offsets, ask_segments
+from streaming.resolve.end_checks import unless_cut
 from streaming.resolve.offset_syncs import Case, Lookup, add_syncs, prove_copies
 from streaming.resolve.ranges import read_ranges
 from streaming.resolve.scan import SKEW_MS, Scan, scan
@@ -161,7 +162,7 @@ def _answer(run: Lookup, cases: list[Case]) -> list[Target]:
     count_sent_again(run, whole)
     _ask_segments(run, whole)
     broken = [case for case in cases if run.error(case.key) is not None]
-    return [_target(run, case) for case in whole] + [
+    return unless_cut(run, whole, [_target(run, case) for case in whole]) + [
         failed_target(case.want, run.rules, run.error(case.key)) for case in broken
     ]
 

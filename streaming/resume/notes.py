@@ -93,6 +93,12 @@ def no_match(time_ms: int, facts: StandbyLookup, now: datetime, *, idle: bool | 
     return f"the standby lags: no record since {instant(time_ms)}{newest}; resumed at its end"
 
 
+def cut_since(place: int, end: int) -> PartitionError:
+    """The standby's log ended at the place or behind it when it was first asked."""
+    text = f"its end went back to {end}, before the resume offset {place}: the log was cut"
+    return PartitionError(name="CONTRADICTION", text=text, retriable=True)
+
+
 def unproven_copy(reason: str) -> str:
     """A route that is said to keep offsets, and for which the records do not prove it."""
     return f"the same offset is not proven: {reason}"

@@ -237,6 +237,20 @@ CATALOGUE = (
         "exposure: as many copies as were seen, of which some of the newest time may be younger",
     ),
     Mistake(
+        "streaming/resolve/end_checks.py",
+        "is_cut = end is not None and end < place and _is_open(target)",
+        "is_cut = False",
+        ("tests/unit/resume/test_contradictions.py",),
+        "a place behind the end of a log that was cut since is kept (skips what comes later)",
+    ),
+    Mistake(
+        "streaming/resolve/end_checks.py",
+        "return place > 0 and (place >= (target.end or 0) or target.method not in _SHOWN)",
+        "return place > (target.end or 0) and target.method not in _SHOWN",
+        ("tests/unit/resume/test_contradictions.py",),
+        "the end of a log is not looked up again where the place is that end",
+    ),
+    Mistake(
         "streaming/resume/topic_checks.py",
         "return min(\n        (number for number",
         "return max(\n        (number for number",

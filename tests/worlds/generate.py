@@ -10,6 +10,7 @@ from tests.worlds.world import Lie, Partition, World
 from tests.worlds.writing import Writing, written
 
 LIES = ("time-late", "time-early", "time-none", "stale-begin", "stale-end", "stale-newest", "no-newest")
+_CUT = 0.04
 _LYING = 0.25
 _PLAIN = 0.25
 _MIRRORED = 0.08
@@ -56,6 +57,8 @@ def drawn(seed: int) -> tuple[World, str]:
             only=chance.choice((None, None, 0, 1)),
         )
     synced = not plain and not is_mirrored and chance.random() < _SYNCED
+    if lie is None and not plain and chance.random() < _CUT:
+        lie = Lie("end-ahead", amount=chance.choice((1, 3, 20, 100)), partition=chance.randrange(count), only=0)
     world = World(
         partitions=tuple(part for part, _ in made),
         now=now,

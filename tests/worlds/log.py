@@ -167,8 +167,8 @@ class WorldLog:
         amount = lie.amount if lie is not None else 0
         end = part.stable if committed and part.stable is not None else part.kept_end
         if time == Spec.LATEST:
-            stale = self._lies(key, ("stale-end",))
-            return _answer(max(part.kept_begin, end - amount) if stale else end)
+            kind = self._lies(key, ("stale-end", "end-ahead"))
+            return _answer({"stale-end": max(part.kept_begin, end - amount), "end-ahead": end + amount}.get(kind, end))
         if time == Spec.EARLIEST:
             stale = self._lies(key, ("stale-begin",))
             return _answer(max(0, part.kept_begin - amount) if stale else part.kept_begin)

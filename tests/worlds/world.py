@@ -87,7 +87,8 @@ class Lie:
     """One kind of question to the standby that is answered wrongly for one partition."""
 
     kind: str
-    """``time-late``, ``time-early``, ``time-none``, ``stale-begin``, ``stale-end``, ``stale-newest``, ``no-newest``."""
+    """``time-late``, ``time-early``, ``time-none``, ``stale-begin``, ``stale-end``, ``stale-newest``, ``no-newest``;
+    ``end-ahead``: the log was cut since, and that no other answer is from before it."""
     amount: int = 1
     """By how many records or offsets."""
     partition: int = 0

@@ -20,6 +20,7 @@ from tests.unit.streaming.standby import (
     rules,
     sample,
     shows,
+    standby,
     stream,
     want,
 )
@@ -131,3 +132,24 @@ def test_a_time_that_cannot_be_found_again_is_refused_with_the_contradiction(mon
     target = one(liar(Slot(old), 100), want([], offset=150, timestamp_ms=T0), rules(MethodName.TIMESTAMP))
     shows(target, target_offset=None, error="CONTRADICTION")
     assert "the answers of the standby do not agree" in target.note
+
+
+class Cut(Standby):
+    """A log that was cut right after its end was looked up."""
+
+    def _look(self, key: TopicPartition, time: int, committed: bool) -> OffsetAnswer:
+        looked = super()._look(key, time, committed)
+        is_first = time == Spec.LATEST and self.asked.count("LATEST") == 1
+        return replace(looked, offset=(looked.offset or 0) + 20) if is_first else looked
+
+
+@pytest.mark.parametrize("policy", [{}, {"on_no_match": "latest"}])
+def test_a_place_behind_the_end_of_a_log_that_was_cut_is_refused(policy: dict[str, str]) -> None:
+    """What comes to it later would take the offsets before the place, and be skipped."""
+    old = stream(0, 60)
+    idle = want([], offset=60, timestamp_ms=T0 + 9_000)
+    using = rules(MethodName.EXACT, **policy) if policy else rules(MethodName.TIMESTAMP)
+    target = one(Cut({KEY: Slot(copied(old[:40]))}), idle, using)
+    shows(target, target_offset=None, error="CONTRADICTION")
+    assert "its end went back to 40, before the resume offset 60" in target.note
+    shows(one(standby(Slot(copied(old[:40]))), idle, using), target_offset=40, error=None)
