@@ -226,7 +226,7 @@ CATALOGUE = (
         "streaming/resume/sent_again.py",
         "return 0 if self._is_timeless else max(0, record.timestamp_ms - self._back_ms)",
         "return max(0, record.timestamp_ms)",
-        ("tests/unit/resume/test_resent.py",),
+        ("tests/unit/streaming/resume/test_resent.py",),
         "re-send: a first copy that retention has taken counts as none, where times go far back",
     ),
     Mistake(
@@ -240,21 +240,21 @@ CATALOGUE = (
         "streaming/resolve/end_checks.py",
         "is_cut = end is not None and end < place and _is_open(target)",
         "is_cut = False",
-        ("tests/unit/resume/test_contradictions.py",),
+        ("tests/unit/streaming/resume/test_contradictions.py",),
         "a place behind the end of a log that was cut since is kept (skips what comes later)",
     ),
     Mistake(
         "streaming/resolve/end_checks.py",
         "return place > 0 and (place >= (target.end or 0) or target.method not in _SHOWN)",
         "return place > (target.end or 0) and target.method not in _SHOWN",
-        ("tests/unit/resume/test_contradictions.py",),
+        ("tests/unit/streaming/resume/test_contradictions.py",),
         "the end of a log is not looked up again where the place is that end",
     ),
     Mistake(
         "streaming/resume/topic_checks.py",
         "return min(\n        (number for number",
         "return max(\n        (number for number",
-        ("tests/unit/resume/test_rules.py",),
+        ("tests/unit/streaming/resume/test_rules.py",),
         "another partitioner: the last partition that shows it is named instead of the first",
     ),
     Mistake(

@@ -144,7 +144,7 @@ class Cut(Standby):
 
 
 @pytest.mark.parametrize("policy", [{}, {"on_no_match": "latest"}])
-def test_a_place_behind_the_end_of_a_log_that_was_cut_is_refused(policy: dict[str, str]) -> None:
+def test_a_place_behind_the_end_of_a_log_that_was_cut_is_refused(policy: dict[str, Any]) -> None:
     """What comes to it later would take the offsets before the place, and be skipped."""
     old = stream(0, 60)
     idle = want([], offset=60, timestamp_ms=T0 + 9_000)
