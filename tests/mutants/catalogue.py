@@ -226,7 +226,7 @@ CATALOGUE = (
         "streaming/resume/sent_again.py",
         "return 0 if self._is_timeless else max(0, record.timestamp_ms - self._back_ms)",
         "return max(0, record.timestamp_ms)",
-        ("tests/unit/streaming/resume/test_resent.py",),
+        ("tests/unit/streaming/resume/test_sent_again.py",),
         "re-send: a first copy that retention has taken counts as none, where times go far back",
     ),
     Mistake(
@@ -254,7 +254,7 @@ CATALOGUE = (
         "streaming/resume/topic_checks.py",
         "return min(\n        (number for number",
         "return max(\n        (number for number",
-        ("tests/unit/streaming/resume/test_rules.py",),
+        ("tests/unit/streaming/resolve/test_resolver.py",),
         "another partitioner: the last partition that shows it is named instead of the first",
     ),
     Mistake(
