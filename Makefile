@@ -77,7 +77,7 @@ archives: java ## a minute or two, once: archive the classes of Kafka and Spark,
 test: check java prometheus browser archives ## 12 minutes: check, then the simulation beside one test of each promise on real brokers, Spark, PostgreSQL and Chromium
 	$(MAKE) --no-print-directory -j 2 core beside
 
-test-all test-long mutants: export TIDEOVER_TESTS = all
+test-all test-long: export TIDEOVER_TESTS = all
 test-all: check java prometheus browser archives ## most of an hour: every test but the long ones, on real parts and in the simulation
 	$(MAKE) --no-print-directory -j 2 real beside
 

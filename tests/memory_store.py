@@ -92,7 +92,7 @@ def _kept(read: Callable[..., Any]) -> Callable[..., Any]:
         if any(self._writes[table] != writes for table, writes in before.items()):
             found = read(self, *args, **kwargs)
             self._kept[asked] = (self._reading.tables, found)
-        return copy(found)
+        return copy(found) if isinstance(found, dict | list | set) else found  # the rest is frozen
 
     return answer
 

@@ -65,7 +65,10 @@ class Copy:
             sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:randomly",
             "-m", "not real and not long", "--timeout", str(_TEST_SECONDS), "--ignore", _OF_MUTANTS, *tests,
         ]  # fmt: skip
-        environment = {**os.environ, "PYTHONPATH": str(self.folder), "HYPOTHESIS_STORAGE_DIRECTORY": str(self.folder)}
+        environment = {
+            **os.environ, "PYTHONPATH": str(self.folder), "HYPOTHESIS_STORAGE_DIRECTORY": str(self.folder),
+            "TIDEOVER_TESTS": "all",
+        }  # fmt: skip
         try:
             done = subprocess.run(
                 command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=seconds, check=False

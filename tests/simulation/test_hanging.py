@@ -43,7 +43,7 @@ def test_a_fence_that_hangs_is_given_up_and_undone_once_it_returns() -> None:
         "runner a may still write the fence that has to be removed; it continues when runner a answers: repair its "
         "file system, or end process 1 on h and start it again with tideover run --name a"
     )
-    see_to(world, held, 3600)
+    see_to(world, held, 900)
     assert "release" not in [intent.name for intent in world.store.intents(operation.id)], "the fence would come after"
     world.runner.hangs.clear()
     operation = seen_to(world, held, 20)
