@@ -23,7 +23,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from bench.errors import BenchError
 from orchestrator.cli import main
-from streaming.spark.checkpoint.batch_news import follow
+from streaming.spark.checkpoint.batch_news import RunName, follow
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.launch import prepare_writer
 from streaming.spark.query.query_run import Run
@@ -41,6 +41,7 @@ class RestartableRun(Run):
     _restarting = False
     build: Callable[[CallbackGate], tuple[SparkSession, DataStreamWriter]] | None = None
     """Makes another writer of this query where it is now; a run may have changed its cluster."""
+    name: RunName | None = None
 
     @property
     def is_active(self) -> bool:
@@ -49,11 +50,11 @@ class RestartableRun(Run):
 
     def writer(self) -> DataStreamWriter:
         """Of this query, followed from its start on. Raises what ``prepare_writer`` does."""
-        if self.build is None:
+        if self.build is None or self.name is None:
             raise BenchError(f"run {self.run_id} was not begun by a runner")
         before = self.news
         self._session, writer = self.build(self._gate)
-        self.news = follow(self._session)
+        self.news = follow(self._session, self.name)
         if before is not None:
             before.close()
         return writer
@@ -84,8 +85,11 @@ class Door:
         self._folder = folder
         self._runs: list[RestartableRun] = []
 
-    def start(self, session: SparkSession, writer: DataStreamWriter, gate: CallbackGate) -> RestartableRun:
-        run = RestartableRun.start(session, writer, gate)
+    def start(
+        self, session: SparkSession, writer: DataStreamWriter, gate: CallbackGate, name: RunName
+    ) -> RestartableRun:
+        run = RestartableRun.start(session, writer, gate, name)
+        run.name = name
         self._runs.append(run)
         return run
 

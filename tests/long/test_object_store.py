@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from lab.world import CLUSTERS
 from state.store.sql.migrate import open_store
 from streaming.companion.jar import line_of
-from streaming.spark.checkpoint.batch_news import MANAGER
+from streaming.spark.checkpoint.batch_news import MANAGER, RunName, follow
 from streaming.spark.checkpoint.files import join
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.checkpoint.log_fence import plant, plant_epoch
@@ -128,10 +128,8 @@ def test_a_batch_costs_few_requests(spark: SparkSession, folder: str) -> None:
     """A query with state and one shuffle partition; the counts are those of ``docs/companion.md``."""
     rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).option("numPartitions", 1).load()
     counts = rows.selectExpr("value % 3 AS key").groupBy("key").count()
-    session_conf = {"spark.tideover.epoch": "1", "spark.tideover.query": "revenue"}
-    for key, value in session_conf.items():
-        spark.conf.set(key, value)
     checkpoint, files = join(folder, "checkpoint"), HadoopFiles(spark)
+    assert follow(spark, RunName("revenue", 1, checkpoint)) is not None
     writer = counts.writeStream.format("noop").outputMode("update").option("checkpointLocation", checkpoint)
     query = writer.trigger(processingTime="200 milliseconds").start()
     until(lambda: (newest_commit(files, checkpoint) or 0) >= 3)

@@ -16,6 +16,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 from streaming.companion.jar import line_of
+from streaming.spark.checkpoint.batch_news import RunName, follow
 from tests.jars import connector_jars
 from tests.waiting import PROCESS_SECONDS
 from tests.wheel import ROOT
@@ -75,13 +76,13 @@ def main(checkpoint: str, epoch: str, sink: Path, conf: Mapping[str, str]) -> No
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.jars": connector_jars(),
         "spark.sql.streaming.checkpointFileManagerClass": line.manager,
-        "spark.tideover.query": "revenue",
-        "spark.tideover.epoch": epoch,
         "spark.master": "local[2]",
         **conf,
     }
     session = SparkSession.builder.config(map={**settings}).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
+    news = follow(session, RunName("revenue", int(epoch), checkpoint))
+    assert news is not None
     rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).option("numPartitions", 1).load()
     writer = rows.writeStream.foreachBatch(take).option("checkpointLocation", checkpoint)
     try:

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from state.messages import ReleaseRequest
 from streaming.companion.jar import line_of
-from streaming.spark.checkpoint.batch_news import MANAGER, BatchNews, PublishedEntry, follow
+from streaming.spark.checkpoint.batch_news import MANAGER, BatchNews, PublishedEntry, RunName, follow
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import plant, plant_epoch, release, unplant
 from streaming.spark.checkpoint.log_text import Fence
@@ -65,9 +65,7 @@ class Pipeline:
     def start(self, epoch: int) -> StreamingQuery:
         session = self.spark.newSession()
         session.conf.set(MANAGER, self.manager)
-        self.news = follow(session)
-        session.conf.set("spark.tideover.query", "revenue")
-        session.conf.set("spark.tideover.epoch", str(epoch))
+        self.news = follow(session, RunName("revenue", epoch, str(self.checkpoint)))
         rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).option("numPartitions", 1)
         counts = rows.load().selectExpr("value % 3 AS key").groupBy("key").count()
         writer = counts.writeStream.foreachBatch(self._take).outputMode("update")

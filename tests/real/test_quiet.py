@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession, functions
 
+from streaming.spark.checkpoint.batch_news import RunName
 from streaming.spark.jvm import detach, java_context
 from streaming.spark.query.callbacks import CallbackGate, gated
 from streaming.spark.query.query_run import Run
@@ -31,6 +32,9 @@ def session() -> Iterator[SparkSession]:
     known.stop()
 
 
+NAME = RunName("revenue", 1, "without the companion")
+
+
 def writing_run(session: SparkSession, folder: Path) -> Run:
     """A run whose tasks write their rows once they may: Spark lets a Python worker go on, whatever was cancelled."""
 
@@ -45,7 +49,7 @@ def writing_run(session: SparkSession, folder: Path) -> Run:
     late = functions.udf(write_late, "long", useArrow=False)
     frame = session.readStream.format("rate").option("rowsPerSecond", "1").load().select(late("value"))
     writer = frame.writeStream.format("noop").option("checkpointLocation", (folder / "checkpoint").as_uri())
-    return Run.start(session, writer, CallbackGate())
+    return Run.start(session, writer, CallbackGate(), NAME)
 
 
 def failed_run(session: SparkSession, folder: Path, *, callback: bool) -> Run:
@@ -60,7 +64,7 @@ def failed_run(session: SparkSession, folder: Path, *, callback: bool) -> Run:
     writer = rate.select(priced("value")).writeStream
     with gated(gate):
         writer = writer.foreachBatch(lambda frame, _: frame.collect()) if callback else writer.format("noop")  # type: ignore[arg-type] # Spark drops what it returns
-    run = Run.start(session, writer.option("checkpointLocation", (folder / "checkpoint").as_uri()), gate)
+    run = Run.start(session, writer.option("checkpointLocation", (folder / "checkpoint").as_uri()), gate, NAME)
     until(lambda: not run.is_active)
     return run
 
@@ -86,7 +90,7 @@ def test_a_start_leaves_no_listener_behind(session: SparkSession, tmp_path: Path
         own = session.newSession()
         frame = own.readStream.format("rate").load()
         writer = frame.writeStream.format("noop").option("checkpointLocation", (tmp_path / name).as_uri())
-        run = Run.start(own, writer, CallbackGate())
+        run = Run.start(own, writer, CallbackGate(), NAME)
         during = bus.listeners().size()
         run.begin_stop()
         until(lambda: run.unrest() is None)

@@ -10,11 +10,19 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from streaming.spark.jvm import JavaObject, java_view
+from streaming.spark.jvm import JavaObject, java_context, java_view
 
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_FOLLOWER = "spark.tideover.follower"
 _OURS = "tideover."
+
+
+@dataclass(frozen=True, slots=True)
+class RunName:
+    """A run, as the companion admits it to its checkpoint and names it in a refusal."""
+
+    query: str
+    epoch: int
+    checkpoint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +35,16 @@ class PublishedEntry:
 
 
 class BatchNews:
-    """What one run publishes from now on; to be made before it starts."""
+    """What one run publishes from now on, which is admitted here; to be made before it starts."""
 
-    def __init__(self, session: SparkSession) -> None:
-        self._queue: JavaObject = java_view(session).tideover.BatchNews
+    def __init__(self, session: SparkSession, run: RunName) -> None:
+        jvm = java_view(session).tideover
+        self._queue: JavaObject = jvm.BatchNews
         self.follower = uuid.uuid4().hex
         """By which the companion knows the run."""
         self._queue.follow(self.follower)
-        session.conf.set(_FOLLOWER, self.follower)
+        conf = java_context(session).hadoopConfiguration()
+        jvm.Admissions.grant(conf, run.checkpoint, run.query, run.epoch, self.follower)
 
     def take(self, seconds: float) -> list[PublishedEntry]:
         """All that was published since the last time, oldest first; waits so long for the first. Raises py4j's errors.
@@ -49,7 +59,7 @@ class BatchNews:
         return taken
 
     def close(self) -> None:
-        """Keep nothing more."""
+        """Keep nothing more: the run is over."""
         self._queue.leave(self.follower)
 
 
@@ -65,6 +75,6 @@ def has_companion(session: SparkSession) -> bool:
     return str(session.conf.get(MANAGER, "")).startswith(_OURS)
 
 
-def follow(session: SparkSession) -> BatchNews | None:
-    """The news of the run that this session will start; None where its file manager is not the companion's."""
-    return BatchNews(session) if has_companion(session) else None
+def follow(session: SparkSession, run: RunName) -> BatchNews | None:
+    """The news of a run that this session will start; None where its file manager is not the companion's."""
+    return BatchNews(session, run) if has_companion(session) else None

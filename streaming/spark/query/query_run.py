@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from streaming.spark.checkpoint.batch_news import BatchNews, follow
+from streaming.spark.checkpoint.batch_news import BatchNews, RunName, follow
 from streaming.spark.errors import SparkMissing
 from streaming.spark.jvm import JavaObject, java_context, java_query, java_view, root_cause, trace_of
 from streaming.spark.query.callbacks import CallbackGate
@@ -117,9 +117,9 @@ class Run:
         """Of its checkpoint, by the file ``metadata``."""
 
     @classmethod
-    def start(cls, session: SparkSession, writer: DataStreamWriter, gate: CallbackGate) -> Self:
-        """Start the writer. Raises whatever Spark refuses it for."""
-        news = follow(session)
+    def start(cls, session: SparkSession, writer: DataStreamWriter, gate: CallbackGate, name: RunName) -> Self:
+        """Start the writer, whose checkpoint ``name`` has. Raises whatever Spark refuses it for."""
+        news = follow(session, name)
         try:
             return cls(session, writer.start(), gate, news)
         except BaseException:

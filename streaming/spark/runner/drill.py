@@ -19,6 +19,7 @@ from state.checkpoint_folders import is_of_drill, read_drill_folder
 from state.errors import StoreError, TideoverError
 from state.messages import DrillReport, DrillRequest, DrillSource, DrillStep, PrepareReport
 from state.model.entities import Event, Intent
+from streaming.spark.checkpoint.batch_news import RunName
 from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.files import join
 from streaming.spark.checkpoint.log_text import bind_sources, parse_offset_entry
@@ -123,7 +124,7 @@ def _one_batch(hosting: Hosting, intent: Intent, request: DrillRequest, steps: _
     deadline = time.monotonic() + request.within_seconds
     while True:
         check()
-        run = Run.start(session, writer, gate)
+        run = Run.start(session, writer, gate, RunName(intent.query, 0, request.prepare.target))
         try:
             if len(steps.done) < 3:
                 steps.say("start", f"started on {request.cluster}")

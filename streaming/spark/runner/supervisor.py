@@ -18,6 +18,7 @@ from state.errors import StoreError, TideoverError
 from state.messages import SinkState
 from state.model.entities import Assignment
 from state.settings.canonical import are_one_folder
+from streaming.spark.checkpoint.batch_news import RunName
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.errors import (
@@ -109,6 +110,7 @@ class QuerySupervisor:
         self._tables = Tables(hosting.session, hosting.files, hosting.now)
         self._log = logger_about({**about(assignment), "cluster": assignment.cluster})
         self._permission = Permission(hosting, assignment)
+        self._name = RunName(assignment.query, assignment.epoch, assignment.checkpoint)
         self.sink: WrittenTo | None = None
         """What the query writes through; None before its writer was first built."""
         self._lock = threading.Lock()
@@ -416,7 +418,7 @@ class QuerySupervisor:
         follower = self._permission.open_checkpoint()
         self._ledger.sink = self._tables.watch(assignment.checkpoint, self.sink)
         with self._beginning():
-            run = Run.start(session, writer, gate)
+            run = Run.start(session, writer, gate, self._name)
             with self._lock:
                 self._runs.append(run)
         self._begun(run, "query started")

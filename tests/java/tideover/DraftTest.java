@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileAlreadyExistsException;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -30,15 +31,19 @@ final class DraftTest {
   void aRunOfEpochThree() throws IOException {
     offsets = checkpoint.resolve("offsets");
     conf = new Configuration(false);
-    conf.set("spark.tideover.query", "revenue");
-    conf.set("spark.tideover.epoch", "3");
-    conf.set("spark.tideover.follower", checkpoint.toString());
     conf.set("fs.file.impl", "org.apache.hadoop.fs.RawLocalFileSystem");
+    Admissions.grant(conf, checkpoint.toString(), "revenue", 3, checkpoint.toString());
     start();
   }
 
+  @AfterEach
+  void nothingIsAdmitted() {
+    Admissions.withdraw(checkpoint.toString());
+  }
+
   private void start() throws IOException {
-    new Companion(conf).requireStart(new org.apache.hadoop.fs.Path(checkpoint.toUri()));
+    org.apache.hadoop.fs.Path folder = new org.apache.hadoop.fs.Path(checkpoint.toUri());
+    new Companion(folder, conf).requireStart(folder);
   }
 
   private Path runFile() {
@@ -47,7 +52,7 @@ final class DraftTest {
 
   private Draft draft(Path path) throws IOException {
     Draft draft =
-        new Companion(conf)
+        new Companion(new org.apache.hadoop.fs.Path(path.getParent().toUri()), conf)
             .create(
                 new org.apache.hadoop.fs.Path(path.toUri()),
                 () -> {
@@ -143,7 +148,7 @@ final class DraftTest {
   @Test
   void aRunWithoutAnEpochHasNoFileAndNeedsNone() throws IOException {
     Files.delete(runFile());
-    conf.unset("spark.tideover.epoch");
+    Admissions.withdraw(checkpoint.toString());
     start();
     draft(offsets.resolve("7")).close();
     assertFalse(Files.exists(runFile()));
@@ -183,13 +188,11 @@ final class DraftTest {
 
   @Test
   void aStartIsRefusedUnderAnEpochThatIsOver() throws IOException {
-    org.apache.hadoop.fs.Path folder = new org.apache.hadoop.fs.Path(checkpoint.toUri());
-    new Companion(conf).requireStart(folder);
+    start();
     plant("3-op.1");
-    new Companion(conf).requireStart(folder);
+    start();
     plant("4-op.1");
-    StaleEpoch refused =
-        assertThrows(StaleEpoch.class, () -> new Companion(conf).requireStart(folder));
+    StaleEpoch refused = assertThrows(StaleEpoch.class, this::start);
     assertTrue(refused.getMessage().endsWith("so it is not started"), refused.getMessage());
   }
 

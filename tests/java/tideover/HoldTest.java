@@ -151,9 +151,10 @@ final class HoldTest {
   @Test
   void noEntryIsPublishedWhileItsRunIsHeldInItsBatch(@TempDir Path folder) throws Exception {
     Configuration conf = new Configuration(false);
-    conf.set(BatchNews.FOLLOWER, "j");
     BatchNews.follow("j");
-    Fence fence = new Fence(conf);
+    Fence fence =
+        new Fence(
+            conf, new Admission(new RunName("revenue", OptionalLong.empty()), Optional.of("j")));
     Hold.begin("j");
     LogEntry commit =
         LogEntry.of(new org.apache.hadoop.fs.Path(folder.resolve("commits/7").toUri()))
@@ -212,15 +213,14 @@ final class HoldTest {
       throws Exception {
     Files.createDirectories(folder.resolve(PlantedEpoch.FOLDER).resolve("4-op.1"));
     Configuration conf = new Configuration(false);
-    conf.set(BatchNews.FOLLOWER, "f");
-    conf.set(RunName.EPOCH, "3");
     var checkpoint = new org.apache.hadoop.fs.Path(folder.toUri());
     BatchNews.follow("f");
-    Fence fence = new Fence(conf);
+    Fence fence = new Fence(conf, Admission.of("revenue", 3, "f"));
     assertThrows(StaleEpoch.class, () -> fence.requireStart(checkpoint));
     Hold.end("f", 4, WEST);
     BatchNews.leave("f");
     fence.requireStart(checkpoint);
-    assertThrows(StaleEpoch.class, () -> new Fence(conf).requireStart(checkpoint));
+    Fence later = new Fence(conf, Admission.of("revenue", 3, "f"));
+    assertThrows(StaleEpoch.class, () -> later.requireStart(checkpoint));
   }
 }

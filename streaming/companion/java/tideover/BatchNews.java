@@ -6,36 +6,33 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
-import org.apache.hadoop.conf.Configuration;
 
 /**
  * Tells whoever follows a run of each entry that it published, the moment it is there. Without it
  * the folders of the checkpoint have to be looked at again and again.
  */
 public final class BatchNews {
-  /** The setting by which a run is known to whoever follows it. */
-  static final String FOLLOWER = "spark.tideover.follower";
-
   private static final int MOST_KEPT = 1000;
   private static final ConcurrentMap<String, BlockingQueue<String>> FOLLOWED =
       new ConcurrentHashMap<>();
 
   private final Optional<String> follower;
 
-  BatchNews(Configuration conf) {
-    follower = Optional.ofNullable(conf.get(FOLLOWER));
+  BatchNews(Admission admission) {
+    follower = admission.follower();
   }
 
-  /** Begins to keep what the run with this setting {@link #FOLLOWER} publishes. */
+  /** Begins to keep what the run that is admitted with this follower publishes. */
   public static void follow(String follower) {
     FOLLOWED.putIfAbsent(follower, new LinkedBlockingQueue<>(MOST_KEPT));
     Hold.follow(follower);
   }
 
-  /** Keeps nothing more for it. */
+  /** Keeps nothing more for it: the run is over. */
   public static void leave(String follower) {
     FOLLOWED.remove(follower);
     Hold.forget(follower);
+    Admissions.withdraw(follower);
   }
 
   /**

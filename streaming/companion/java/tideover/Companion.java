@@ -23,11 +23,12 @@ public final class Companion {
   private final Fence fence;
   private final BatchNews news;
 
-  /** For one folder of a checkpoint, with the settings of the run's session. */
-  public Companion(Configuration conf) {
+  /** For one folder: a checkpoint, or one of a checkpoint's folders. */
+  public Companion(Path folder, Configuration conf) throws IOException {
+    Admission admission = Admissions.of(folder, conf);
     this.conf = conf;
-    this.fence = new Fence(conf);
-    this.news = new BatchNews(conf);
+    this.fence = new Fence(conf, admission);
+    this.news = new BatchNews(admission);
   }
 
   /**

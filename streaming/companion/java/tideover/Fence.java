@@ -26,10 +26,10 @@ final class Fence {
   private final RunName began;
   private final Hold hold;
 
-  Fence(Configuration conf) {
+  Fence(Configuration conf, Admission admission) {
     this.conf = conf;
-    this.began = RunName.of(conf);
-    this.hold = Hold.of(conf.get(BatchNews.FOLLOWER));
+    this.began = admission.run();
+    this.hold = admission.hold();
   }
 
   /** Before a query starts: a start runs a planned batch again before it writes any entry. */

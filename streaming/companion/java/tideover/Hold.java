@@ -18,7 +18,7 @@ import java.util.concurrent.ConcurrentMap;
  *
  * <p>Spark asks each source of a run, one after the other, what is new, and plans a batch of the
  * answers. Who is asked first waits here, so that no answer of the cluster that is left gets into a
- * batch. A run is known by its setting {@link BatchNews#FOLLOWER}.
+ * batch. A run is known by the follower of its {@link Admission}.
  *
  * <p>A run whose tasks all wait for a silent cluster does not come to the end of its batch. It can
  * be held in the middle: then no task of it gets another record, and nothing is published, until
@@ -64,7 +64,7 @@ public final class Hold {
   }
 
   /**
-   * Of the run with this setting, to be kept: the run has it for as long as it lives. Of one that
+   * Of the run with this follower, to be kept: the run has it for as long as it lives. Of one that
    * nobody follows it is one that nobody can begin.
    */
   static Hold of(String follower) {

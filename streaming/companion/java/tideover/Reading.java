@@ -56,7 +56,7 @@ record Reading(
    * @param folder {@code <checkpoint>/sources/<key>}, by Spark's own convention
    */
   static Reading open(Scan scan, Options options, String folder) {
-    Path checkpoint = new Path(folder).getParent().getParent();
+    Path checkpoint = checkpointOf(folder);
     Configuration conf = SparkContext.getOrCreate().hadoopConfiguration();
     try {
       Mappings mappings = Mappings.read(checkpoint, conf, options.cluster(), options.placed());
@@ -76,6 +76,19 @@ record Reading(
     } catch (IOException error) {
       throw Companion.<RuntimeException>undeclared(error);
     }
+  }
+
+  /** The admission of the run that reads; {@code folder} as in {@link #open}. */
+  static Admission admission(String folder) {
+    try {
+      return Admissions.of(checkpointOf(folder), SparkContext.getOrCreate().hadoopConfiguration());
+    } catch (IOException error) {
+      throw Companion.<RuntimeException>undeclared(error);
+    }
+  }
+
+  private static Path checkpointOf(String folder) {
+    return new Path(folder).getParent().getParent();
   }
 
   /** Gives up what it has of the cluster; it may wait for a client of a dead one. */

@@ -2,9 +2,8 @@ package tideover;
 
 import java.util.OptionalLong;
 import java.util.UUID;
-import org.apache.hadoop.conf.Configuration;
 
-/** Which run this is: a query under one epoch, as the runner has set it. */
+/** Which run this is: a query under one epoch, as the runner has named it. */
 record RunName(String query, OptionalLong epoch) {
   /** What begins the name of the file by which a run is known to be the one that counts. */
   static final String FILE = "run-";
@@ -12,15 +11,8 @@ record RunName(String query, OptionalLong epoch) {
   /** The same for all of a process, whichever loader of classes asks. */
   private static final String PROCESS = "tideover.run";
 
-  /** The setting with the epoch under which a run began. */
+  /** The setting of the run's session from which its own code reads the epoch. */
   static final String EPOCH = "spark.tideover.epoch";
-
-  static RunName of(Configuration conf) {
-    String epoch = conf.get(EPOCH);
-    return new RunName(
-        conf.get("spark.tideover.query", "this query"),
-        epoch == null ? OptionalLong.empty() : OptionalLong.of(Long.parseLong(epoch)));
-  }
 
   /** As it is now: a run that was held may have gone on under a newer epoch. */
   RunName after(Hold hold) {

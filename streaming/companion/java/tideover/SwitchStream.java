@@ -41,8 +41,8 @@ final class SwitchStream
 
   private final Source source;
   private final Reading.Opener opener;
-  private final String follower = SQLConf.get().getConfString(BatchNews.FOLLOWER, null);
-  private final Hold hold = Hold.of(follower);
+  private final Admission admission;
+  private final Hold hold;
   private volatile Reading reading;
   // Null where this source reads nothing in the batch under way.
   private volatile Batch batch;
@@ -64,7 +64,9 @@ final class SwitchStream
     }
   }
 
-  SwitchStream(Source source, Reading reading, Reading.Opener opener) {
+  SwitchStream(Source source, Admission admission, Reading reading, Reading.Opener opener) {
+    this.admission = admission;
+    this.hold = admission.hold();
     this.source = source;
     this.reading = reading;
     this.opener = opener;
@@ -342,7 +344,12 @@ final class SwitchStream
     return new PatientReaders(
         now.kafka().createReaderFactory(),
         new PatientReaders.Origin(
-            now.mappings().active(), source.key(), run, follower, now.patience(), now.columns()));
+            now.mappings().active(),
+            source.key(),
+            run,
+            admission.follower().orElse(null),
+            now.patience(),
+            now.columns()));
   }
 
   @Override

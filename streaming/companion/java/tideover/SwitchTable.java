@@ -60,6 +60,7 @@ record SwitchTable(Table kafka) implements SupportsRead {
       String declared = options.all().get(SwitchProvider.SOURCE);
       return new SwitchStream(
           new SwitchStream.Source(new Path(folder).getName(), declared),
+          Reading.admission(folder),
           Reading.open(kafka, options, folder),
           elsewhere -> {
             Reading.Options there = Reading.Options.of(new CaseInsensitiveStringMap(elsewhere));

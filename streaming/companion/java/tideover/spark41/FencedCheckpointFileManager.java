@@ -31,7 +31,7 @@ public final class FencedCheckpointFileManager implements CheckpointFileManager 
   /** As Spark constructs it, for one folder. */
   public FencedCheckpointFileManager(Path path, Configuration conf) throws IOException {
     this.path = path;
-    this.companion = new Companion(conf);
+    this.companion = new Companion(path, conf);
     this.spark = sparks(path, conf);
   }
 
