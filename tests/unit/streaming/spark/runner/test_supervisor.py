@@ -20,6 +20,7 @@ from state.store.sql.schema import assignments, operations
 from streaming.probe.identities import Identities
 from streaming.process import Identity
 from streaming.pulse import PULSE
+from streaming.spark.checkpoint.batch_news import RunName
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import holder, plant, plant_epoch, planted_epochs, unplant
 from streaming.spark.checkpoint.log_text import Fence
@@ -262,7 +263,7 @@ def test_a_start_takes_the_writer_that_was_built_ahead(stage: Stage, monkeypatch
     hosted = stage.all[-1] = QuerySupervisor(stage.hosting, row, (), cast(Any, ahead))
     hosted.begin()
     until(lambda: stage.runs)
-    assert began == [(None, "built ahead", gate)]
+    assert began == [(None, "built ahead", gate, RunName(row.query, row.epoch, row.checkpoint))]
     hosted.close()
     with pytest.raises(RunFenced):
         gate.watch(lambda *_: None)(cast(Any, None), 1)
