@@ -74,6 +74,7 @@ def drawn(seed: int) -> tuple[World, str]:
         keeps_offsets=is_mirrored or (not plain and chance.random() < 0.02),
         same_id=is_mirrored and chance.random() < 0.5,
         sync_lag=chance.choice((0, 10, 100)) if synced else None,
+        syncs_lost=chance.choice((0, 0, 1, 3, 20)) if synced else 0,
         lie=lie,
     )
     return world, apart

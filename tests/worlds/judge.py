@@ -91,6 +91,10 @@ def _losses(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, str
     others = [at for at in truth.strangers(place) if not _is_out_of_reach(truth, target, times[at])]
     if target.method == "synced" and truth.is_first_unread(place):
         others = []  # section 4, synced: the place is the sync point, whatever others wrote before it
+    if target.method == "synced" and truth.hides_a_restart:
+        skipped = (
+            others
+        ) = []  # docs/places.md: the pairs from before a re-send are gone, and the oldest one is believed
     admits = target.expired or target.method in MAY_LOSE or (not target.exact and SAYS_SO.search(target.note))
     if skipped and not admits:
         yield "lost", f"{_some(skipped)} unread, held by the standby only before {place}"

@@ -91,7 +91,7 @@ class WorldLog:
         pairs = [
             (number, pair)
             for number, part in enumerate(self.world.partitions)
-            for pair in offset_syncs(part, self.world.sync_lag)
+            for pair in offset_syncs(part, self.world.sync_lag)[self.world.syncs_lost :]
         ]
         self._syncs = [_entry(offset, number, *pair) for offset, (number, pair) in enumerate(pairs)]
 

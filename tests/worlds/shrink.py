@@ -47,7 +47,7 @@ def _with(world: World, index: int, part: Partition) -> World:
 def _settings(world: World) -> Iterator[World]:
     plain = World(partitions=(), now=0)
     names = ("lie", "committed", "copies_committed", "append_time", "compacted", "buffer_ms", "methods", "on_no_match")
-    for name in (*names, "knows_type", "per_fetch", "keeps_offsets", "same_id", "sync_lag"):
+    for name in (*names, "knows_type", "per_fetch", "keeps_offsets", "same_id", "sync_lag", "syncs_lost"):
         if getattr(world, name) != getattr(plain, name):
             simpler = replace(world, **{name: getattr(plain, name)})
             yield _dated(simpler) if name == "append_time" else simpler

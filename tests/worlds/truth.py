@@ -90,6 +90,12 @@ class Truth:
         """Whether the standby holds the copy of the first unread old offset there."""
         return self.ever.get(self.partition.position) == at
 
+    @property
+    def hides_a_restart(self) -> bool:
+        """Whether the replicator has sent again, and offset syncs that would show it are gone."""
+        copies = [row.of for row in self.partition.kept if row.of is not None]
+        return self.world.syncs_lost > 0 and copies != sorted(set(copies))
+
     def strangers(self, target: int) -> list[int]:
         """Other writers' records behind all that was read and before the target, by the standby's offset.
 

@@ -122,4 +122,6 @@ class World:
     """Both sides carry one topic id."""
     sync_lag: int | None = None
     """The replicator writes an offset sync at least every so many records; None: the route names no topic of them."""
+    syncs_lost: int = 0
+    """So many of each partition's first offset syncs are gone, by compaction for instance."""
     lie: Lie | None = None
