@@ -143,13 +143,13 @@ class Access:
             "sasl.mechanism": _MECHANISM, "sasl.username": ADMIN, "sasl.password": self._password(ADMIN)
         }  # fmt: skip
 
-    def product(self) -> dict[str, object]:
-        """The group `security` of Tideover's configuration."""
+    def product(self, user: str = PRODUCT) -> dict[str, object]:
+        """The group `security` of Tideover's configuration, by default for Tideover's own user."""
         group: dict[str, object] = {"protocol": self.protocol, "ca": str(self.ca)}
         if self.kind == "mtls":
-            return group | {"cert": str(self.folder / f"{PRODUCT}.pem"), "key": str(self.folder / f"{PRODUCT}.key")}
-        password = f"file:{self.folder / f'{PRODUCT}.password'}"
-        return group | {"sasl": {"mechanism": _MECHANISM, "username": PRODUCT, "password": password}}
+            return group | {"cert": str(self.folder / f"{user}.pem"), "key": str(self.folder / f"{user}.key")}
+        password = f"file:{self.folder / f'{user}.password'}"
+        return group | {"sasl": {"mechanism": _MECHANISM, "username": user, "password": password}}
 
     # -- permitting ------------------------------------------------------------------------------------------------
     def permit(self, bootstrap: Sequence[str], topics: Mapping[str, Sequence[str]]) -> None:

@@ -231,8 +231,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     turned.add_argument(
         "--config",
-        help="for any MirrorMaker 2: a file that names the clusters east and west; stop that MirrorMaker first, and "
-        "start it after this command",
+        help="for containers: a file that names the clusters east and west; stop their MirrorMaker first, and start it "
+        "after this command. Clusters of yours: tideover-replication reverse",
     )
     turned.add_argument(
         "--from", dest="source", choices=CLUSTERS, default=STANDBY, help="with --config: what it copies"

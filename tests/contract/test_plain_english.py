@@ -45,6 +45,7 @@ IN_PROGRAMS = {
     "examples": (3, 2),
     "lab": (95, 4),
     "orchestrator": (40, 4),
+    "replication_tool": (0, 1),
     "reports": (6, 1),
     "state": (4, 1),
     "streaming": (30, 4),

@@ -12,7 +12,7 @@ from tests.contract.test_imports import ROOT, imported
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
-OURS = ("orchestrator", "streaming", "state", "lab", "examples")
+OURS = ("orchestrator", "streaming", "state", "replication_tool", "lab", "examples")
 WORKBENCH = ("tests", "bench", "chaos", "reports")
 NEIGHBOURS = {"setup"}
 """The module that makes the page of the package."""
@@ -61,6 +61,8 @@ def test_every_import_of_a_package_is_among_its_requirements(package: str) -> No
     brought = names(PROJECT["dependencies"])
     if package == "orchestrator":
         brought |= names(PROJECT["optional-dependencies"]["notify"] + PROJECT["optional-dependencies"]["otel"])
+    if package == "replication_tool":
+        brought |= names(PROJECT["optional-dependencies"]["replication"])
     if package == "lab":
         brought |= names(PROJECT["optional-dependencies"]["lab"])
     assert distributions(package) - brought == set()

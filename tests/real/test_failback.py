@@ -8,12 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewTopic
 
+from lab import topics
+from lab.access import settings_for
 from lab.demo import judge
+from lab.log import read_on
 from lab.ports import free_base_port
 from lab.scenario import Script, tell
+from lab.turn import prepare
 from tests.topics import make_topic, read_whole
+from tests.waiting import until
 from tests.world import RATE_BESIDE_OTHERS, ROOT, running_clusters
 
 pytestmark = pytest.mark.real
@@ -59,10 +65,37 @@ def test_a_listed_tail_is_written_to_a_side_topic_as_it_was(tmp_path: Path) -> N
     with running_clusters(tmp_path / "world", "west") as world:
         (bootstrap,) = world.bootstrap("west")
         make_topic({"bootstrap.servers": bootstrap}, NewTopic("orders_tail", 1, 1))
-        command = [sys.executable, "-m", "lab.replay_tail", "--bootstrap", bootstrap, "--topic", "orders_tail"]
+        config = tmp_path / "tideover.yaml"
+        config.write_text(
+            f"store: sqlite:///{tmp_path}/t.db\nclusters:\n  west: {{bootstrap: ['{bootstrap}']}}\n", encoding="utf-8"
+        )
+        words = ["replay-tail", "-c", str(config), "--to", "west", "--topic", "orders_tail"]
+        command = [sys.executable, "-m", "replication_tool", *words]
         done = subprocess.run(
             [*command, str(report)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
         )
         assert (done.returncode, done.stdout) == (0, "2 of 2 records written to orders_tail\n"), done.stderr
         written = [(key, value, at) for _, at, key, value in read_whole(bootstrap, "orders_tail")]
         assert written == [(b"k", b"first", 1_700_000_000_123), (None, b"\xff", 1_700_000_000_123)]
+
+
+@pytest.mark.parametrize("secured", [None, "scram,mtls"])
+def test_replication_is_reversed_behind_the_last_common_record(tmp_path: Path, secured: str | None) -> None:
+    """The offsets that MirrorMaker reads next are on the cluster that it copies to."""
+    with running_clusters(tmp_path / "world", secured=secured) as world:
+        settings = {name: settings_for(world.bootstrap(name)) for name in ("east", "west")}
+        for name, extra in (("east", [(0, "tail")]), ("west", [(0, "new"), (1, "new"), (1, "newer")])):
+            for topic in ("orders", "mm2-configs.east.internal"):
+                make_topic(settings[name], NewTopic(topic, 2, 1))
+            producer = Producer(settings[name])
+            for number, (partition, value) in enumerate([(0, "a"), (0, "b"), (1, "c"), *extra]):
+                producer.produce("orders", value=value, partition=partition, timestamp=1_700_000_000_000 + number)
+            assert producer.flush(60.0) == 0
+        prepare(world, "west", print)
+        written = read_on(world.bootstrap("east"), "mm2-offsets.west.internal", {})
+        assert {message.key(): message.value() for message in written} == {
+            b'["MirrorSourceConnector",{"cluster":"west","partition":0,"topic":"orders"}]': b'{"offset":1}',
+            b'["MirrorSourceConnector",{"cluster":"west","partition":1,"topic":"orders"}]': b'{"offset":0}',
+        }
+        until(lambda: "mm2-configs.east.internal" not in topics.names(world.bootstrap("west")), "it is deleted")
+        assert "mm2-configs.east.internal" in topics.names(world.bootstrap("east"))

@@ -12,7 +12,7 @@ from tests.wheel import ROOT, build_wheel, install_wheel, run_installed
 
 pytestmark = pytest.mark.real
 
-PACKAGES = ("orchestrator", "streaming", "state", "lab", "examples")
+PACKAGES = ("orchestrator", "streaming", "state", "replication_tool", "lab", "examples")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,35 @@
+"""The tail of a failover, as ``tideover show-op ID --tail -o json`` printed it, as records to write."""
+
+import base64
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from replication_tool.errors import Refused
+from replication_tool.writes import Record
+
+
+def records_of(file: Path, topic: str) -> Sequence[Record]:
+    """The records that the standby lacked and still lacks, as they were; those not committed are left out.
+
+    Raises Refused where the file is not such a report.
+    """
+    try:
+        tail = json.loads(file.read_text(encoding="utf-8"))["records"]
+        return [_record(each, topic) for each in tail if each.get("committed", True) and not each["on_standby"]]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        hint = f"make it: tideover show-op ID --tail -o json > {file.name}"
+        raise Refused(f"{file} is not the tail of an operation: {error!r}", hint=hint) from error
+
+
+def _record(told: Any, topic: str) -> Record:
+    headers = tuple((name, content(value)) for name, value in told["headers"])
+    return Record(topic, content(told["key"]), content(told["value"]), headers, told["timestamp_ms"])
+
+
+def content(told: Any) -> bytes | None:
+    """Bytes of a key, a value or a header as the report has them."""
+    if isinstance(told, dict):
+        return base64.b64decode(told["base64"])
+    return None if told is None else str(told).encode()
