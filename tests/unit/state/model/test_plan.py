@@ -12,7 +12,7 @@ from state.errors import Damaged
 from state.model.plan import AwaitedPartition, FollowedPartition, Plan, PlannedPartition, Totals, Witness
 
 KEPT: list[dict[str, Any]] = json.loads(
-    (Path(__file__).parents[1] / "cases" / "plans.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[3] / "cases" / "plans.json").read_text(encoding="utf-8")
 )
 """Plans as operations of every kind kept them, before there was a type for them."""
 BOUND = {"exposure_records": 900, "exposure_seconds": 45.0, "replay_later_records": None}
