@@ -11,7 +11,6 @@ that reads what is committed.
 """
 
 import sys
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -28,6 +27,7 @@ from streaming.resolve.as_seen import Reader, Wanted, ends_as_seen, read_as_seen
 from streaming.resolve.batched_lookups import ask_offsets
 from streaming.resolve.ranges import read_entries
 from streaming.resolve.resolver import resolve
+from streaming.resolve.standby_copies import Copies, copies_in
 from streaming.resume.model import Rules, Want
 
 COUNT_SECONDS = 5.0
@@ -84,19 +84,56 @@ def count_exposed(
     Where copies of what the standby had lie there as well, it is unknown. Raises ``KafkaError``.
     """
     deadline = Deadline.after(COUNT_SECONDS)
-    places = _places(old, standby, left, asked_at_ms, deadline)
+    alike = [each for each in left if each.scattered_from is None]
+    places = _places(old, standby, alike, asked_at_ms, deadline) if alike else {}
+    places |= {each.key: each.scattered_from for each in left if each.scattered_from is not None}
     stretches = _stretches(old, {each: places[each.key] for each in left if each.key in places}, deadline)
+    _leave_out(stretches, left, _held(standby, left, deadline))
     found = [each for each in left if each.key in stretches]
     certain = {each.key: stretches[each.key].certain(asked_at_ms, each.sampled_end) for each in found}
     doubtful = [each for each in found if stretches[each.key].is_doubtful(certain[each.key])]
     copies = _copies(standby, doubtful, deadline) if doubtful else {}
     return {
-        each.key: _exposed(each, stretches[each.key], certain[each.key], copies.get(each.key, _Copies(())))
+        each.key: _exposed(each, stretches[each.key], certain[each.key], copies.get(each.key, Copies(())))
         for each in found
     }
 
 
-def _exposed(each: LeftPartition, stretch: _Stretch, certain: int, copies: "_Copies") -> Exposed:
+def _topic(each: LeftPartition) -> tuple[str, str, bool]:
+    """The topic of the standby as one source reads it."""
+    return each.key.source, each.key.topic, each.committed
+
+
+def _held(
+    standby: ClusterLog, left: Iterable[LeftPartition], deadline: Deadline
+) -> dict[tuple[str, str, bool], Copies | None]:
+    """What each topic with scattered partitions held at the look-up, in whichever partition; None where unknown."""
+    topics: dict[tuple[str, str, bool], dict[StandbyPartition, Wanted]] = {}
+    for each in left:
+        if each.scattered_from is not None:
+            wanted = Wanted(Reader(_here(each), each.committed), each.begin, each.end)
+            topics.setdefault(_topic(each), {})[each.key] = wanted
+    return {topic: copies_in(standby, ranges, most=MOST_READ, deadline=deadline) for topic, ranges in topics.items()}
+
+
+def _leave_out(
+    stretches: dict[StandbyPartition, _Stretch],
+    left: Iterable[LeftPartition],
+    held: Mapping[tuple[str, str, bool], Copies | None],
+) -> None:
+    """Take what the standby held out of the stretches of scattered partitions; out of all where that is unknown."""
+    for each in left:
+        if each.scattered_from is None or each.key not in stretches:
+            continue
+        stretch, copies = stretches.pop(each.key), held[_topic(each)]
+        if copies is None or stretch.records is None:
+            continue
+        records = tuple(record for record in stretch.records if not copies.takes(record))
+        unsettled = None if stretch.unsettled is None else tuple(r for r in stretch.unsettled if not copies.takes(r))
+        stretches[each.key] = replace(stretch, records=records, unsettled=unsettled)
+
+
+def _exposed(each: LeftPartition, stretch: _Stretch, certain: int, copies: Copies) -> Exposed:
     """The count of one partition, or two bounds where a record may be part of the tail or not."""
     records, first, last = stretch.records, stretch.first, stretch.last
     if records is None:
@@ -237,6 +274,7 @@ def tail_of(operation: Operation, logs: Logs) -> Tail:
         for each, exposed in known.items()
     }
     looked = _stretches(old, firsts, deadline)
+    _leave_out(looked, known, _held(logs(operation.target), known, deadline))
     came = _copies(logs(operation.target), list(known), deadline)
     followed = operation.plan.followed if operation.plan is not None else None
     asked_at_ms = NEVER if followed is None or followed.asked_at_ms is None else followed.asked_at_ms
@@ -276,7 +314,7 @@ def _filled(
     exposed: Exposed,
     stretch: _Stretch,
     entries: Sequence[Entry] | str,
-    came: "_Copies",
+    came: Copies,
     certain: int,
 ) -> TailPartition:
     """The partition with its records in full; those in doubt are marked, and left out where the standby has them."""
@@ -309,27 +347,7 @@ def _filled(
     return replace(told, records=tuple(records), why=why)
 
 
-class _Copies:
-    """Records of the standby, each of which is the copy of one record of the old cluster."""
-
-    def __init__(self, records: Sequence[LogRecord]) -> None:
-        self._left = Counter((each.digest, None if each.append_time else each.timestamp_ms) for each in records)
-
-    def takes(self, record: LogRecord) -> bool:
-        """Whether the standby has a copy that no earlier record has taken."""
-        for key in ((record.digest, record.timestamp_ms), (record.digest, None)):
-            if self._left[key] > 0:
-                self._left[key] -= 1
-                return True
-        return False
-
-    def take(self, records: Iterable[LogRecord]) -> None:
-        """Let earlier records have their copies first."""
-        for record in records:
-            self.takes(record)
-
-
-def _copies(standby: ClusterLog, known: Sequence[LeftPartition], deadline: Deadline) -> dict[StandbyPartition, _Copies]:
+def _copies(standby: ClusterLog, known: Sequence[LeftPartition], deadline: Deadline) -> dict[StandbyPartition, Copies]:
     """What the standby got since the move, as the query reads it: of each partition the first ``MOST_READ`` records."""
     readers = {each: Reader(_here(each), each.committed) for each in known}
     most = MOST_READ // max(1, len(known))
@@ -339,4 +357,4 @@ def _copies(standby: ClusterLog, known: Sequence[LeftPartition], deadline: Deadl
         if ends.stable is not None
     }
     records = read_as_seen(standby, wanted, limit=MOST_READ, deadline=deadline)
-    return {each.key: _Copies(records.get(each) or ()) for each in known}
+    return {each.key: Copies(records.get(each) or ()) for each in known}

@@ -149,6 +149,8 @@ class FollowedPartition(JsonObject):
     records: tuple[Witness, ...] = field(default=(), metadata=rows(Witness))
     committed: bool = False
     """Whether the query reads only what is committed."""
+    scattered: bool = field(default=False, metadata=SELDOM)
+    """Its records may be in any partition of the topic."""
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -111,6 +111,21 @@ def test_an_unknown_exposure_is_looked_at_again_and_a_known_one_is_not() -> None
     assert east.asked == asked
 
 
+def test_the_exposure_is_measured_where_every_partition_was_planned_again() -> None:
+    """West's partitioner puts each record elsewhere, so all partitions resume at one time."""
+    world = World(settings(buffer=f"{BACK}s"))
+    there = world.clusters["west"].topics["orders"].partitions
+    there[0], there[1] = there[1], there[0]
+    operation = world.carry_out(world.request(consents=("repeats", "loss", "gap")))
+    assert operation is not None
+    assert operation.outcome == "done", operation.sentence
+    plan: Any = operation.plan
+    assert [row["exposure_records"] for row in plan["partitions"]] == [None, None], "no partition shows its copies"
+    assert "is possible" in plan["partitions"][0]["note"]
+    read_to_end(world)
+    assert total(world, operation) == (None, 20), "what was read again is unknown, what was lacking is not"
+
+
 def test_records_that_all_look_the_same_tell_nothing() -> None:
     world = World()
     for cluster in world.clusters.values():

@@ -3,8 +3,8 @@
 ``followed`` is in the plan of an operation: of each partition a few of the records that were read last on the old
 cluster, by which they are recognized when the query reads them again on the standby. A record with a twin among those
 remembered is not kept: the twin would be taken for a repeat. How far was looked is kept with them, so that looking can
-continue where it stopped. A partition whose records are not known to be in the one of its number is
-not followed: it cannot be recognized there.
+continue where it stopped. A partition whose records are not known to be in the one of its number is *scattered*: what
+is read again cannot be recognized there, and its exposure is what no partition of the topic holds.
 
 ``awaited`` is in a plan only when the standby lagged: what the move announced to come later. It holds the fingerprints
 of the records that the query had read and the standby lacked; few enough that a store's row stays small.
@@ -38,18 +38,24 @@ def followed_of(
     *,
     planned: bool = False,
     committed_only: Collection[str] = frozenset(),
+    repartitioned: Collection[str] = (),
 ) -> Followed:
     """What is kept to measure by; ``asked_at``: when the resume offsets were looked up.
 
+    Topics that are ``repartitioned`` have other partitions than on the cluster that was left, and are not measured.
     A planned move leaves nothing behind: what the target lacked then is on its way there, and will be read. Sources in
     ``committed_only`` read only what is committed, and are measured by what such a reader sees.
     """
+    targets = list(targets)
     known = [target for target in targets if _is_followed(target)]
+    placed = [target for target in targets if target.target_offset is not None and target not in known]
+    apart = [] if planned else [target for target in placed if target.target_topic not in repartitioned]
     each = min(MOST_EACH, MOST_REMEMBERED // max(1, len(known)))
     margin = min(MARGIN, MARGINS // max(1, len(known)))
     rows = tuple(
         _row(target, each, margin, planned=planned, committed=target.source in committed_only) for target in known
     )
+    rows += tuple(_scattered(target, committed=target.source in committed_only) for target in apart)
     return Followed(asked_at_ms=_milliseconds(asked_at), compared=planned, partitions=rows)
 
 
@@ -104,6 +110,20 @@ def _row(target: Target, most: int, margin: int, *, planned: bool, committed: bo
         sampled_end=target.sampled_end,
         records=_witnesses(last, most, target.after_last),
         committed=committed,
+    )
+
+
+def _scattered(target: Target, *, committed: bool) -> FollowedPartition:
+    return FollowedPartition(
+        source=target.source,
+        topic=target.target_topic,
+        partition=target.target_partition,
+        offset=target.target_offset or 0,
+        until=target.target_offset or 0,
+        new=0,
+        sampled_end=target.sampled_end,
+        committed=committed,
+        scattered=True,
     )
 
 

@@ -29,6 +29,10 @@ class LeftPartition(NamedTuple):
     """Of the partition that was left, as last sampled before the look-up: what the forecast knew of it."""
     until: int | None = None
     """Of the partition that was left, the end at its first answer since; None before that."""
+    begin: int = 0
+    """Of the standby's partition, when the resume offset was looked up."""
+    scattered_from: int | None = None
+    """How far it was read, where its records may be in any partition of the topic; None where they are in one."""
 
 
 class Exposed(NamedTuple):
@@ -111,6 +115,8 @@ def left_partition(planned: PlannedPartition, row: FollowedPartition) -> LeftPar
         committed=row.committed,
         sampled_end=row.sampled_end,
         until=row.exposed_to,
+        begin=planned.begin or 0,
+        scattered_from=planned.offset if row.scattered else None,
     )
 
 

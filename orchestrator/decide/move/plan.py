@@ -125,7 +125,10 @@ def _followed(facts: MoveFacts) -> Followed | None:
     committed = facts.settings.committed_only
     if facts.rewind is not None:
         return rewound_of(place.targets, place.asked_at, committed_only=committed)
-    return followed_of(place.targets, place.asked_at, planned=facts.planned, committed_only=committed)
+    counts = place.fewer_partitions or {}
+    return followed_of(
+        place.targets, place.asked_at, planned=facts.planned, committed_only=committed, repartitioned=counts
+    )
 
 
 def _rewind(rewind: Rewind) -> PlannedRewind:

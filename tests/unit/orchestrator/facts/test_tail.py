@@ -70,6 +70,33 @@ def worlds() -> Worlds:
     return made
 
 
+@pytest.mark.parametrize("begin", [0, 60])
+def test_records_in_any_partition_of_the_standby_are_no_exposure(begin: int) -> None:
+    """Another partitioner, or a topic that was created again: what was read ends at 50, and 10 were never copied."""
+    east, west = MemoryCluster("east"), MemoryCluster("west")
+    east.create("orders", 2)
+    west.create("orders", 2)
+    for number in range(ALL):
+        time = T0 + 10 * number
+        east.append_entry("orders", number % 2, b"k", str(number).encode(), time)
+        if number >= begin and number < COPIED:
+            west.append_entry("orders", number // 3 % 2, b"k", str(number).encode(), time)
+    ends = {number: len(west.partition("orders", number).records) for number in (0, 1)}
+    left = [
+        LeftPartition(
+            key=StandbyPartition("orders", "orders", number), topic="orders", partition=number, end=ends[number],
+            scattered_from=25,
+        )
+        for number in (0, 1)
+    ]  # fmt: skip
+    west.append_entry("orders", 0, b"k", b"95", T0 + 950)  # copied since: it was lacking at the look-up
+    found = count_exposed(east, west, left, ASKED)
+    lacking = (ALL - COPIED) // 2 + max(0, begin - 50) // 2
+    assert [(each.records, each.first) for each in found.values()] == [(lacking, 25)] * 2
+    west.truncate("orders", 1, 3)
+    assert count_exposed(east, west, left, ASKED) == {}, "a log that was cut shows nothing any more"
+
+
 def dated_ahead(*offsets: int) -> Worlds:
     """Producers whose clocks are a minute ahead wrote these; copies keep the time."""
     made = worlds()
