@@ -14,27 +14,39 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator.decide.reconcile import lost_text, put_back_text
+from orchestrator.decide.times import instant
 from orchestrator.operation.reconcile import lost_of, reconcile, reconcile_as_found, sides_of
 from state.messages import Evidence
 from state.model.entities import Assignment, Desired, Operation, OperationKind, Phase
 from streaming.spark.checkpoint.mapping import Placed
 from tests.memory_store import MemoryStore
 from tests.simulation.control import scheduler, see_to
-from tests.simulation.world import QUERY, World, settings
+from tests.simulation.test_rewind import BACK_MS
+from tests.simulation.world import QUERY, Crash, FakeRunner, World, settings
 
 PAGE = Path(__file__).parents[2] / "docs" / "restored.md"
 RESUMES = ("switch", "carry")
 HISTORIES = {
     "failover": (OperationKind.FAILOVER,),
     "switchover": (OperationKind.SWITCHOVER,),
+    "rewind": (OperationKind.REWIND,),
     "failover there and back": (OperationKind.FAILOVER, OperationKind.FAILOVER),
     "failover that is cancelled": (OperationKind.FAILOVER,),
+    "failover that is blocked": (OperationKind.FAILOVER,),
+    "failover with a takeover": (OperationKind.FAILOVER,),
     "drill, failover": (OperationKind.DRILL, OperationKind.FAILOVER),
 }
-BACKUPS = ("before", "FENCING", "PREPARING", "STARTING", "VERIFYING")
-"""Before the first move of the history, or while it is in a phase."""
-PHASES = ("FENCING", "PREPARING", "VERIFYING")
-"""Those that the simulation rests in."""
+PHASES = ("FENCING", "RESOLVING", "PREPARING", "STARTING", "VERIFYING")
+"""Of a move that nothing holds up, in their order."""
+MOMENTS = {
+    "failover that is cancelled": ("FENCING", "BLOCKED"),
+    "failover that is blocked": ("BLOCKED",),
+    "failover with a takeover": ("STARTING", "takeover", "VERIFYING"),
+    "drill, failover": (),
+}
+"""Of the other histories, the moments of their first move. A takeover: another runner fences what was committed."""
+CUT_SHORT = ("failover", "failover that is blocked", "failover with a takeover")
+"""Histories in which the backup is put back in the middle of the move, too."""
 RUNNERS = ("alive", "restarted", "gone")
 TARGETS = ("west", "east")
 _ROUNDS = 6
@@ -75,15 +87,14 @@ def cases() -> Iterator[Case]:
 
 
 def _backups(history: str) -> tuple[str, ...]:
-    if history.startswith("drill"):
-        return ("before",)  # while it is open
-    return BACKUPS[:2] if history.endswith("cancelled") else BACKUPS[:1] + PHASES
+    """Before the first move, or in a phase of it; of a drill while it is open."""
+    return ("before", *MOMENTS.get(history, PHASES))
 
 
 def _moments(history: str, backup: str) -> tuple[str, ...]:
-    """At the end, and of a failover each later phase as well."""
-    later = BACKUPS[BACKUPS.index(backup) + 1 :] if history == "failover" else ()
-    return ("afterwards", *(phase for phase in later if phase in PHASES))
+    """At the end, and of some histories at each later moment as well."""
+    backups = _backups(history)
+    return ("afterwards", *(backups[backups.index(backup) + 1 :] if history in CUT_SHORT else ()))
 
 
 class Stage:
@@ -92,10 +103,14 @@ class Stage:
     def __init__(self, case: Case) -> None:
         self.case = case
         self.world = World(settings(resume=case.resume))
-        self.world.runner.companion = case.resume == "switch"
+        self.world.runner.companion = self.world.other.companion = case.resume == "switch"
         self.world.clock.wait(1.5)
         self._put_back: Callable[[], None] | None = None
-        self.world.clock.lives.append(self._watch)
+        self._until = ""
+        if case.history.endswith("takeover"):
+            self._lose_the_runner()
+        for verb in ("record", "hold", "place"):
+            setattr(self.store, verb, self._watched(getattr(self.store, verb)))
 
     @property
     def store(self) -> MemoryStore:
@@ -106,10 +121,43 @@ class Stage:
         opened = [each for each in self.store.operations(only_open=True) if each.kind is not OperationKind.DRILL]
         return opened[0].phase if opened else None
 
-    def _watch(self) -> None:
+    def moment(self) -> str | None:
+        """The phase of the open move; behind its commit a row that is held is a takeover's."""
         phase = self.phase()
-        if self._put_back is None and phase is not None and phase.value == self.case.backup:
-            self._put_back = self.store.back_up()
+        if phase in {Phase.STARTING, Phase.VERIFYING} and self.row().desired is Desired.HELD:
+            return "takeover"
+        return None if phase is None else phase.value
+
+    def _watched(self, verb: Callable[..., object]) -> Callable[..., object]:
+        """A write of a controller behind which a backup may be made, or the controller ends at once."""
+
+        def written(*given: object, **more: object) -> object:
+            result, moment = verb(*given, **more), self.moment()
+            if self._put_back is None and moment == self.case.backup:
+                self._put_back = self.store.back_up()
+            elif self._put_back is not None and moment is not None and moment == self._until:
+                self._until = ""
+                raise Crash
+            return result
+
+        return written
+
+    def _lose_the_runner(self) -> None:
+        """Runner a ends when it is to start the query at its new place; b can prove that."""
+        world, obey = self.world, self.world.runner._obey
+        world.other.alive, world.other.evidence = True, Evidence.PROCESS
+
+        def end(row: Assignment) -> None:
+            world.runner.alive = row.epoch == 1
+            if world.runner.alive:
+                obey(row)
+
+        world.runner._obey = end  # type: ignore[method-assign, assignment] # the fault
+
+    @property
+    def here(self) -> FakeRunner:
+        """The runner that has the query in the end."""
+        return self.world.other if self.case.history.endswith("takeover") else self.world.runner
 
     def act(self) -> None:
         """Carry out the history, as far as it goes before the backup is put back."""
@@ -140,32 +188,30 @@ class Stage:
         if target == "east":
             world.track(QUERY, 9, 33 + 100, cluster="west", epoch=self.row().epoch)
         held = scheduler(world)
-        if self.case.history.endswith("cancelled"):
+        waits = self.case.history.endswith(("cancelled", "blocked"))
+        if waits:
             world.runner.evidence = None
-        if until in {"STARTING", "VERIFYING"}:
-            world.runner.commits = False
-        request = world.request(kind=kind, target=target, consents=("replication",))
+        self._until = until
+        back = {"to_time": instant(BACK_MS)} if kind is OperationKind.REWIND else {}
+        target = "east" if back else target
+        request = world.request(kind=kind, target=target, consents=("replication",), parameters=back)
         end = world.clock.passed + 60
-        while world.clock.passed < end:
-            see_to(world, held, 0.01)
-            phase, asked = self.phase(), self.store.request(request.id)
-            over = asked is not None and asked.operation is not None and phase is None
-            if over or (phase is not None and phase.value == until and self._put_back is not None):
-                break
-            if self.case.history.endswith("cancelled") and phase in {Phase.FENCING, Phase.BLOCKED} and self._is_due():
-                (opened,) = self.store.operations(only_open=True)
-                world.runner.evidence = Evidence.RUNNER
-                self._cancel(opened)
-        world.runner.commits = True
-        held.lead.give_up()
+        with contextlib.suppress(Crash):
+            while world.clock.passed < end:
+                see_to(world, held, 0.01)
+                phase, asked = self.phase(), self.store.request(request.id)
+                if asked is not None and asked.operation is not None and phase is None:
+                    break
+                if waits and phase is Phase.BLOCKED and self._put_back is not None:
+                    waits, world.runner.evidence = False, Evidence.RUNNER
+                    if self.case.history.endswith("cancelled"):
+                        self._cancel(self.store.operations(only_open=True)[0])
+            held.lead.give_up()
         asked = self.store.request(request.id)
         if asked is None or asked.refused is not None:
             raise ValueError(f"{self.case.name}: the {kind} was refused: {asked and asked.refused}")
-        if until != "afterwards" and (self.phase() is None or self.phase().value != until):  # type: ignore[union-attr]
+        if self._until not in {"", "afterwards"}:
             raise NotReached(self.case)
-
-    def _is_due(self) -> bool:
-        return self._put_back is not None
 
     def _cancel(self, opened: Operation) -> None:
         self.world.request(kind=opened.kind, target=opened.source)
@@ -179,7 +225,8 @@ class Stage:
         """The backup takes the place of the store, and the runner lives on, is restarted or is gone."""
         assert self._put_back is not None
         self._truth = self.world.starts[-1] if self.world.starts else None
-        runner = self.world.runner
+        runner, self._until = self.here, ""
+        runner.evidence = Evidence.RUNNER if runner is self.world.runner else Evidence.PROCESS
         if self.case.runner != "alive":
             runner.instance = "two"
             runner.ran.clear()
@@ -201,13 +248,27 @@ class Stage:
             elif lost is not None and lost.place is not None:
                 self._see(outcome, lost_text(QUERY, lost.found), "tideover reconcile revenue")
                 reconcile_as_found(self.store, self.world.settings, lost, runner=None, actor="ann", reason="")
-            elif not self.world.runner.alive:
-                self._see(outcome, "runner a is gone", "tideover run --name a")
-                self.world.runner.alive = True
+            elif not self.of_row().alive:
+                runner = self.of_row()
+                self._see(outcome, f"runner {runner.name} is gone", f"tideover run --name {runner.name}")
+                self._start(runner)
                 continue
             elif self.phase() is None and self.is_well():
                 return
             self._drive()
+
+    def of_row(self) -> FakeRunner:
+        """The runner that the row names."""
+        return self.world.runner if self.row().runner == "a" else self.world.other
+
+    def _start(self, runner: FakeRunner) -> None:
+        """A new process of that name, which has no fault."""
+        if runner is self.world.runner and self.case.history.endswith("takeover"):
+            vars(runner).pop("_obey", None)
+            runner.ran.clear()
+            runner.runs.clear()
+            runner.instance = "three"
+        runner.alive = True
 
     def _see(self, outcome: Outcome, text: str, command: str) -> None:
         outcome.sees.append(text)
@@ -228,11 +289,10 @@ class Stage:
 
     def is_well(self) -> bool:
         """Whether the query runs as its row says, and its store is not the older one."""
-        row, runs = self.row(), self.world.runner.runs.get(QUERY)
+        row, runner = self.row(), self.of_row()
         known = sides_of(self.store, QUERY) is None and lost_of(self.store, QUERY) is None
-        return (
-            known and row.desired is Desired.RUNNING and runs == row and self.world.runner.ran.get(QUERY) == row.epoch
-        )
+        runs = runner.alive and runner.runs.get(QUERY) == row and runner.ran.get(QUERY) == row.epoch
+        return known and row.desired is Desired.RUNNING and runs
 
     def wrong(self) -> list[str]:
         """Starts that read another place than where the query was, and a healthy run that was ended unasked."""
@@ -281,8 +341,9 @@ HEAD = """# Restored stores: every case
 
 A store was restored from a backup, and its queries had continued after that backup. Each row is a case that was played
 in the simulation. Cases differ by the history of the query and by the moment of the backup: before the first move, or
-in a phase of it. They differ by the moment of the restore: after the history, or in a later phase. And the runner is
-alive, was restarted since, or is gone and started by the operator. The operator types what the answers name, as
+in a phase of it. They differ by the moment of the restore: after the history, or in a later phase, at which the
+controller ends as well. And the runner is alive, was restarted since, or is gone and started by the operator. In a
+takeover runner a was lost behind the commit, and b followed. The operator types what the answers name, as
 [the runbook](runbook.md#the-store-was-restored-from-an-older-backup) says. In each case the query runs in the end
 where its records are, no run was ended before a command was typed, and no start read another place. `ID` stands for an
 operation. This page is generated.

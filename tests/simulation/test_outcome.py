@@ -119,9 +119,10 @@ def test_the_exposure_is_measured_where_every_partition_was_planned_again() -> N
     operation = world.carry_out(world.request(consents=("repeats", "loss", "gap")))
     assert operation is not None
     assert operation.outcome == "done", operation.sentence
-    plan: Any = operation.plan
-    assert [row["exposure_records"] for row in plan["partitions"]] == [None, None], "no partition shows its copies"
-    assert "is possible" in plan["partitions"][0]["note"]
+    assert operation.plan is not None
+    rows = operation.plan.partitions
+    assert [row.exposure_records for row in rows] == [None, None], "no partition shows its copies"
+    assert "is possible" in rows[0].note
     read_to_end(world)
     assert total(world, operation) == (None, 20), "what was read again is unknown, what was lacking is not"
 

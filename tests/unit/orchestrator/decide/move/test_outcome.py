@@ -131,7 +131,14 @@ def test_with_nothing_read_or_nothing_behind_nothing_is_replayed() -> None:
         known = replace(plan(0), followed=followed_of([target], NOW))
         known = with_row(known, offset=target.offset, method="exact", end=target.end, target_offset=100)
         assert replayed(looked(known, log(range(1000, 1100)), [64])) == 0
-    assert followed_of([replace(target_of(0), last=(), offset=0, method="timestamp")], NOW).partitions == ()
+
+
+def test_a_partition_without_known_records_is_measured_by_its_exposure_alone() -> None:
+    unknown = replace(target_of(0), last=(), offset=0, method="timestamp")
+    (row,) = followed_of([unknown], NOW).partitions
+    assert (row.scattered, row.records, row.until) == (True, (), unknown.target_offset)
+    for more in list[dict[str, Any]]([{"planned": True}, {"repartitioned": {unknown.target_topic}}]):
+        assert followed_of([unknown], NOW, **more).partitions == (), "nothing is left behind, or no partition compares"
 
 
 def test_a_total_is_not_known_as_long_as_one_partition_is_not() -> None:
