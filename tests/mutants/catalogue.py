@@ -1261,6 +1261,20 @@ CATALOGUE = (
         "two queries on one checkpoint, as s3 and as s3a",
     ),
     Mistake(
+        "orchestrator/decide/evidence/claims.py",
+        "    if found <= expected:",
+        "    if found == expected:",
+        ("tests/unit/orchestrator/decide/evidence/test_claims.py",),
+        "verify-op says that a forecast does not hold where fewer records were read again",
+    ),
+    Mistake(
+        "orchestrator/facts/tail.py",
+        "        records = tuple(record for record in stretch.records if not copies.takes(record))",
+        "        records = stretch.records",
+        ("tests/unit/orchestrator/facts/test_tail.py",),
+        "records that lie in another partition of the standby count as lacking",
+    ),
+    Mistake(
         "streaming/resume/methods/lag_bounds.py",
         "    limits = {key: time - buffer_ms for key, (time, buffer_ms) in times.items() if time is not None}",
         "    limits = {key: time for key, (time, buffer_ms) in times.items() if time is not None}",
