@@ -163,6 +163,20 @@ class Stage:
             self._report(track.subject)
             self.store.save_positions(track.positions(NOW, sampler.samples, sampler.topics))
 
+    def track_before(self, query: str, end: int) -> None:
+        """As a runner does with an older batch of a query, which ended at this offset of every partition."""
+        track = RunProgress(Subject(query, 1, "east", f"/nowhere/{query}"))
+        ends = {
+            source: {topic: dict.fromkeys(partitions, end) for topic, partitions in topics.items()}
+            for source, topics in self.ends[query].items()
+        }
+        track.see(Batch(id=6, offsets=ends, committed=True, planned_after=0.0))
+        with Link(Cluster(bootstrap=(self.east.bootstrap,)), name="east") as link:
+            sampler = EndSampler("east", link)
+            read_ends(link, [track], timeout=SECONDS)
+            sampler.sample(set(track.partitions()), NOW, timeout=SECONDS)
+        self.store.save_positions(track.positions(NOW, sampler.samples, sampler.topics))
+
     def _report(self, subject: Subject) -> None:
         row = Assignment(
             query=subject.query, epoch=1, placed_epoch=1, desired=Desired.RUNNING, cluster="east", runner="a",

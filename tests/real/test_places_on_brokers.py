@@ -33,6 +33,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         stage = Stage(folder, Side(east.result()), Side(west.result()))
         fill(stage.east, stage.west)
         ask(stage)
+        stage.track_before("deep", 280)
         stage.track()
         consume(stage)
         stage.aged = stage.say(
@@ -50,6 +51,8 @@ def fill(east: Side, west: Side) -> None:
         east.make(topic, 2, range(2 * EACH))
     east.make("joined", 3, range(3 * EACH))
     east.make("arcade-gone", 1, range(EACH))
+    east.make("deep", 2, range(2 * 700))
+    west.make("deep", 2, range(2 * 300), foreign=3)
     west.make("copied", 2, range(2 * EACH))
     west.make("shifted", 2, range(2 * EACH), foreign=3)
     west.make("behind", 2, range(2 * 25))
@@ -87,6 +90,8 @@ def ask(stage: Stage) -> None:
     stage.query("shop", "prefixed", "shop-a", pattern="shop-.*")
     stage.query("arcade", "west", "arcade-gone", pattern="arcade-.*")
     stage.query("sieved", "synced", "sieved", methods=["synced"])
+    stage.query("deep", "west", "deep")
+    stage.ends["deep"] = {"orders": {"deep": {"0": 650, "1": 650}}}
     stage.query("mixed", "west", "mixed", methods=["timestamp"], buffer="measured")
 
 
@@ -137,6 +142,18 @@ def test_a_copy_of_bytes_that_lags_is_resumed_at_its_end(stage: Stage) -> None:
     assert (totals["replay_later_records"], totals["exposure_records"]) == (2 * 5, 2 * 15)
     assert totals["exposure_seconds"] == 30.0
     assert plan.notes == ["the standby lags: it ends 5 offsets before the position"] * 2
+
+
+def test_a_lag_beyond_what_is_remembered_is_bounded_by_an_older_batch(stage: Stage) -> None:
+    """350 records that were read, and 50 more, are not on the standby; 256 are remembered, and those before 280."""
+    plan = stage.plan("deep")
+    assert plan.places == {"deep": [(303, "exact", 0)] * 2}
+    totals = plan.value["totals"]
+    assert (totals["replay_later_records"], totals["exposure_records"]) == (None, None)
+    most = totals["at_most"]
+    assert most["exposure_records"] == 2 * 400
+    assert 2 * 350 <= most["replay_later_records"] <= 2 * 370
+    assert all("by the records read up to offset 280" in note for note in plan.notes)
 
 
 def test_a_measured_buffer_covers_the_disorder_and_skips_no_unread_record(
