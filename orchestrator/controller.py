@@ -19,7 +19,7 @@ import structlog
 
 from orchestrator.changes import Changes
 from orchestrator.cluster_watch import ClusterWatch, Observer
-from orchestrator.decide.operation.phases import watched
+from orchestrator.decide.phases import watched
 from orchestrator.errors import NotLeading
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.housekeeping import Housekeeping

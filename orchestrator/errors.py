@@ -17,7 +17,7 @@ starts, end with 78 on a ``ConfigError`` or an ``UnknownName``: a restart cannot
 from collections.abc import Sequence
 from enum import IntEnum
 
-from orchestrator.decide.operation.phases import IllegalMove
+from orchestrator.decide.phases import IllegalMove
 from state.errors import TideoverError
 from state.model.entities import Request
 

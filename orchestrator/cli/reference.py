@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from orchestrator.decide.operation.phases import diagram, meanings
+from orchestrator.decide.phases import diagram, meanings
 
 _HEAD = """# Reference
 

@@ -7,7 +7,7 @@ import click
 
 from orchestrator.cli.context import Context
 from orchestrator.config.load import load
-from orchestrator.decide.status import Label, has_labels, known_labels
+from orchestrator.decide.desk.status import Label, has_labels, known_labels
 from orchestrator.errors import UsageError
 from state.errors import TideoverError
 from state.settings.keys import Tideover

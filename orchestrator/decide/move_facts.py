@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from orchestrator.decide.buffer import Buffer
-from orchestrator.decide.operation.uncommitted_batch import BatchChoice
+from orchestrator.decide.uncommitted_batch import BatchChoice
 from state.messages import CheckpointReport, RetainedBatch, UncommittedBatch
 from state.model.entities import Assignment, Operation, OperationKind, QueryFact, RunnerFact, TopicPartition
 from state.model.maintenance import ReadinessFact

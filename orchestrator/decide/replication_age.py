@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from orchestrator.decide.gates.places import seconds_lacking
 from orchestrator.decide.move_facts import MoveFacts
+from orchestrator.decide.places import seconds_lacking
 from orchestrator.decide.times import instant, iso
 from state.model.entities import EndSample, TopicPartition
 from state.model.maintenance import LATENCIES, PartitionCopy, ReplicationSample

@@ -10,14 +10,13 @@ raises ``LogTruncationException``. The consent ``gap`` stands for the row ``clos
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.decide.gates.gate import Gate, answer
 from orchestrator.decide.lookup_wants import is_cut_off, is_made_anew, newest_of
-from orchestrator.decide.move_facts import MoveFacts, Reset
+from orchestrator.decide.move_facts import Reset
 from state.messages import Offsets
 from state.model.entities import EndSample, Position, TopicPartition
 from state.model.plan import TruncatedPartition
 from streaming.resume.model import Resolution, Target, Want
-from streaming.resume.truncation import TABLE, Finding, Goto, Standing, truncation_of
+from streaming.resume.truncation import TABLE, Finding, Goto, Standing
 
 Place = tuple[str, str, int]
 """Source, old topic, partition."""
@@ -152,37 +151,6 @@ def _marked(want: Want, offsets: Offsets, reset: Reset | None) -> Want:
 
 def _place(want: Want) -> Place:
     return want.source, want.topic, want.partition
-
-
-def log_truncation(facts: MoveFacts) -> Gate | None:
-    """What was read must still be in the log that it was read from, or be found on the standby, or policy decides."""
-    if facts.standings is None:
-        return None
-    here, there, resets = facts.source, facts.target, facts.resets
-    met = None if resets is None else {(reset.source, reset.partition) for reset in resets}
-    error = truncation_of(
-        here, (each for each in facts.standings if met is None or (each.source, each.partition) in met)
-    )
-    goes = sorted({reset.goto for reset in resets or () if reset.goto is not None})
-    unproven = sum(each.finding is Finding.UNPROVEN for each in facts.standings)
-    good = f"{here} still holds what was read from it" + (
-        f"; {unproven} positions cannot be verified" if unproven else ""
-    )
-    if error is not None:
-        good = f"{error}: " + (
-            f"the query resumes at {', '.join(goes)}"
-            if goes
-            else f"{there} holds what was read, and the query resumes after it"
-        )
-    return answer(
-        "log-truncation",
-        error is None or (resets is not None and Goto.NOWHERE not in goes),
-        f"{len(error.divergent_offsets) if error else 0} partitions",
-        "0 partitions, or what was read is found on the standby",
-        good,
-        f"{error}: records that were read are gone there, after an unclean leader election or because the topic was "
-        f"recreated. {there} may lack them too. --consent gap (or policy.on_no_match) resumes where the logs diverge",
-    )
 
 
 def truncated_partitions(resets: Iterable[Reset]) -> tuple[TruncatedPartition, ...]:

@@ -7,9 +7,9 @@ A drill is open beside whatever else is: it is in no operation's way, and found 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
-from orchestrator.decide.operation.phases import PLANNED
 from orchestrator.decide.operation.snapshot import hosted_by
 from orchestrator.decide.operation.turns import Turn, Upstream, turn_behind, turn_in_wave, wave_of
+from orchestrator.decide.phases import PLANNED
 from state.messages import Process
 from state.model.entities import DRILLS, Assignment, Desired, Operation, QueryFact, Request, RunnerFact, Step
 from state.store.controller_store import ControllerStore

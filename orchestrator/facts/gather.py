@@ -16,8 +16,8 @@ from orchestrator.decide.move_facts import (
     NamedCluster,
     StandbyAnswer,
 )
-from orchestrator.decide.operation.uncommitted_batch import choose_fresh, choose_treatment
 from orchestrator.decide.reconcile import held_by
+from orchestrator.decide.uncommitted_batch import choose_fresh, choose_treatment
 from orchestrator.facts.current import alive_runners, latest_fact, open_operation
 from orchestrator.facts.resume_offsets import RESOLVE_SECONDS, STANDBY_SECONDS, ResumeOffsets
 from orchestrator.facts.rewind import with_rewound, with_time

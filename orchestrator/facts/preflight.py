@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from orchestrator.decide.gates import checks
-from orchestrator.decide.gates.automatic import VERDICT_STANDS, standby_of
+from orchestrator.decide.gates.automatic import VERDICT_STANDS, default_target, standby_of
 from orchestrator.decide.gates.readiness import Readiness, ReadinessFacts, judge_readiness
 from orchestrator.decide.lookup_wants import newest_of, report_of_fact, since_placed
 from orchestrator.decide.move.plan import plan_of
@@ -13,7 +13,6 @@ from orchestrator.decide.move_facts import PENDING, MoveFacts, StandbyAnswer
 from orchestrator.decide.replication_age import counterparts, partitions_of, replication_of
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.source_cluster import DESCRIBE_SECONDS, has_patterns, stamps_of
-from orchestrator.operation.requests import default_target
 from orchestrator.rounds import apart
 from state.messages import CheckpointReport
 from state.model.cluster_status import ClusterStatus

@@ -22,8 +22,8 @@ from orchestrator.decide.lookup_wants import (
     with_rings,
 )
 from orchestrator.decide.move_facts import MoveFacts
-from orchestrator.decide.operation.phases import BEHIND_COMMIT
-from orchestrator.decide.unread import Arrival, arrival, shifted
+from orchestrator.decide.operation.unread import Arrival, arrival, shifted
+from orchestrator.decide.phases import BEHIND_COMMIT
 from orchestrator.facts.source_cluster import (
     DESCRIBE_SECONDS,
     common_history,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from orchestrator.decide.move_facts import MoveFacts, Rewind, to_time_ms_of
-from orchestrator.decide.operation.uncommitted_batch import choose_rewound
+from orchestrator.decide.uncommitted_batch import choose_rewound
 from state.messages import CheckpointReport, Offsets
 from state.model.entities import Position, TopicPartition
 from state.model.timeline import Stretch

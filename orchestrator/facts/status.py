@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from orchestrator.decide.gates.automatic import Cooldown
-from orchestrator.decide.status import Rows, Status, status_of
+from orchestrator.decide.desk.status import Rows, Status, status_of
+from orchestrator.decide.gates.automatic import Cooldown, cooldown_of
 from orchestrator.facts.current import open_operations
 from orchestrator.lease import NAME
-from orchestrator.operation import pauses
+from state.model.automation import AUTOMATIC
 from state.model.entities import DRILLS, Assignment, Departure, EndSample, Operation, TopicPartition
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
@@ -16,18 +16,35 @@ SLOW_SECONDS = 5.0
 """How often what is large is read: the ends of all partitions, and the operations behind cool-downs and moves."""
 EVENTS = 50
 LOOKED_BACK = 1000
-"""How many drills back is looked for the last one of each query."""
+"""Operations that are looked through for cool-downs, and drills for the last one of each query, newest first."""
 
 
 def status_now(store: ControllerStore, settings: Tideover) -> Status:
     """The status, for a verb that shows no lag: the ends of all partitions are not read. Raises ``StoreError``."""
-    cooldowns, departures = pauses.cooldowns(store, settings), store.departures()
+    cooldowns, departures = cooldowns_of(store, settings), store.departures()
     return _read(store, settings, store.assignments(), cooldowns, {}, departures, newest_drills(store))
 
 
 def newest_drills(store: ControllerStore) -> dict[str, Operation]:
     """By query, the drill that began last, open or not. Raises ``StoreError``."""
     return {drill.query: drill for drill in reversed(store.operations(kinds=DRILLS, limit=LOOKED_BACK))}
+
+
+def cooldowns_of(store: ControllerStore, settings: Tideover) -> dict[str, Cooldown]:
+    """By query, what is acknowledged or not after automatic moves, over or not."""
+    moved: dict[str, list[Operation]] = {}
+    for operation in store.operations(limit=LOOKED_BACK):
+        moved.setdefault(operation.query, []).append(operation)
+    found: dict[str, Cooldown] = {}
+    for query, operations in moved.items():
+        if query not in settings.queries or not any(each.actor == AUTOMATIC for each in operations):
+            continue
+        seen = frozenset(given.operation for given in store.acknowledgements(query))
+        newest_first = sorted(operations, key=lambda each: each.epoch, reverse=True)
+        stands = cooldown_of(newest_first, seen, settings.policy_of(query).cooldown)
+        if stands is not None:
+            found[query] = stands
+    return found
 
 
 class StatusReader:
@@ -48,7 +65,7 @@ class StatusReader:
         store = self._store
         assignments = store.assignments()
         if self._clock.monotonic() >= self._slow_until:
-            self._cooldowns = pauses.cooldowns(store, self._settings)
+            self._cooldowns = cooldowns_of(store, self._settings)
             self._departures = store.departures()
             self._ends = {cluster: store.ends(cluster) for cluster in {each.cluster for each in assignments}}
             self._drills = newest_drills(store)

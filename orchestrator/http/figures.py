@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from orchestrator.decide.status import Status
+from orchestrator.decide.desk.status import Status
 from orchestrator.facts.measure import LONGEST
 from orchestrator.history_tail import HistoryTail
 from orchestrator.lease import this_process

@@ -14,8 +14,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
 from prometheus_client.registry import Collector
 
+from orchestrator.decide.desk.status import SAMPLE_STANDS, SILENT, QueryStatus
 from orchestrator.decide.replication_age import worst_of
-from orchestrator.decide.status import SAMPLE_STANDS, SILENT, QueryStatus
 from orchestrator.http.figures import BUCKETS, FigureReader, Figures, Seen
 from state.model.cluster_status import Verdict
 from state.model.entities import RunState

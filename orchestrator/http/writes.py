@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from orchestrator.decide.gates.automatic import default_target
 from orchestrator.decide.times import instant, parse_end, parse_time
 from orchestrator.errors import Refused, UnknownName, UsageError
 from orchestrator.facts.current import open_operation, run_of
@@ -30,7 +31,7 @@ from orchestrator.http.bodies import (
 from orchestrator.lease import is_led
 from orchestrator.operation import pauses
 from orchestrator.operation.cancellations import cancellation_of
-from orchestrator.operation.requests import RequestSpec, default_target, requests_of
+from orchestrator.operation.requests import RequestSpec, requests_of
 from orchestrator.shapes import json_shapes
 from state.errors import Conflict
 from state.messages import Process

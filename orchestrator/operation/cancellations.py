@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from orchestrator.decide.operation.phases import BEHIND_COMMIT
+from orchestrator.decide.phases import BEHIND_COMMIT
 from orchestrator.errors import Refused
 from state.model.entities import MOVES, Operation, OperationKind, Request
 from state.settings.keys import Tideover

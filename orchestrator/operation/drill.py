@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from orchestrator.decide.gates import checks
+from orchestrator.decide.gates.automatic import default_target
 from orchestrator.decide.gates.preconditions import choose_runner
 from orchestrator.decide.lookup_wants import since_placed
 from orchestrator.decide.move.plan import plan_of, prepare_request
@@ -27,7 +28,7 @@ from orchestrator.facts.current import alive_runners, open_drill, open_operation
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.source_cluster import DESCRIBE_SECONDS
 from orchestrator.lease import Leadership
-from orchestrator.operation.requests import default_target, event_of
+from orchestrator.operation.requests import event_of
 from state.checkpoint_folders import drill_folder
 from state.errors import StoreUnavailable, TideoverError
 from state.model.entities import DRILLS, Assignment, Event, Intent, Operation, Phase, Request, Step

@@ -20,7 +20,6 @@ from orchestrator.decide.lookup_wants import report_of_fact
 from orchestrator.decide.move.plan import plan_of, prepare_request
 from orchestrator.decide.move_facts import UNPROVEN
 from orchestrator.decide.operation.intents import ANSWER_WITHIN, is_mapped
-from orchestrator.decide.operation.phases import BEFORE_COMMIT, UNFENCED
 from orchestrator.decide.operation.post_commit import LANDING, calls_off, joins
 from orchestrator.decide.operation.snapshot import (
     FAILURES,
@@ -38,6 +37,7 @@ from orchestrator.decide.operation.snapshot import (
     failures_of,
 )
 from orchestrator.decide.operation.step import goes_on, step
+from orchestrator.decide.phases import BEFORE_COMMIT, UNFENCED
 from orchestrator.errors import UnknownName
 from orchestrator.facts.current import hosting_of, hosting_process, latest_fact
 from orchestrator.facts.gather import FactGatherer

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from orchestrator.decide.operation.phases import Trigger
 from orchestrator.decide.operation.snapshot import Decision
+from orchestrator.decide.phases import Trigger
 from state.errors import Conflict
 from state.model.entities import Assignment, Event, Intent, Operation, Phase, Step
 from state.model.plan import Plan

@@ -11,7 +11,7 @@ upon, only what is judged now.
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from orchestrator.decide.gates.automatic import AutomaticFacts, Cooldown, cooldown_of
+from orchestrator.decide.gates.automatic import AutomaticFacts, cooldown_of
 from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.errors import Refused
 from state.model.automation import AUTOMATIC, EVERY, Acknowledgement, Pause
@@ -19,9 +19,6 @@ from state.model.cluster_status import ClusterStatus
 from state.model.entities import Event, Operation
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
-
-LOOKED_BACK = 1000
-"""Operations that are looked through for cool-downs, newest first."""
 
 
 def pause(store: ControllerStore, scope: str, *, until: datetime | None, actor: str, reason: str) -> Pause:
@@ -56,23 +53,6 @@ def acknowledge(
     seen_now = next(each for each in operations if each.id == stands.operation)
     event = _event("ack", query, given.at, actor, text, {"reason": reason}, operation=seen_now)
     return given if store.acknowledge(given, event=event) else None
-
-
-def cooldowns(store: ControllerStore, settings: Tideover) -> dict[str, Cooldown]:
-    """By query, what is acknowledged or not after automatic moves, over or not."""
-    moved: dict[str, list[Operation]] = {}
-    for operation in store.operations(limit=LOOKED_BACK):
-        moved.setdefault(operation.query, []).append(operation)
-    found: dict[str, Cooldown] = {}
-    for query, operations in moved.items():
-        if query not in settings.queries or not any(each.actor == AUTOMATIC for each in operations):
-            continue
-        seen = frozenset(given.operation for given in store.acknowledgements(query))
-        newest_first = sorted(operations, key=lambda each: each.epoch, reverse=True)
-        stands = cooldown_of(newest_first, seen, settings.policy_of(query).cooldown)
-        if stands is not None:
-            found[query] = stands
-    return found
 
 
 def still_paused(pauses: Sequence[Pause], now: datetime) -> list[Pause]:

@@ -12,13 +12,14 @@ from datetime import datetime, timedelta
 import structlog
 
 from orchestrator.decide.gates import automatic, checks
+from orchestrator.decide.gates.automatic import default_target
 from orchestrator.decide.gates.gate import MOVE, Gate, bind_consents
 from orchestrator.decide.move.left_behind import to_compare
 from orchestrator.decide.move.plan import headline
 from orchestrator.decide.move_facts import CUT_SHORT, MoveFacts
-from orchestrator.decide.operation.phases import BEHIND_COMMIT, Trigger, move, watched
 from orchestrator.decide.operation.post_commit import LANDING, calls_off, cuts_short, joins, stranded
 from orchestrator.decide.operation.turns import WAVE, Turn, too_late, waves_of
+from orchestrator.decide.phases import BEHIND_COMMIT, Trigger, move, watched
 from orchestrator.facts.current import Turns, hosting_process, latest_fact, open_operation, run_of
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.measure import keep_counts
@@ -117,12 +118,6 @@ def requests_of(
 
 def _run(store: ControllerStore, spec: RequestSpec, query: str) -> Process | None:
     return run_of(store, query) if spec.runs is None else spec.runs.get(query)
-
-
-def default_target(query: Query, active: str) -> str:
-    """The next cluster in the query's order, beginning again after the last."""
-    order = query.clusters
-    return order[(order.index(active) + 1) % len(order)] if active in order else order[0]
 
 
 class RequestHandler:

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from orchestrator.decide.desk.status import QueryStatus
 from orchestrator.decide.evidence.rows import operation_rows
 from orchestrator.decide.lookup_wants import newest_of
 from orchestrator.decide.move.outcome import announced, outcome_rows
-from orchestrator.decide.status import QueryStatus
 from orchestrator.decide.times import iso
 from state.model.automation import Acknowledgement, Pause, Schedule
 from state.model.column_uses import ColumnUses

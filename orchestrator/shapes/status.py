@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from orchestrator.decide.desk.status import QueryStatus, Status
 from orchestrator.decide.replication_age import replication_json
-from orchestrator.decide.status import QueryStatus, Status
 from orchestrator.decide.times import iso
 from orchestrator.shapes import json_shapes
 from state.model.automation import NoticeCursor

@@ -299,7 +299,7 @@ MOVES = EVERY_KIND - DRILLS
 
 
 class Phase(StrEnum):
-    """Where an operation is; the table of moves is ``orchestrator.decide.operation.phases``."""
+    """Where an operation is; the table of moves is ``orchestrator.decide.phases``."""
 
     WATCHING = "WATCHING"
     SUSPECT = "SUSPECT"

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from orchestrator.decide.status import state_of
+from orchestrator.decide.desk.status import state_of
 from state.model.entities import RunState
 from state.settings.keys import MethodName, Sink, Tideover
 from state.settings.values import write_duration

@@ -13,7 +13,7 @@ import pytest
 
 from lab.configuration import declaration
 from lab.stage import Stage
-from orchestrator.decide.operation.phases import UNFENCED
+from orchestrator.decide.phases import UNFENCED
 from state.model.entities import Phase
 from state.store.controller_store import ControllerStore
 from state.store.sql.migrate import open_store

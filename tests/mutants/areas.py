@@ -36,7 +36,7 @@ AREAS = (
         "steps",
         ("orchestrator/decide/operation/step.py", "orchestrator/decide/operation/intents.py",
          "orchestrator/decide/operation/post_commit.py", "orchestrator/decide/operation/snapshot.py",
-         "orchestrator/decide/operation/uncommitted_batch.py",
+         "orchestrator/decide/uncommitted_batch.py",
          "orchestrator/decide/gates/gate.py", "orchestrator/decide/move_facts.py"),
         ("tests/unit/orchestrator/decide/operation/test_step.py", "tests/unit/orchestrator/decide/test_status.py",
          "tests/unit/orchestrator/decide/operation/test_uncommitted_batch.py",

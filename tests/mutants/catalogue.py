@@ -129,7 +129,7 @@ CATALOGUE = (
         "a cut log proves that a batch was never written",
     ),
     Mistake(
-        "orchestrator/decide/operation/uncommitted_batch.py",
+        "orchestrator/decide/uncommitted_batch.py",
         "return not keeps_query_id or planned.sink not in _READ",
         "return not keeps_query_id",
         ("tests/unit/orchestrator/decide/operation/test_uncommitted_batch.py",),
@@ -509,7 +509,7 @@ CATALOGUE = (
         "carry: the new checkpoint is not read back",
     ),
     Mistake(
-        "orchestrator/decide/operation/uncommitted_batch.py",
+        "orchestrator/decide/uncommitted_batch.py",
         "<= end.target_offset - start.target_offset <= end.offset - start.offset:",
         "<= end.target_offset - start.target_offset:",
         ("tests/unit/orchestrator/decide/operation/test_uncommitted_batch.py",),
@@ -716,7 +716,7 @@ CATALOGUE = (
         "runner obeys a row older than one seen before",
     ),
     Mistake(
-        "orchestrator/decide/unread.py",
+        "orchestrator/decide/operation/unread.py",
         "for each in row.ring if each.offset + by > 0)",
         "for each in row.ring if each.offset + by >= 0)",
         ("tests/unit/streaming/test_clocks.py", "tests/unit/orchestrator/decide/test_unread.py"),
@@ -857,7 +857,7 @@ CATALOGUE = (
         "hold: a run that cannot go on from the middle of its batch is waited for",
     ),
     Mistake(
-        "orchestrator/decide/operation/uncommitted_batch.py",
+        "orchestrator/decide/uncommitted_batch.py",
         "planned.held and _goes_on(report, planned, resolution, planned_resolution)",
         "planned.held and _same_records(resolution, planned_resolution)",
         ("tests/unit/orchestrator/decide/operation/test_uncommitted_batch.py",),
@@ -1296,7 +1296,7 @@ CATALOGUE = (
         "automatic mode goes by a bound of records without one of their time",
     ),
     Mistake(
-        "orchestrator/decide/gates/places.py",
+        "orchestrator/decide/places.py",
         "    return max(known or 0.0, bound.exposure_seconds) if bound.exposure_seconds is not None else None",
         "    return known",
         ("tests/unit/orchestrator/decide/gates/test_checks_unknown_numbers.py",),
@@ -1415,14 +1415,14 @@ CATALOGUE = (
         "two topics with one name at home count as one",
     ),
     Mistake(
-        "orchestrator/decide/operation/uncommitted_batch.py",
+        "orchestrator/decide/uncommitted_batch.py",
         "otherwise=repeats if appends else 0,",
         "otherwise=0,",
         ("tests/unit/orchestrator/decide/operation/test_uncommitted_batch.py",),
         "a batch that another run reads again after all counts as read once",
     ),
     Mistake(
-        "orchestrator/decide/operation/uncommitted_batch.py",
+        "orchestrator/decide/uncommitted_batch.py",
         "if ends != report.offsets.get(name)}",
         "}",
         ("tests/unit/orchestrator/decide/operation/test_uncommitted_batch.py",),
@@ -1499,7 +1499,7 @@ CATALOGUE = (
         "an exposure that is known is overwritten by a later look",
     ),
     Mistake(
-        "orchestrator/decide/gates/places.py",
+        "orchestrator/decide/places.py",
         "return None if None in known else sum(number or 0 for number in known)",
         "return sum(number or 0 for number in known)",
         ("tests/unit/orchestrator/decide/gates/test_checks_unknown_numbers.py",),

@@ -20,7 +20,7 @@ import pytest
 from orchestrator.cli.context import Context as CliWorld
 from orchestrator.cli.inspect import watch
 from orchestrator.cli.streaming_output import until_enough
-from orchestrator.decide.status import Status
+from orchestrator.decide.desk.status import Status
 from orchestrator.shapes.status import status_json
 from state.errors import StoreUnavailable
 from state.store.sql.migrate import open_store

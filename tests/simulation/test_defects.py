@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 
-from orchestrator.decide.status import state_of
+from orchestrator.decide.desk.status import state_of
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.operation.automatic_failover import AutomaticFailover
 from orchestrator.operation.requests import RequestHandler

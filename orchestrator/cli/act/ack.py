@@ -6,9 +6,10 @@ from orchestrator.cli import context, render
 from orchestrator.cli.act.pause import AGAIN
 from orchestrator.cli.context import Context, pass_context, this_person, unknown_if_lost
 from orchestrator.cli.selection import labels, select
+from orchestrator.decide.desk.status import Label
 from orchestrator.decide.gates.automatic import cooldown_text
-from orchestrator.decide.status import Label
 from orchestrator.errors import ExitCode, Refused
+from orchestrator.facts.status import cooldowns_of
 from orchestrator.operation import pauses
 from orchestrator.shapes import json_shapes
 
@@ -37,7 +38,7 @@ def ack(
       tideover ack --label team=billing
     """
     names = select(ctx, queries, every=every, labels=labels)
-    before = pauses.cooldowns(ctx.store, ctx.settings)
+    before = cooldowns_of(ctx.store, ctx.settings)
     given, refused = [], []
     for query in names:
         try:

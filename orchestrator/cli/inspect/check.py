@@ -8,10 +8,10 @@ from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.operation_text import GATE_COLUMNS, gates_table
 from orchestrator.cli.selection import labels, select
+from orchestrator.decide.desk.status import Label, Status
 from orchestrator.decide.gates.readiness import Readiness, proven_text
 from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.replication_age import COPY_COLUMNS, replication_rows, replication_text
-from orchestrator.decide.status import Label, Status
 from orchestrator.errors import ExitCode, UsageError
 from orchestrator.facts.preflight import check_queries
 from orchestrator.facts.status import newest_drills, status_now

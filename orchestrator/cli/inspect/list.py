@@ -7,7 +7,7 @@ import click
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.selection import labels, said
-from orchestrator.decide.status import Label, QueryStatus, has_labels
+from orchestrator.decide.desk.status import Label, QueryStatus, has_labels
 from orchestrator.facts.status import status_now
 from orchestrator.shapes import json_shapes
 

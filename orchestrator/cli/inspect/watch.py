@@ -12,9 +12,9 @@ import click
 from orchestrator.cli import render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.streaming_output import say, until_enough
+from orchestrator.decide.desk.status import Leader, QueryStatus, Status
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.move.plan import headline
-from orchestrator.decide.status import Leader, QueryStatus, Status
 from orchestrator.decide.times import length
 from orchestrator.facts.status import StatusReader
 from orchestrator.shapes.status import status_json, without_flows

@@ -11,8 +11,8 @@ from orchestrator.cli.moves.move import aims_of, carry_out, check_led, flags_of
 from orchestrator.cli.moves.options import CONSENTS
 from orchestrator.cli.operation_text import drill_text
 from orchestrator.cli.selection import labels
+from orchestrator.decide.desk.status import Label
 from orchestrator.decide.operation.drill import RECORDS
-from orchestrator.decide.status import Label
 from orchestrator.operation.requests import RequestSpec
 from state.model.entities import OperationKind, Request
 

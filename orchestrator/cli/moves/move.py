@@ -15,16 +15,17 @@ from orchestrator.cli.interpreter import keep_loaded
 from orchestrator.cli.moves.options import CONSENTS, Flags
 from orchestrator.cli.progress import MANY, Counts, Progress, nothing_done, result_of
 from orchestrator.cli.selection import said, select
+from orchestrator.decide.desk.status import Label
+from orchestrator.decide.gates.automatic import default_target
 from orchestrator.decide.gates.gate import UNFENCED, run_name
-from orchestrator.decide.operation.phases import BEFORE_COMMIT, PLANNED
 from orchestrator.decide.operation.turns import waves_of
-from orchestrator.decide.status import Label
+from orchestrator.decide.phases import BEFORE_COMMIT, PLANNED
 from orchestrator.errors import OutcomeUnknown, UsageError
 from orchestrator.facts.current import open_operation, run_of
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from orchestrator.lease import Leadership, is_led, this_process
-from orchestrator.operation.requests import RequestSpec, default_target, standing_of, submit
+from orchestrator.operation.requests import RequestSpec, standing_of, submit
 from orchestrator.operation.wait import RequestWait
 from state.errors import StoreError
 from state.messages import Process

@@ -12,8 +12,8 @@ from orchestrator.cli.moves.options import Flags, to, waves, which
 from orchestrator.cli.moves.rewind import aim_of, back
 from orchestrator.cli.operation_text import PARTITION_COLUMNS, refusals
 from orchestrator.cli.plan_summary import counted
+from orchestrator.decide.desk.status import Label
 from orchestrator.decide.operation.turns import THERE
-from orchestrator.decide.status import Label
 from orchestrator.errors import ExitCode
 from orchestrator.facts.current import open_operation
 from state.model.entities import OperationKind

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from orchestrator.decide.desk.status import SAMPLE_STANDS, SILENT, QueryStatus, Status
 from orchestrator.decide.move.plan import headline
 from orchestrator.decide.operation.snapshot import is_stuck
-from orchestrator.decide.status import SAMPLE_STANDS, SILENT, QueryStatus, Status
 from state.model.cluster_status import WELL, ClusterStatus, Verdict
 from state.model.entities import Desired, Phase, RunState
 from state.settings.keys import Tideover

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from orchestrator.decide.desk.status import SAMPLE_STANDS, QueryStatus, Status
 from orchestrator.decide.replication_age import replication_text, worst_of
-from orchestrator.decide.status import SAMPLE_STANDS, QueryStatus, Status
 from state.model.cluster_status import ClusterStatus, ProbeReport
 from state.model.entities import OperationKind, Phase
 from state.model.maintenance import PartitionCopy, ReplicationSample

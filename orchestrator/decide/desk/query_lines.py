@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from orchestrator.decide.status import SAMPLE_STANDS, QueryStatus
+from orchestrator.decide.desk.status import SAMPLE_STANDS, QueryStatus
 from state.model.entities import EndSample, TopicPartition
 from state.model.maintenance import PartitionCopy, ReplicationSample, StandbySample
 

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.gate import Gate, answer
 from orchestrator.decide.move_facts import MoveFacts
-from orchestrator.decide.operation.phases import BEHIND_COMMIT
+from orchestrator.decide.phases import BEHIND_COMMIT
 from orchestrator.decide.times import iso
 from state.model.automation import AUTOMATIC, Pause
 from state.model.cluster_status import WELL, ClusterStatus, Verdict
@@ -244,6 +244,12 @@ def pause_in_force(pauses: tuple[Pause, ...], query: str, now: datetime) -> Paus
     holding = [pause for pause in pauses if pause.covers(query) and pause.is_in_force(now)]
     endless = next((pause for pause in holding if pause.until is None), None)
     return endless or max(holding, key=lambda pause: pause.until or now, default=None)
+
+
+def default_target(query: Query, active: str) -> str:
+    """The next cluster in the query's order, beginning again after the last."""
+    order = query.clusters
+    return order[(order.index(active) + 1) % len(order)] if active in order else order[0]
 
 
 def standby_of(settings: Query, active: str, statuses: Mapping[str, ClusterStatus]) -> str:

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from orchestrator.decide.gates.gate import UNKNOWN, Gate
 from orchestrator.decide.gates.meaning import COLUMNS
-from orchestrator.decide.gates.places import lets_unknown_pass
 from orchestrator.decide.move_facts import MoveFacts
+from orchestrator.decide.places import lets_unknown_pass
 
 GAP = "gap"
 

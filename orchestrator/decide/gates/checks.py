@@ -7,8 +7,7 @@ look before anything is stopped, the plan, the operation, and a standing readine
 
 from collections.abc import Callable, Iterable
 
-from orchestrator.decide import truncation
-from orchestrator.decide.gates import checked, copies, loss, meaning, preconditions, rewind, sinks
+from orchestrator.decide.gates import checked, copies, log_truncation, loss, meaning, preconditions, rewind, sinks
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.move_facts import MoveFacts
 from state.model.entities import OperationKind
@@ -32,7 +31,7 @@ GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     preconditions.partitions_present,
     preconditions.position_known,
     preconditions.fence,
-    truncation.log_truncation,
+    log_truncation.log_truncation,
     loss.place_found,
     copies.caught_up,
     copies.output_copied,

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
-from orchestrator.decide.gates.places import lets_unknown_pass, named, place_of, sum_of, targets_of
 from orchestrator.decide.move_facts import PENDING, MoveFacts
+from orchestrator.decide.places import lets_unknown_pass, named, place_of, sum_of, targets_of
 from streaming.resume.model import Target
 
 CAUGHT_UP = "caught-up"

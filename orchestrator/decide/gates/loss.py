@@ -2,7 +2,8 @@
 
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.gates.meaning import recognises_repeats
-from orchestrator.decide.gates.places import (
+from orchestrator.decide.move_facts import MoveFacts
+from orchestrator.decide.places import (
     exposed_at_most,
     lets_unknown_pass,
     most_of,
@@ -13,7 +14,6 @@ from orchestrator.decide.gates.places import (
     sum_of,
     targets_of,
 )
-from orchestrator.decide.move_facts import MoveFacts
 from state.settings.keys import MethodName
 from streaming.resume.model import Target
 

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.gates.loss import BY_TIME, comparable
-from orchestrator.decide.gates.places import most_seconds, place_of
 from orchestrator.decide.move_facts import MoveFacts
+from orchestrator.decide.places import most_seconds, place_of
 from orchestrator.decide.replication_age import replication_json, replication_text, worst_of
 from state.model.entities import Event, Operation
 from state.model.maintenance import ReadinessFact, ReplicationSample, StandbySample

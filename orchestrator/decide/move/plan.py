@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.loss import possibly_replayed, replayed
-from orchestrator.decide.gates.places import most_of, most_seconds
 from orchestrator.decide.move.forecast import awaited_of, followed_of, rewound_of, rows_before_of
 from orchestrator.decide.move.left_behind import LeftBehind, left_behind
 from orchestrator.decide.move_facts import MoveFacts, Rewind
+from orchestrator.decide.places import most_of, most_seconds
 from orchestrator.decide.times import instant, iso
 from orchestrator.decide.truncation import truncated_partitions
 from state.messages import Offsets, PrepareRequest, UncommittedBatch

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from orchestrator.decide.gates.checks import refusal
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.lookup_wants import report_of_fact
-from orchestrator.decide.operation.phases import IllegalMove, Trigger
+from orchestrator.decide.phases import IllegalMove, Trigger
 from orchestrator.decide.times import iso
 from state.messages import CheckpointReport, DrillReport, DrillRequest, Failure, Offsets, PrepareRequest
 from state.model.entities import (

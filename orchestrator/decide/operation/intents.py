@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 
 from orchestrator.decide.gates.gate import is_for_another_run
 from orchestrator.decide.move_facts import is_planned, to_time_ms_of
-from orchestrator.decide.operation.phases import Trigger, move
 from orchestrator.decide.operation.snapshot import Act, Ask, Decision, Snapshot, Wait
+from orchestrator.decide.phases import Trigger, move
 from state.messages import (
     ALREADY_RUN,
     CLEANED_AWAY,

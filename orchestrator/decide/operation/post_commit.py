@@ -22,9 +22,9 @@ from orchestrator.decide.operation.intents import (
     stay,
     unproven,
 )
-from orchestrator.decide.operation.phases import BEHIND_COMMIT, FINAL, PLANNED, Trigger
 from orchestrator.decide.operation.snapshot import Ask, Decision, Land, Settle, Snapshot, TakeOver
 from orchestrator.decide.operation.turns import without_wave
+from orchestrator.decide.phases import BEHIND_COMMIT, FINAL, PLANNED, Trigger
 from orchestrator.decide.times import iso
 from state.messages import FenceReport, FenceRequest
 from state.model.entities import (

@@ -7,7 +7,7 @@ from orchestrator.decide.gates.automatic import Recheck
 from orchestrator.decide.gates.checks import refusal
 from orchestrator.decide.gates.gate import Gate, covers
 from orchestrator.decide.gates.preconditions import choose_runner
-from orchestrator.decide.operation.phases import BEFORE_COMMIT, Trigger, move
+from orchestrator.decide.phases import BEFORE_COMMIT, Trigger, move
 from state.messages import NO_ANSWER, CheckpointReport, Evidence, FenceReport, FenceRequest, PrepareRequest, Process
 from state.model.entities import Assignment, Intent, IntentKind, IntentState, Operation, Phase, QueryFact, RunnerFact
 from state.model.plan import Plan

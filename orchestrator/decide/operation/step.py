@@ -32,9 +32,9 @@ from orchestrator.decide.operation.intents import (
     unproven,
     way_out,
 )
-from orchestrator.decide.operation.phases import Trigger
 from orchestrator.decide.operation.post_commit import looks_later, starting, verifying
 from orchestrator.decide.operation.snapshot import Ask, Commit, Decision, GoBack, Resolve, Snapshot, Wait
+from orchestrator.decide.phases import Trigger
 from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text
 from state.checkpoint_folders import next_folder
 from state.messages import (

@@ -15,7 +15,7 @@ wave, so that each leader comes to the same.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator.decide.operation.phases import BEFORE_COMMIT, BEHIND_COMMIT
+from orchestrator.decide.phases import BEFORE_COMMIT, BEHIND_COMMIT
 from orchestrator.decide.times import iso
 from state.model.entities import Operation, Request
 

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import Response
 
-from orchestrator.decide.status import Status
+from orchestrator.decide.desk.status import Status
 from orchestrator.decide.times import iso, length
 
 PAGE_HEADERS: Mapping[str, str] = {

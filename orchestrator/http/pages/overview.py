@@ -21,9 +21,9 @@ from orchestrator.decide.desk.lines import (
     query_lines,
     route_lines,
 )
+from orchestrator.decide.desk.status import Status, known_labels
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.move.plan import headline
-from orchestrator.decide.status import Status, known_labels
 from orchestrator.errors import UsageError
 from orchestrator.http.pages.markup import Drawn, render
 from orchestrator.http.reads import LabelAsked, Reads

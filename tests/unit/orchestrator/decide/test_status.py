@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.cli.inspect import watch
+from orchestrator.decide.desk.status import SAMPLE_STANDS, Leader, Rows, Status, status_of
 from orchestrator.decide.gates.automatic import VERDICT_STANDS, Cooldown
-from orchestrator.decide.status import SAMPLE_STANDS, Leader, Rows, Status, status_of
 from orchestrator.shapes.status import status_json, without_flows
 from state.model.automation import EVERY, Pause
 from state.model.cluster_status import Verdict

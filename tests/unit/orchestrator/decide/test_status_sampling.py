@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from orchestrator.decide.desk.status import SAMPLE_STANDS
 from orchestrator.decide.gates.gate import UNKNOWN, Gate
 from orchestrator.decide.gates.readiness import (
     MOVE_TAKES,
@@ -15,7 +16,6 @@ from orchestrator.decide.gates.readiness import (
     readiness_fact,
     sentence,
 )
-from orchestrator.decide.status import SAMPLE_STANDS
 from tests.contract.samples import operation, readiness
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.decide.unread import Arrival, arrival, shifted
+from orchestrator.decide.operation.unread import Arrival, arrival, shifted
 from state.messages import CheckpointReport, FenceReport, Offsets, Planned, PrepareReport, PrepareRequest, SinkState
 from state.model.entities import Fingerprint, Intent, IntentKind, IntentState, Position
 from state.settings.keys import Route

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.decide.desk import attention
 from orchestrator.decide.desk.attention import Concern, concerns_of
 from orchestrator.decide.desk.lines import copy_age, phases_of, query_lines, route_lines
-from orchestrator.decide.status import SAMPLE_STANDS, Rows, Status, status_of
+from orchestrator.decide.desk.status import SAMPLE_STANDS, Rows, Status, status_of
 from state.model.cluster_status import Verdict
 from state.model.entities import Desired, Lease, OperationKind, Phase, RunState
 from state.model.maintenance import PartitionCopy

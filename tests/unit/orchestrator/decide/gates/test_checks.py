@@ -12,7 +12,7 @@ from orchestrator.decide.gates.checks import GATES, judge_move, refusal
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.preconditions import choose_runner, named_cluster
 from orchestrator.decide.move_facts import EventTimes, MoveFacts, NamedCluster, Replicating, Reset, StandbyAnswer
-from orchestrator.decide.operation.uncommitted_batch import BatchChoice
+from orchestrator.decide.uncommitted_batch import BatchChoice
 from state.messages import CheckpointReport, Planned, SinkMemory, SinkState, StateOperator, UncommittedBatch
 from state.model.column_uses import Column, ColumnUse
 from state.model.entities import Assignment, Desired, OperationKind, RunnerFact, TopicPartition

@@ -15,7 +15,7 @@ from orchestrator.decide.gates.checks import judge_move, refusal
 from orchestrator.decide.gates.gate import UNKNOWN, Gate
 from orchestrator.decide.gates.readiness import judge_readiness
 from orchestrator.decide.move_facts import MoveFacts
-from orchestrator.decide.operation.uncommitted_batch import BatchChoice
+from orchestrator.decide.uncommitted_batch import BatchChoice
 from state.messages import Planned, SinkState, UncommittedBatch
 from state.model.entities import TopicPartition
 from streaming.resume.model import AtMost, Resolution, Target

@@ -11,7 +11,7 @@ from orchestrator.decide.gates.checks import REWIND_GATES, judge_move, refusal
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.move.plan import headline, prepare_request
 from orchestrator.decide.move_facts import MoveFacts, Rewind, to_time_ms_of
-from orchestrator.decide.operation.uncommitted_batch import choose_rewound
+from orchestrator.decide.uncommitted_batch import choose_rewound
 from state.messages import Planned, RetainedBatch, SinkMemory, SinkState, UncommittedBatch
 from state.model.entities import OperationKind, TopicPartition
 from state.settings.keys import Resume

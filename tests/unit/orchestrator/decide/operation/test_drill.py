@@ -18,7 +18,7 @@ from orchestrator.decide.operation.drill import (
     report_of_batch,
     step,
 )
-from orchestrator.decide.operation.phases import FINAL, IllegalMove, Trigger
+from orchestrator.decide.phases import FINAL, IllegalMove, Trigger
 from state.messages import DrillReport, DrillRequest, DrillSource, DrillStep, PrepareRequest
 from state.model.entities import (
     Assignment,

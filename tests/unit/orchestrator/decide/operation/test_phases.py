@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.decide.operation.phases import (
+from orchestrator.decide.phases import (
     BEFORE_COMMIT,
     BEHIND_COMMIT,
     FINAL,

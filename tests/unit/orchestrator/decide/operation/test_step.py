@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from orchestrator.decide.gates.gate import Gate, unfenced_consent
 from orchestrator.decide.operation.intents import TRIES
-from orchestrator.decide.operation.phases import BEFORE_COMMIT, FINAL, TABLE, Trigger, move, watched
 from orchestrator.decide.operation.post_commit import joins
 from orchestrator.decide.operation.snapshot import Ask, Findings, Settle, Snapshot
 from orchestrator.decide.operation.step import MOVES_ON, step
+from orchestrator.decide.phases import BEFORE_COMMIT, FINAL, TABLE, Trigger, move, watched
 from state.messages import (
     CONTRADICTED,
     CheckpointReport,

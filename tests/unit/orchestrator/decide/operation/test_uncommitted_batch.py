@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.decide.operation.uncommitted_batch import choose_fresh, choose_treatment
+from orchestrator.decide.uncommitted_batch import choose_fresh, choose_treatment
 from state.messages import CheckpointReport, Planned, SinkMemory, SinkState, StateOperator, UncommittedBatch
 from state.settings.keys import Sink
 from streaming.resume.model import Resolution, Target
