@@ -132,7 +132,7 @@ CATALOGUE = (
         "orchestrator/decide/uncommitted_batch.py",
         "return not keeps_query_id or planned.sink not in _READ",
         "return not keeps_query_id",
-        ("tests/unit/orchestrator/decide/operation/test_uncommitted_batch.py",),
+        ("tests/unit/orchestrator/decide/test_uncommitted_batch.py",),
         "a table that was not read counts as one that recognises its batch",
     ),
     Mistake(
@@ -512,7 +512,7 @@ CATALOGUE = (
         "orchestrator/decide/uncommitted_batch.py",
         "<= end.target_offset - start.target_offset <= end.offset - start.offset:",
         "<= end.target_offset - start.target_offset:",
-        ("tests/unit/orchestrator/decide/operation/test_uncommitted_batch.py",),
+        ("tests/unit/orchestrator/decide/test_uncommitted_batch.py",),
         "replan though re-sent copies lie in the range of N+1",
     ),
     Mistake(
@@ -719,7 +719,7 @@ CATALOGUE = (
         "orchestrator/decide/operation/unread.py",
         "for each in row.ring if each.offset + by > 0)",
         "for each in row.ring if each.offset + by >= 0)",
-        ("tests/unit/streaming/test_clocks.py", "tests/unit/orchestrator/decide/test_unread.py"),
+        ("tests/unit/streaming/test_clocks.py", "tests/unit/orchestrator/decide/operation/test_unread.py"),
         "shifted ring may seem to hold the whole history",
     ),
     Mistake(
@@ -860,7 +860,7 @@ CATALOGUE = (
         "orchestrator/decide/uncommitted_batch.py",
         "planned.held and _goes_on(report, planned, resolution, planned_resolution)",
         "planned.held and _same_records(resolution, planned_resolution)",
-        ("tests/unit/orchestrator/decide/operation/test_uncommitted_batch.py",),
+        ("tests/unit/orchestrator/decide/test_uncommitted_batch.py",),
         "choose: a batch goes on in its middle though the standby spans fewer offsets",
     ),
     Mistake(
@@ -1418,14 +1418,14 @@ CATALOGUE = (
         "orchestrator/decide/uncommitted_batch.py",
         "otherwise=repeats if appends else 0,",
         "otherwise=0,",
-        ("tests/unit/orchestrator/decide/operation/test_uncommitted_batch.py",),
+        ("tests/unit/orchestrator/decide/test_uncommitted_batch.py",),
         "a batch that another run reads again after all counts as read once",
     ),
     Mistake(
         "orchestrator/decide/uncommitted_batch.py",
         "if ends != report.offsets.get(name)}",
         "}",
-        ("tests/unit/orchestrator/decide/operation/test_uncommitted_batch.py",),
+        ("tests/unit/orchestrator/decide/test_uncommitted_batch.py",),
         "a source that reads nothing in the batch decides whether it continues",
     ),
     Mistake(

@@ -249,7 +249,7 @@ def test_a_terminal_keeps_the_last_picture_while_the_store_is_away(
 
 
 def test_the_page_for_programs_names_every_key_of_a_situation(world: World) -> None:
-    from tests.unit.orchestrator.decide.test_status import full  # a situation with one of each
+    from tests.unit.orchestrator.decide.desk.test_status import full  # a situation with one of each
 
     value = status_json(full())
     assert keys(value) == said("`watch -o json`: one object a line")

@@ -525,7 +525,10 @@ def test_an_exact_place_at_the_begin_is_no_gap() -> None:
 
 
 def test_an_unknown_exposure_or_replay_is_shown_and_left_to_the_operator() -> None:
-    facts = replace(GOOD, resolution=resolution(place(exposure_seconds=None, replay_records=None, exact=False)))
+    facts = replace(
+        GOOD,
+        resolution=resolution(place(exposure_records=None, exposure_seconds=None, replay_records=None, exact=False)),
+    )
     for name in ("exposure", "replay"):
         gate = judged(name, facts)
         assert gate is not None
