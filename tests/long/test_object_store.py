@@ -12,23 +12,20 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lab.world import CLUSTERS
 from state.store.sql.migrate import open_store
-from streaming.companion.jar import line_of
-from streaming.spark.checkpoint.batch_news import MANAGER, RunName, follow
+from streaming.spark.checkpoint.batch_news import RunName, follow
 from streaming.spark.checkpoint.files import join
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.checkpoint.log_fence import plant, plant_epoch
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.read import newest_commit
 from streaming.spark.jvm import java_context, java_view
-from tests.jars import connector_jars
-from tests.object_store import ObjectStore, running_store
+from tests.object_store import ObjectStore, module_store, spark_on  # noqa: F401 - module_store is a fixture
 from tests.races import Race, entries_against_plants, load_race
 from tests.real.pipelines import kept, kept_sums, sums_of
 from tests.real.stale_driver import Driver
@@ -45,28 +42,9 @@ ORDERS, BATCH = "orders", 200
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with running_store(tmp_path_factory.mktemp("objects") / "kept") as store:
-        yield store
-
-
-@pytest.fixture(scope="module")
 def spark(store: ObjectStore) -> Iterator[SparkSession]:
-    line = line_of(pyspark.__version__)
-    assert line is not None
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.jars": connector_jars(),
-        "spark.sql.shuffle.partitions": "1",
-        MANAGER: line.manager,
-        **store.spark_conf(),
-    }
-    session = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+    with spark_on(store, **{"spark.sql.shuffle.partitions": "1"}) as session:
+        yield session
 
 
 @pytest.fixture(scope="module")

@@ -3,16 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from lab.world import CLUSTERS, World
-from streaming.companion.jar import line_of
-from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.files import join
-from tests.jars import local_spark
-from tests.object_store import ObjectStore, running_store
+from tests.object_store import ObjectStore, module_store, spark_on  # noqa: F401 - module_store is a fixture
 from tests.real.deleted import Losing, began, judged, moved
 from tests.streams import ALL, COMMITTED, PLANNED, SETTINGS, Cluster
 
@@ -23,21 +19,8 @@ OTHERS = ("everything of Tideover", "the sources")
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with running_store(tmp_path_factory.mktemp("objects") / "kept") as store:
-        yield store
-
-
-@pytest.fixture(scope="module")
 def spark(store: ObjectStore) -> Iterator[SparkSession]:
-    line = line_of(pyspark.__version__)
-    assert line is not None
-    settings = {
-        **SETTINGS,
-        MANAGER: line.manager,
-        **store.spark_conf(),
-    }
-    with local_spark(settings) as session:
+    with spark_on(store, **SETTINGS) as session:
         yield session
 
 

@@ -7,20 +7,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from state.settings.keys import Tideover
-from streaming.companion.jar import line_of
 from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.files import join
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.errors import FileVanished, UnsafeCheckpoint, UnsafeFileSystem
 from streaming.spark.jvm import java_context
 from streaming.spark.runner.service import require_exclusive_create
-from tests.jars import connector_jars
-from tests.object_store import ObjectStore, running_store
+from tests.object_store import (
+    ObjectStore,
+    module_store,  # noqa: F401 - a fixture
+    running_store,
+    spark_on,
+)
 from tests.races import Race, entries_against_plants, load_race
 
 pytestmark = [pytest.mark.real, pytest.mark.jars("s3a")]
@@ -30,27 +32,9 @@ _UNCACHED = "fs.s3a.impl.disable.cache"
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with running_store(tmp_path_factory.mktemp("objects") / "kept") as store:
-        yield store
-
-
-@pytest.fixture(scope="module")
 def spark(store: ObjectStore) -> Iterator[SparkSession]:
-    line = line_of(pyspark.__version__)
-    assert line is not None
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.jars": connector_jars(),
-        MANAGER: line.manager,
-        **store.spark_conf(),
-    }
-    session = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+    with spark_on(store) as session:
+        yield session
 
 
 @pytest.fixture(scope="module")
