@@ -37,8 +37,8 @@ from state.store.sql.migrate import open_store
 from state.store.write_checks import KEPT_BATCHES
 from streaming.clocks import SystemClock
 from streaming.cluster_log import ClusterLog
-from streaming.kafka.last_records import LastRecords, read_last_records
 from streaming.kafka.link import Link
+from streaming.last_records import LastRecords, read_last_records
 from streaming.resolve.resolver import resolve
 from streaming.resume.model import Resolution, Rules, Want
 

@@ -21,7 +21,7 @@ from state.store.controller_store import ControllerStore
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, Spec, TopicFacts
 from streaming.errors import ClusterUnreachable, KafkaError
-from streaming.kafka.last_records import read_last_records
+from streaming.last_records import read_last_records
 from streaming.resolve.batched_lookups import ask_newest
 from streaming.resolve.comparison import validate
 from streaming.resume.model import Rules, Target, Want

@@ -22,7 +22,7 @@ from state.model.plan import StandbyPartition
 from state.settings.keys import MethodName
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, Entry, LogRecord, Logs, Spec
-from streaming.kafka.last_records import read_last_records
+from streaming.last_records import read_last_records
 from streaming.resolve.as_seen import Reader, Wanted, ends_as_seen, read_as_seen
 from streaming.resolve.batched_lookups import ask_offsets
 from streaming.resolve.ranges import read_entries

@@ -23,7 +23,7 @@ from state.settings.keys import Detection
 from streaming.clocks import Clocks
 from streaming.cluster_log import ClusterLog, Spec
 from streaming.errors import CredentialRefused, KafkaError
-from streaming.kafka.last_records import read_last_records
+from streaming.last_records import read_last_records
 
 _KEPT = 8
 """Gaps between heartbeats that are remembered; the longest of them is the usual one."""

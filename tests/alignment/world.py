@@ -11,8 +11,8 @@ from state.model.entities import EndSample, TopicPartition
 from state.model.fingerprints import LIMIT
 from state.settings.keys import Cluster, MethodName
 from streaming.cluster_log import Spec
-from streaming.kafka.last_records import read_last_records
 from streaming.kafka.link import Link
+from streaming.last_records import read_last_records
 from streaming.resolve.resolver import resolve
 from streaming.resume.model import Rules, Target, Want
 from tests.alignment.cases import Case

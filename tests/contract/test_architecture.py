@@ -44,7 +44,7 @@ def test_a_name_on_the_map_exists(name: str) -> None:
 
 def test_the_map_names_the_way_of_a_position_and_of_a_failover() -> None:
     assert len(NAMES) > 20
-    assert not is_defined("streaming.kafka.last_records.read_heads")
+    assert not is_defined("streaming.last_records.read_heads")
     assert not is_defined("streaming.nowhere")
 
 

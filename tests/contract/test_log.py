@@ -13,10 +13,10 @@ from state.settings.keys import Cluster, Security, Tideover
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, Spec
 from streaming.errors import ClusterUnreachable, CredentialRefused, WrongCluster
-from streaming.kafka.last_records import read_last_records
 from streaming.kafka.link import Link
 from streaming.kafka.requests import list_offsets
 from streaming.kafka.requests.records import digest
+from streaming.last_records import read_last_records
 from streaming.probe.identities import Identities
 from streaming.resolve.batched_lookups import ask_offsets
 from tests.contract import samples

@@ -17,10 +17,10 @@ from state.model.fingerprints import back
 from state.settings.keys import Cluster, MethodName
 from streaming.clocks import Deadline
 from streaming.cluster_log import Fetched, Spec
-from streaming.kafka.last_records import read_last_records
 from streaming.kafka.link import Link
 from streaming.kafka.requests.list_offsets import partition_request
 from streaming.kafka.requests.records import digest
+from streaming.last_records import read_last_records
 from streaming.probe.self_questions import ask
 from streaming.resolve.batched_lookups import ask_offsets
 from streaming.resolve.comparison import replication_ages, validate

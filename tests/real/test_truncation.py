@@ -13,8 +13,8 @@ from orchestrator.facts.preflight import plan_query
 from state.model.entities import OperationKind, Position, TopicPartition
 from state.settings.keys import Cluster
 from streaming.cluster_log import ClusterLog, Spec
-from streaming.kafka.last_records import read_last_records
 from streaming.kafka.link import Link
+from streaming.last_records import read_last_records
 from streaming.resolve.comparison import validate
 from streaming.resume.truncation import Finding, Standing, truncation_of
 from tests.real.brokers import Brokers

@@ -1,6 +1,7 @@
 """``show-op``: one operation; with ``--tail`` the records that only the cluster that was left had."""
 
 import base64
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -61,8 +62,6 @@ def show_operation(ctx: Context, operation_id: str, evidence: str | None, tail: 
 
     operation = with_outcome(with_later(operation, ctx.store, ctx.log), ctx.store, ctx.log)
     if tail:
-        from orchestrator.cli.inspect.show_op import show_tail  # it reads records
-
         return show_tail(ctx, operation, output)
     steps = ctx.store.steps(operation_id)
     kept = ctx.store.evidence(operation_id)
@@ -72,15 +71,24 @@ def show_operation(ctx: Context, operation_id: str, evidence: str | None, tail: 
         return ExitCode.DONE
     step_rows = [{**json_shapes.step_json(step), "detail": None} for step in steps]
     if output == "tsv":
-        render.show(step_rows, output, columns=("name", "started_at", "ended_at", "outcome"))
-        return ExitCode.DONE
+        render.show(step_rows, output, columns=STEP_COLUMNS)
+    else:
+        _say_operation(ctx, operation, step_rows, kept)
+    return ExitCode.DONE
+
+
+STEP_COLUMNS = ("name", "started_at", "ended_at", "outcome")
+
+
+def _say_operation(ctx: Context, operation: Operation, step_rows: Sequence[render.Row], kept: Evidence | None) -> None:
+    """Print an operation for people."""
     render.say(headline(operation.kind, operation.query, operation.source, operation.target, operation.parameters))
     render.say(f"phase {operation.phase.value}, outcome {operation.outcome or 'open'}: {operation.sentence}")
     render.say(f"by {operation.actor}{f', because {operation.reason}' if operation.reason else ''}")
     took = length((operation.ended_at or ctx.store.now()) - operation.started_at)
     end = f"ended at {iso(operation.ended_at)}, after {took}" if operation.ended_at else f"open for {took}"
     render.say(f"began at {iso(operation.started_at)}, {end}\n")
-    render.say(render.table(step_rows, ("name", "started_at", "ended_at", "outcome")))
+    render.say(render.table(step_rows, STEP_COLUMNS))
     if operation.kind in MOVES:
         measured = json_shapes.measured_json(operation)
         render.say("\n" + render.table([measured], list(measured)))
@@ -92,8 +100,7 @@ def show_operation(ctx: Context, operation_id: str, evidence: str | None, tail: 
     if operation.plan is not None:
         render.say("\n" + plan_text(operation.plan))
     if not operation.is_open:
-        render.say("\nevidence  " + _evidence_line(operation_id, kept))
-    return ExitCode.DONE
+        render.say("\nevidence  " + _evidence_line(operation.id, kept))
 
 
 def _evidence_line(operation_id: str, kept: Evidence | None) -> str:

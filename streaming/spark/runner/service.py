@@ -126,18 +126,7 @@ def run_runner(
     former = clear_name(store, name, here, take_over)
     if former is not None:
         log.info("taking the name over", pid=former.pid, host=former.host, last_seen=former.seen_at.isoformat())
-    local = keeps_local_checkpoints(settings, name)
-    session = open_session(
-        settings.spark,
-        name=name,
-        instance=instance,
-        partitions=_count_partitions(settings, name),
-        checkpoints=[query.checkpoint for query in settings.queries.values() if name in query.runners],
-        local_checkpoints=local,
-        companion=None if names_own_files(settings, name) else _companion(log),
-        python_path=search_path(base),
-    )
-    require_exclusive_create(session, settings, name, base)
+    session = _session(settings, name, instance, base, log)
     identities = Identities(settings)
     identities.learn(store)
     own = [query for query, declared in settings.queries.items() if name in declared.runners]
@@ -160,18 +149,44 @@ def run_runner(
         application_id=str(session.sparkContext.applicationId),
         session=session,
         companion=has_companion(session),
-        files=checkpoint_files(session, local=local),
+        files=checkpoint_files(session, local=keeps_local_checkpoints(settings, name)),
         store=store,
         listener=BatchListeners(tracker, lookout),
         stranger=lambda row: identities.left_behind(row) or lookout.stranger(row.cluster),
         cluster_id=identities.known,
         is_silent=lookout.is_silent,
     )
+    return _run(hosting, tracker, lookout, identities, log)
+
+
+def _session(
+    settings: Tideover, name: str, instance: str, base: Path, log: structlog.stdlib.BoundLogger
+) -> SparkSession:
+    """Spark for this runner, on folders in which a file can be created exclusively."""
+    session = open_session(
+        settings.spark,
+        name=name,
+        instance=instance,
+        partitions=_count_partitions(settings, name),
+        checkpoints=[query.checkpoint for query in settings.queries.values() if name in query.runners],
+        local_checkpoints=keeps_local_checkpoints(settings, name),
+        companion=None if names_own_files(settings, name) else _companion(log),
+        python_path=search_path(base),
+    )
+    require_exclusive_create(session, settings, name, base)
+    return session
+
+
+def _run(
+    hosting: Hosting, tracker: Tracker, lookout: RunnerProbe, identities: Identities, log: structlog.stdlib.BoundLogger
+) -> int:
+    """Host queries until the process is to end; the exit code."""
+    session, settings = hosting.session, hosting.settings
     registration = Registration(hosting)
     registration.renew()
     sinks = Sinks(hosting)
     liveness = Liveness(lambda: has_stopped(session))
-    wakeups = store.wakeups()
+    wakeups = hosting.store.wakeups()
     runner = Runner(hosting, registration, sinks, liveness, identities, wakeups)
     log.info("runner is up", pid=os.getpid(), spark=session.version, master=session.sparkContext.master)
     tracker.begin(sorted({cluster for query in settings.queries.values() for cluster in query.clusters}))

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from state.model.entities import EndSample, TopicPartition
 from streaming.cluster_log import ClusterLog, OffsetAnswer, Spec, TopicFacts
-from streaming.kafka.last_records import read_last_records
+from streaming.last_records import read_last_records
 from streaming.spark.tracking.track import TAIL, RunProgress, TrackedPartition
 
 _BEGIN_EVERY = 30
