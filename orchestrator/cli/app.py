@@ -51,6 +51,7 @@ GROUPS = {
         "config": "serve.config:config",
         "store": "serve.store:store",
         "run": "serve.run:run",
+        "attend": "serve.attend:attend",
         "control": "serve.control:control",
     },
 }

@@ -291,17 +291,26 @@ class Timeline(Settings):
     keep: Annotated[Duration, between(timedelta(hours=1), timedelta(days=7))] = timedelta(hours=24)
 
 
+_OF_PIPELINES = ("settings", "settings_by_cluster", "output", "trigger", "spark")
+"""Keys of a query that a runner builds."""
+
+
 class Query(Settings):
     """A Spark streaming query that Tideover owns."""
 
-    pipeline: Pipeline
+    pipeline: Pipeline | None = None
+    """A function that a runner hosts: ``module:function``."""
+    attach: Name | None = None
+    """Instead of ``pipeline``: the application that starts this query itself, by its name. The application is the
+    runner of the query and is declared under ``runners``; the query is known by its ``checkpoint``."""
     settings: dict[str, object] = Field(default_factory=dict)
     settings_by_cluster: dict[Name, dict[str, object]] = Field(default_factory=dict)
     """By cluster that the query reads from, what replaces a key of ``settings``: the address of a schema registry."""
     sources: Annotated[dict[Name, Source], Field(min_length=1)]
     clusters: Annotated[tuple[Name, ...], Field(min_length=2)]
     """Home first."""
-    runners: Annotated[tuple[Name, ...], Field(min_length=1)]
+    runners: tuple[Name, ...] = ()
+    """Those that may host it; of an attached query its application, which is not written here."""
     checkpoint: str
     """Base folder on a local or shared disk or on HDFS (``values.py``); never a checkpoint itself once moved."""
     resume: Resume = Resume.AUTO
@@ -332,12 +341,35 @@ class Query(Settings):
     policy: Policy | None = None
     timeline: Timeline | None = None
 
+    @model_validator(mode="after")
+    def _pipeline_or_attach(self) -> Self:
+        if (self.pipeline is None) == (self.attach is None):
+            raise ValueError("name either pipeline or attach")
+        if self.attach is None:
+            if not self.runners:
+                raise ValueError("runners: name at least one")
+            return self
+        of_pipelines = [key for key in _OF_PIPELINES if key in self.model_fields_set]
+        mistakes = [f"{key}: remove it, because application {self.attach} decides that itself" for key in of_pipelines]
+        if self.runners not in {(), (self.attach,)}:
+            mistakes.append(f"runners: remove it, because application {self.attach} is the runner")
+        if self.resume not in {Resume.AUTO, Resume.SWITCH}:
+            mistakes.append(
+                f"resume: an attached query keeps its checkpoint, so only switch is possible, not {self.resume}"
+            )
+        if mistakes:
+            raise ValueError("\n".join(mistakes))
+        object.__setattr__(self, "runners", (self.attach,))
+        return self
+
     def settings_on(self, cluster: str) -> dict[str, object]:
         """What the pipeline is handed while it reads from a cluster; a key is replaced as a whole."""
         return self.settings | self.settings_by_cluster.get(cluster, {})
 
     def resume_with(self, *, companion: bool) -> Resume:
         """How it continues, with or without the companion in the Spark of any runner; never ``AUTO``."""
+        if self.attach is not None:
+            return Resume.SWITCH
         if self.resume is not Resume.AUTO:
             return self.resume
         return Resume.SWITCH if companion else Resume.CARRY

@@ -192,18 +192,37 @@ def contradictions(raw: object, real: Callable[[str], str] = str) -> Iterator[st
     for name, query in queries.items():
         query = mapping(query)
         yield from _of_names(f"queries.{name}.clusters", "cluster", query.get("clusters"), clusters)
-        yield from _of_names(f"queries.{name}.runners", "runner", query.get("runners"), mapping(groups.get("runners")))
+        yield from _of_runners(name, query, mapping(groups.get("runners")))
         for cluster in mapping(query.get("settings_by_cluster")):
             if cluster not in set(items(query.get("clusters"))):
                 yield f"queries.{name}.settings_by_cluster: the query does not run on cluster {cluster!r}"
         output = mapping(query.get("output")).get("cluster", "active")
         if isinstance(output, str) and output not in {"active", *clusters}:
             yield f"queries.{name}.output.cluster: {output!r} is not declared"
+    yield from _of_applications(queries)
     yield from _of_order(queries)
     yield from _of_checkpoints(queries, mapping(mapping(groups.get("spark")).get("conf")).get(_DEFAULT_FS), real)
     yield from _of_switch(queries, mapping(mapping(groups.get("spark")).get("conf")))
     yield from _of_retention(groups, queries)
     yield from _of_http(groups.get("http"))
+
+
+def _of_runners(name: str, query: Mapping[str, object], declared: Mapping[str, object]) -> Iterator[str]:
+    """An attached query has its application for a runner."""
+    if "attach" in query and query["attach"] is not None:
+        yield from _of_names(f"queries.{name}.attach", "runner", [query["attach"]], declared)
+    else:
+        yield from _of_names(f"queries.{name}.runners", "runner", query.get("runners"), declared)
+
+
+def _of_applications(queries: Mapping[str, object]) -> Iterator[str]:
+    """The driver of an application hosts no pipeline."""
+    attached = {mapping(query).get("attach"): name for name, query in queries.items()}
+    for name, query in queries.items():
+        if mapping(query).get("attach") is None:
+            for runner in items(mapping(query).get("runners")):
+                if runner is not None and runner in attached:
+                    yield f"queries.{name}.runners: {runner!r} is the application of queries.{attached[runner]}"
 
 
 _FILE_ACCESS = (

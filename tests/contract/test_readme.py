@@ -50,6 +50,7 @@ def test_the_readmes_configuration_and_pipeline_load_together(
     settings: Tideover, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (query,) = settings.queries.values()
+    assert query.pipeline is not None
     module, _, function = query.pipeline.partition(":")
     (tmp_path / f"{module}.py").write_text(block("python"), encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
@@ -60,6 +61,7 @@ def test_the_readmes_configuration_and_pipeline_load_together(
 
 def test_the_readmes_pipeline_reads_only_what_its_configuration_has(settings: Tideover) -> None:
     (query,) = settings.queries.values()
+    assert query.pipeline is not None
     assert set(re.findall(r'settings\["(\w+)"\]', block("python"))) == query.settings.keys()
     assert set(re.findall(r'sources\["(\w+)"\]', block("python"))) == query.sources.keys()
 

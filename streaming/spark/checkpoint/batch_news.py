@@ -35,16 +35,13 @@ class PublishedEntry:
 
 
 class BatchNews:
-    """What one run publishes from now on, which is admitted here; to be made before it starts."""
+    """What one run publishes from now on; to be made before it starts, or of a run that is followed already."""
 
-    def __init__(self, session: SparkSession, run: RunName) -> None:
-        jvm = java_view(session).tideover
-        self._queue: JavaObject = jvm.BatchNews
-        self.follower = uuid.uuid4().hex
-        """By which the companion knows the run."""
-        self._queue.follow(self.follower)
-        conf = java_context(session).hadoopConfiguration()
-        jvm.Admissions.grant(conf, run.checkpoint, run.query, run.epoch, self.follower)
+    def __init__(self, session: SparkSession, follower: str) -> None:
+        """``follower``: by which the companion knows the run, as it is admitted."""
+        self._queue: JavaObject = java_view(session).tideover.BatchNews
+        self.follower = follower
+        self._queue.follow(follower)
 
     def take(self, seconds: float) -> list[PublishedEntry]:
         """All that was published since the last time, oldest first; waits so long for the first. Raises py4j's errors.
@@ -76,5 +73,10 @@ def has_companion(session: SparkSession) -> bool:
 
 
 def follow(session: SparkSession, run: RunName) -> BatchNews | None:
-    """The news of a run that this session will start; None where its file manager is not the companion's."""
-    return BatchNews(session, run) if has_companion(session) else None
+    """Admit a run that this session will start; None where its file manager is not the companion's."""
+    if not has_companion(session):
+        return None
+    news = BatchNews(session, uuid.uuid4().hex)
+    conf = java_context(session).hadoopConfiguration()
+    java_view(session).tideover.Admissions.grant(conf, run.checkpoint, run.query, run.epoch, news.follower)
+    return news

@@ -14,7 +14,7 @@ from state.settings.topics import home_naming
 from streaming.spark.checkpoint.batch_news import has_companion
 from streaming.spark.checkpoint.log_text import declared_name
 from streaming.spark.checkpoint.mapping import Placed, read_moves
-from streaming.spark.errors import CompanionMissing
+from streaming.spark.errors import CompanionMissing, PipelineError
 from streaming.spark.hosting import Hosting
 from streaming.spark.query.callbacks import CallbackGate, gated
 from streaming.spark.query.kafka_options import (
@@ -59,8 +59,8 @@ def prepare_writer(
     if query.output is not None:
         name = assignment.cluster if query.output.cluster == "active" else query.output.cluster
         options = _output_options(hosting.settings.clusters[name], query.output.topic)
-        writer = direct_output(query.pipeline, writer, overridden(options, query.output.options))
-    check_mode(query.pipeline, writer)
+        writer = direct_output(_pipeline_of(query), writer, overridden(options, query.output.options))
+    check_mode(_pipeline_of(query), writer)
     milliseconds = round(query.trigger.total_seconds() * 1000)
     return session, (
         writer.queryName(assignment.query)
@@ -162,7 +162,7 @@ def dry_writer(
         return read_source(session, changed(ours)).where("offset < 0")
 
     writer = _built(query, cluster, read, CallbackGate())
-    check_mode(query.pipeline, writer)
+    check_mode(_pipeline_of(query), writer)
     sink = written_to(query, writer)
     return writer.format("noop"), sink
 
@@ -186,7 +186,7 @@ def drill_writer(
         return read_source(session, {**kept, "maxOffsetsPerTrigger": str(records)})
 
     writer = _built(query, cluster, read, gate)
-    check_mode(query.pipeline, writer)
+    check_mode(_pipeline_of(query), writer)
     return session, writer.format("noop").queryName(f"{name} (drill)")
 
 
@@ -209,12 +209,21 @@ def _pipeline_writer(
 
 
 def _built(query: Query, cluster: str, read: Callable[[str], DataFrame], gate: CallbackGate) -> DataStreamWriter:
-    pipeline = load_pipeline(query.pipeline)
-    sources = {name: read(name) for name in query.sources}
+    name = _pipeline_of(query)
+    pipeline = load_pipeline(name)
+    sources = {source: read(source) for source in query.sources}
     with gated(gate):
-        writer = build_writer(query.pipeline, pipeline, sources, query.settings_on(cluster))
-    check_sources(query.pipeline, writer, query.sources)
+        writer = build_writer(name, pipeline, sources, query.settings_on(cluster))
+    check_sources(name, writer, query.sources)
     return writer
+
+
+def _pipeline_of(query: Query) -> str:
+    if query.pipeline is None:
+        raise PipelineError(
+            f"application {query.attach} builds this query itself, so a runner can neither build nor rehearse it"
+        )
+    return query.pipeline
 
 
 def _starting(assignment: Assignment, source: str) -> Mapping[str, Mapping[str, int]] | None:

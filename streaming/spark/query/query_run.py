@@ -128,6 +128,11 @@ class Run:
             raise
 
     @property
+    def query(self) -> StreamingQuery:
+        """Spark's query."""
+        return self._query
+
+    @property
     def is_active(self) -> bool:
         return bool(self._query.isActive)
 

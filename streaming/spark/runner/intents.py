@@ -235,7 +235,7 @@ class IntentWorker:
                     self._build_ahead(intent, request.cluster, self._hosting.resume(intent.query))
                 sink_of = partial(self._sink_of, hosted, row)
                 fenced = fence(self._guard(intent), request, wait, hosted, declared, sink_of, placed)
-                ended = _ended(intent.query, hosted, fenced.checkpoint)
+                ended = ended_run(intent.query, hosted, fenced.checkpoint)
                 return fenced.as_json(), lambda: self._hosting.listener.catch_up(cluster, ended, _CATCH_UP_SECONDS)
             case IntentKind.PREPARE:
                 wanted, still = PrepareRequest.of(intent.request), counts(self._hosting.store, intent)
@@ -286,7 +286,8 @@ class IntentWorker:
     def _build_ahead(self, intent: Intent, cluster: str, resume: str, starting: Offsets | None = None) -> None:
         """Build the writer of what is being moved; a fresh start has to know first where it begins."""
         is_known = starting is not None or resume != Resume.FRESH
-        if self._ahead is not None and cluster and is_known:
+        is_built_here = self._hosting.query(intent.query).attach is None
+        if self._ahead is not None and cluster and is_known and is_built_here:
             self._ahead.begin(
                 intent.query, intent.operation, epoch=intent.epoch, cluster=cluster, resume=resume, starting=starting
             )
@@ -352,7 +353,7 @@ def _at_once() -> bool:
     return True
 
 
-def _ended(query: str, hosted: Sequence[QuerySupervisor], report: CheckpointReport) -> EndedRun | None:
+def ended_run(query: str, hosted: Sequence[QuerySupervisor], report: CheckpointReport) -> EndedRun | None:
     """What a fence found of the newest run here; None where that had another checkpoint, or none was committed.
 
     A run that is quiet is let go of: a fence that comes seconds later, as behind a slow store, finds none hosted.

@@ -9,7 +9,8 @@ same name carries on.
 import contextlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from state.errors import StoreError
@@ -50,6 +51,16 @@ _SILENT_SECONDS, _FROZEN_SECONDS = 5.0, 60.0
 """After so long without an answer a JVM is spoken of, and ended. Spark itself gives up executors after 120 s."""
 
 
+@dataclass(frozen=True, slots=True)
+class DriverProcess:
+    """The JVM in which the queries run, and who hosts them in it."""
+
+    has_ended: Callable[[], bool] = lambda: jvm_has_ended()
+    end: Callable[[], None] = lambda: end_jvm()
+    """Ends one that does not answer."""
+    supervisor: type[QuerySupervisor] = QuerySupervisor
+
+
 class Runner:
     """Hosts what the rows say, until it is ordered to stop or another process takes its name."""
 
@@ -61,7 +72,9 @@ class Runner:
         liveness: Liveness,
         identities: Identities,
         wakeups: Wakeups | None = None,
+        driver: DriverProcess | None = None,
     ) -> None:
+        self._driver = DriverProcess() if driver is None else driver
         self._wakeups = Wakeups() if wakeups is None else wakeups
         self._hosting = hosting
         self._identities = identities
@@ -104,7 +117,7 @@ class Runner:
                 self._say_away(error)
             self._pulse.beat(time.monotonic())
             self._look_at_jvm()
-            if jvm_has_ended():
+            if self._driver.has_ended():
                 raise SparkMissing("the JVM has ended, so this runner cannot host queries any more; start it again")
             if self._application_over.is_set():
                 raise SparkMissing(
@@ -123,7 +136,7 @@ class Runner:
         """
         silence = self._liveness.silence()
         if silence >= _FROZEN_SECONDS:
-            end_jvm()
+            self._driver.end()
             raise SparkMissing(f"the JVM has not answered for {silence:.0f} s and was killed; start the runner again")
         if self._is_silent != (silence >= _SILENT_SECONDS):
             self._is_silent = not self._is_silent
@@ -148,6 +161,24 @@ class Runner:
         if not hosted:
             return waited >= _IDLE_SECONDS
         return waited >= _SETTLE_SECONDS or all(each.has_committed for each in hosted)
+
+    @property
+    def is_store_away(self) -> bool:
+        """Whether the store did not answer the last look."""
+        return self._away_since is not None
+
+    def join(self, row: Assignment) -> None:
+        """Host a query that runs here under this row since before this process began."""
+        self._host(row)
+
+    def hosted(self) -> list[QuerySupervisor]:
+        """All that is hosted here, and what is not quiet yet."""
+        return self._everything()
+
+    def end_intents(self) -> None:
+        """Take no more intents, and clean nothing more; what runs here is not stopped."""
+        self._errands.close()
+        self._cleaning.close()
 
     def hosts(self, query: str) -> bool:
         """Whether a run of a query is here."""
@@ -279,7 +310,7 @@ class Runner:
                 self._log.warning("query is assigned here but not in the configuration", **about(row))
             return
         before = [each for each in self._all_of(row.query) if each.is_alive]
-        hosted = QuerySupervisor(self._hosting, row, before, self._ahead, self._places.look)
+        hosted = self._driver.supervisor(self._hosting, row, before, self._ahead, self._places.look)
         with self._lock:
             self._hosted[row.query] = hosted
         hosted.begin()
@@ -305,7 +336,7 @@ class Runner:
 
     def _restless(self, everything: Sequence[QuerySupervisor]) -> list[QuerySupervisor]:
         """What may still write; without Spark nothing can from here, but executors elsewhere may outlive it a while."""
-        if jvm_has_ended() or self._application_over.is_set():
+        if self._driver.has_ended() or self._application_over.is_set():
             return [] if self._hosting.spark_master.startswith("local") else list(everything)
         return [each for each in everything if each.unrest_or_error() is not None]
 

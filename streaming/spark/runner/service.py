@@ -121,6 +121,11 @@ def run_runner(
     if name not in settings.runners:
         known = ", ".join(sorted(settings.runners)) or "none"
         raise RunError(f"runner {name} is not in the configuration", hint=f"declared runners: {known}")
+    if any(query.attach == name for query in settings.queries.values()):
+        raise RunError(
+            f"{name} is an application that starts its queries itself, so no runner of this name can be started",
+            hint="start the application as its scheduler does: docs/adopt.md",
+        )
     log = logger_about({"runner": name})
     here, instance = own_identity(), uuid.uuid4().hex
     former = clear_name(store, name, here, take_over)

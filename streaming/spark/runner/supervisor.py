@@ -9,13 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from state.errors import StoreError, TideoverError
 from state.messages import SinkState
+from state.model.column_uses import ColumnUses
 from state.model.entities import Assignment
 from state.settings.canonical import are_one_folder
 from streaming.spark.checkpoint.batch_news import RunName
@@ -129,8 +130,8 @@ class QuerySupervisor:
         """The run that knows the id of its cluster, and that id."""
         self._session: SparkSession | None = None
         """Of the newest start."""
-        self._unread: tuple[SparkSession, DataStreamWriter, float] | None = None
-        """A writer that was started, whose plan was not read yet, and when on the monotonic clock."""
+        self._unread: tuple[Callable[[], ColumnUses], float] | None = None
+        """Reads the plan of the run, which was not read yet; and when that began, on the monotonic clock."""
         self._thread = threading.Thread(target=self._live, name=f"query {assignment.query}", daemon=True)
 
     @property
@@ -224,7 +225,7 @@ class QuerySupervisor:
         """
         with self._lock:
             run = next((run for run in self._runs if run.run_id == run_id), None)
-        if run is None or not self.is_held or not run.can_go_on(row.epoch, switched_sources(self._hosting, row)):
+        if run is None or not self.is_held or not run.can_go_on(row.epoch, self._sources(row)):
             raise MovedOn(f"the batch under way of run {run_id} cannot go on in its run on {row.cluster}")
 
     @property
@@ -349,7 +350,7 @@ class QuerySupervisor:
         try:
             self._permission.require_cluster()
             self._permission.require_row()
-            sources = None if held.cluster == row.cluster else switched_sources(self._hosting, row)
+            sources = None if held.cluster == row.cluster else self._sources(row)
             follower = self._permission.open_checkpoint()
             with self._beginning():
                 goes_on = held.run.go_on(row.epoch, sources)
@@ -399,6 +400,10 @@ class QuerySupervisor:
         self._log.info(what, run_id=run.run_id, checkpoint=self._assignment.checkpoint)
         self._ledger.started(run.run_id, run.query_id)
 
+    def _sources(self, row: Assignment) -> dict[str, dict[str, str]]:
+        """By declared source, with which options a run that goes on reads where a row says."""
+        return switched_sources(self._hosting, row)
+
     def _start(self) -> tuple[Run, Follower]:
         self._await_former()
         assignment = self._assignment
@@ -422,7 +427,8 @@ class QuerySupervisor:
             with self._lock:
                 self._runs.append(run)
         self._begun(run, "query started")
-        self._unread = (session, writer, time.monotonic())
+        names_topic = self._hosting.query(assignment.query).output is not None
+        self._unread = partial(uses_in_writer, session, writer, names_topic=names_topic), time.monotonic()
         return run, follower
 
     def _understand(self) -> None:
@@ -433,13 +439,12 @@ class QuerySupervisor:
         """
         if self._unread is None:
             return
-        session, writer, started = self._unread
+        read, started = self._unread
         if not self._ledger.has_progressed and time.monotonic() - started < _READ_SECONDS:
             return
         self._unread = None
-        query = self._hosting.query(self._assignment.query)
         try:
-            columns = uses_in_writer(session, writer, names_topic=query.output is not None)
+            columns = read()
         except Exception as error:  # noqa: BLE001 - the query runs already, and no gate passes what is unknown
             self._log.warning("the plan cannot be read", error=one_line(type(error).__name__, str(error)))
             columns = UNREAD

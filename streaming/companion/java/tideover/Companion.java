@@ -40,8 +40,22 @@ public final class Companion {
     return isLocal(path) ? conf.get("fs.file.impl") != null : isStore(path);
   }
 
-  /** Refuses a start under an epoch that is over, and one where two could create one entry. */
+  /**
+   * Refuses a start under an epoch that is over, and one where two could create one entry. In an
+   * application that starts its queries itself it waits for an admission first; of a query that is
+   * not ours only the fence is looked at.
+   */
   public void requireStart(Path checkpoint) throws IOException {
+    if (!Attached.isActive()) {
+      begin(checkpoint, fence);
+    } else if (Attached.admit(checkpoint, conf)) {
+      begin(checkpoint, new Fence(conf, Admissions.of(checkpoint, conf)));
+    } else {
+      fence.requireStart(checkpoint);
+    }
+  }
+
+  private void begin(Path checkpoint, Fence admitted) throws IOException {
     String scheme = schemeOf(checkpoint);
     if (isStore(checkpoint) && !hasExclusiveObjects(checkpoint)) {
       throw new IOException(
@@ -59,8 +73,8 @@ public final class Companion {
               + ", where two drivers could both create one entry of its log and run the query"
               + " twice");
     }
-    fence.requireStart(checkpoint);
-    fence.begin(checkpoint);
+    admitted.requireStart(checkpoint);
+    admitted.begin(checkpoint);
   }
 
   /** Begins a file that must not exist yet; {@code sparksOwn} begins it as Spark would. */

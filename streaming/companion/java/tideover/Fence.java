@@ -84,10 +84,21 @@ final class Fence {
     }
   }
 
+  /** Whether a checkpoint was fenced or moved by an operation, as the folders beside it show. */
+  static boolean wasMoved(Path checkpoint, Configuration conf) throws IOException {
+    return PlantedEpoch.newest(names(checkpoint, PlantedEpoch.FOLDER, conf).stream()).isPresent()
+        || !names(checkpoint, Mapping.FOLDER, conf).isEmpty();
+  }
+
   private List<String> names(Path checkpoint) throws IOException {
+    return names(checkpoint, PlantedEpoch.FOLDER, conf);
+  }
+
+  private static List<String> names(Path checkpoint, String folder, Configuration conf)
+      throws IOException {
     FileStatus[] held;
     try {
-      held = checkpoint.getFileSystem(conf).listStatus(new Path(checkpoint, PlantedEpoch.FOLDER));
+      held = checkpoint.getFileSystem(conf).listStatus(new Path(checkpoint, folder));
     } catch (FileNotFoundException nobodyRanOrFencedIt) {
       return List.of();
     }

@@ -13,7 +13,12 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** Spark's Kafka table, read in micro-batches only: no batch read, no continuous mode, no sink. */
-record SwitchTable(Table kafka) implements SupportsRead {
+record SwitchTable(Table kafka, JobOptions job) implements SupportsRead {
+  /** Of a source of which we name all options. */
+  SwitchTable(Table kafka) {
+    this(kafka, JobOptions.NONE);
+  }
+
   @Override
   public String name() {
     return "Tideover" + kafka.name();
@@ -35,11 +40,11 @@ record SwitchTable(Table kafka) implements SupportsRead {
     Reading.Options options = Reading.Options.of(given);
     SupportsRead table = (SupportsRead) kafka;
     Scan scan = options.scan(table);
-    return () -> new MicroBatchScan(table, scan, options);
+    return () -> new MicroBatchScan(table, scan, options, job);
   }
 
-  private record MicroBatchScan(SupportsRead table, Scan kafka, Reading.Options options)
-      implements Scan {
+  private record MicroBatchScan(
+      SupportsRead table, Scan kafka, Reading.Options options, JobOptions job) implements Scan {
     @Override
     public StructType readSchema() {
       return kafka.readSchema();
@@ -63,7 +68,7 @@ record SwitchTable(Table kafka) implements SupportsRead {
           Reading.admission(folder),
           Reading.open(kafka, options, folder),
           elsewhere -> {
-            Reading.Options there = Reading.Options.of(new CaseInsensitiveStringMap(elsewhere));
+            Reading.Options there = Reading.Options.of(job.under(elsewhere));
             return Reading.open(there.scan(table), there, folder);
           });
     }

@@ -122,6 +122,38 @@ def test_secrets_come_from_the_environment_or_a_file_and_are_masked(tmp_path: Pa
     assert masked(settings)["store"] == f"postgresql+psycopg://u:{MASK}@h/d"
 
 
+ATTACHED = GOOD.replace("pipeline: examples.orders:revenue", "attach: a").replace("    runners: [a]\n", "")
+
+
+def test_an_attached_query_has_its_application_for_a_runner(tmp_path: Path) -> None:
+    query = load(written(tmp_path, ATTACHED)).settings.queries["revenue"]
+    assert query.runners == ("a",)
+    assert {query.resume_with(companion=known) for known in (True, False)} == {Resume.SWITCH}
+
+
+@pytest.mark.parametrize(
+    ("text", "mistakes"),
+    [
+        (ATTACHED.replace("attach: a", "trigger: 1s"), ["name either pipeline or attach"]),
+        (ATTACHED.replace("attach: a", "attach: a\n    pipeline: m:f"), ["name either pipeline or attach"]),
+        (GOOD.replace("runners: [a]", "runners: []"), ["runners: name at least one"]),
+        (
+            ATTACHED.replace("attach: a", "attach: a\n    trigger: 1s\n    resume: carry\n    runners: [b]"),
+            ["trigger: remove it", "runners: remove it", "only switch is possible, not carry"],
+        ),
+        (ATTACHED.replace("attach: a", "attach: shop"), ["queries.revenue.attach: runner 'shop' is not declared"]),
+        (
+            ATTACHED + GOOD.partition("queries:\n")[2].replace("revenue", "other"),
+            ["queries.other.runners: 'a' is the application of queries.revenue"],
+        ),
+    ],
+)
+def test_mistakes_about_an_application_are_told_at_once(tmp_path: Path, text: str, mistakes: list[str]) -> None:
+    told = mistakes_of(tmp_path, text)
+    for mistake in mistakes:
+        assert any(mistake in each for each in told), told
+
+
 def test_a_file_with_the_url_of_a_store_is_read_when_it_is_used(tmp_path: Path) -> None:
     url, text = tmp_path / "url", GOOD.replace("sqlite:///var/tideover.db", "file:url")
     url.write_text("postgresql://u:swordfish@h/d\n", encoding="utf-8")

@@ -1,0 +1,36 @@
+"""``attend``: the attendant of an application that starts its queries itself."""
+
+import click
+
+from orchestrator.cli import context
+from orchestrator.cli.context import Context, pass_context
+from orchestrator.cli.serve.run import ending_for_good
+
+
+@click.command()
+@click.option(
+    "--application",
+    required=True,
+    metavar="NAME",
+    help="Name of the application, as the key attach of its queries has it.",
+)
+@context.log
+@pass_context
+@ending_for_good()
+def attend(ctx: Context, application: str, log: str) -> int:
+    """Attend an application: the process that tideover.AttachPlugin starts beside a Spark driver.
+
+    Nobody types this command. The plugin starts it, hands over the port and the secret of its driver in the
+    environment, and starts it again if it dies. It ends with the application.
+
+    \b
+    Examples:
+      spark-submit --jars companion.jar --conf spark.plugins=tideover.AttachPlugin \\
+        --conf spark.tideover.config=/etc/tideover.yaml job.py
+    """
+    from streaming.logging_setup import set_up_logs  # imported when needed: what follows loads Spark
+    from streaming.spark.attach.attendant import run_attendant
+
+    set_up_logs(log)
+    code: int = run_attendant(ctx.settings, application, store=ctx.store, base=ctx.base)
+    return code

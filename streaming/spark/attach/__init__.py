@@ -1,0 +1,1 @@
+"""Queries of an application that starts them itself: its driver is joined, its starts are admitted."""

@@ -1,0 +1,192 @@
+"""Hosts one query of an application: admits its start instead of starting it, and joins one that runs already.
+
+All else is the supervisor's of a hosted query: permission, hold, fence, watch, report.
+"""
+
+import contextlib
+import time
+import uuid
+from functools import partial
+
+from py4j.protocol import Py4JError
+from pyspark.sql.streaming.query import StreamingQuery
+
+from state.model.entities import Assignment
+from state.settings.topics import home_naming, pattern_of, topics_of
+from streaming.meaning.uses import Sink
+from streaming.spark.attach.driver import ApplicationDriver
+from streaming.spark.checkpoint.batch_news import BatchNews
+from streaming.spark.checkpoint.follower import Follower
+from streaming.spark.checkpoint.mapping import Placed
+from streaming.spark.errors import RunError, RunFenced
+from streaming.spark.hosting import Hosting
+from streaming.spark.jvm import java_query
+from streaming.spark.query.callbacks import CallbackGate
+from streaming.spark.query.kafka_options import PROMPT, cluster_options, identified, overridden, switching_options
+from streaming.spark.query.plan_columns import uses_in_query
+from streaming.spark.query.query_run import Run
+from streaming.spark.query.sink_memory import UNKNOWN_SINK
+from streaming.spark.runner.supervisor import QuerySupervisor
+
+MOVED = 75
+"""The exit code of an application whose query was stopped because it was moved: EX_TEMPFAIL of ``sysexits.h``, "try
+again". No scheduler takes it for a success."""
+_LOOK_SECONDS = 0.1
+_START_SECONDS = 120.0
+"""How long a start may take behind its admission: Spark reads the checkpoint, and the job's own code runs."""
+
+
+def attached_sources(hosting: Hosting, row: Assignment) -> dict[str, dict[str, str]]:
+    """By declared source, what is laid over the application's own options for a row.
+
+    On its first cluster the application's own connection stays. Elsewhere the configuration says where and as whom to
+    read, and the topics where they have another name there. Raises ``CredentialRefused``.
+    """
+    settings, query, known = hosting.settings, hosting.query(row.query), hosting.cluster_id(row.cluster)
+    policy, home = settings.policy_of(row.query), query.clusters[0]
+    found = {}
+    for name, source in query.sources.items():
+        naming = {each: named for each in query.clusters if (named := home_naming(settings, query, name, each))}
+        where: dict[str, str] = {}
+        if row.cluster != home:
+            where = cluster_options(settings.clusters[row.cluster])
+            here, there = (topics_of(settings, query, each)[name] for each in (home, row.cluster))
+            pattern = pattern_of(settings, query, source, row.cluster)
+            if pattern and pattern != pattern_of(settings, query, source, home):
+                where["subscribePattern"] = pattern
+            elif not pattern and here != there:
+                where["subscribe"] = ",".join(there)
+        more = switching_options(
+            row.cluster,
+            Placed.of(row).epoch,
+            policy.outage_patience,
+            naming=naming,
+            home_offsets=query.home_offsets,
+            catch_up_batch=policy.catch_up_batch,
+        )
+        ours = PROMPT | where | more | {"tideover.source": name}
+        found[name] = identified(overridden(ours, source.options), row.cluster, known)
+    return found
+
+
+class AttachedRun(Run):
+    """A run that its application began, so that the scheduler of the application has to see its stop."""
+
+    driver: ApplicationDriver
+    condemnation: str
+    is_condemned = False
+
+    def _stop(self) -> None:
+        with contextlib.suppress(Py4JError):  # a driver that is gone has no exit code left to set
+            if self.is_active:
+                self.driver.condemn(MOVED, self.condemnation)
+                self.is_condemned = True
+        super()._stop()
+
+
+class AttachedSupervisor(QuerySupervisor):
+    """Of one query under one epoch."""
+
+    driver: ApplicationDriver
+    """Of a subclass, which the service makes."""
+
+    @property
+    def must_end(self) -> bool:
+        """Whether its run was stopped for a move and is quiet, so that its application has to be started again."""
+        with self._lock:
+            runs = list(self._runs)
+        return self.is_quiet and any(isinstance(run, AttachedRun) and run.is_condemned for run in runs)
+
+    def _sources(self, row: Assignment) -> dict[str, dict[str, str]]:
+        return attached_sources(self._hosting, row)
+
+    def _detach(self) -> None:
+        """The session is the application's."""
+        self._session = None
+
+    def unrest(self) -> str | None:
+        """A query that runs without an admission is not quiet, whatever this process knows of it."""
+        if self.driver.is_plain(self._key):
+            return "its application runs it without Tideover, because no attendant answered when it began"
+        return super().unrest()
+
+    @property
+    def _key(self) -> str:
+        return self.driver.key(self._assignment.checkpoint)
+
+    def _start(self) -> tuple[Run, Follower]:
+        self._await_former()
+        row, key = self._assignment, self._key
+        running = self.driver.running(key)
+        while running is None and key not in self.driver.requests():
+            if self._closing.is_set():
+                raise RunFenced(f"{row.query} was to stop before its application started it")
+            self._closing.wait(_LOOK_SECONDS)
+            running = self.driver.running(key)
+        if running is not None and running.epoch <= row.epoch:
+            run, follower = self._joined(key, running.follower), self._follower()
+            run.go_on(row.epoch, None)  # a hold that a process before this one began
+            what = "query joined"
+        else:
+            run, follower = self._admitted(key)
+            what = "query admitted"
+        with self._lock:
+            self._runs = [each for each in self._runs if each.unrest() is not None] + [run]
+            self._gate, self._session, self.sink = CallbackGate(), self._hosting.session, UNKNOWN_SINK
+        self._begun(run, what)
+        query = run.query
+        sink = Sink(name=_sink_of(query), names_topic=False)
+        self._unread = partial(uses_in_query, self._hosting.session, query, sink), time.monotonic()
+        return run, follower
+
+    def _follower(self) -> Follower:
+        row, files = self._assignment, self._hosting.files
+        return Follower(files, row.checkpoint, self._hosting.declared(row.query, row.cluster), Placed.of(row))
+
+    def _admitted(self, key: str) -> tuple[AttachedRun, Follower]:
+        """Admit the start that waits, and wait until the query runs. Raises ``RunError`` where it does not."""
+        row = self._assignment
+        self._permission.require_cluster()
+        self._permission.require_row()
+        follower = self._permission.open_checkpoint()
+        known = self._hosting.query(row.query)
+        sources = {
+            name: {
+                "topics": ",".join(known.sources[name].topics),
+                "pattern": known.sources[name].pattern or "",
+                "options": options,
+            }
+            for name, options in self._sources(row).items()
+        }
+        news = BatchNews(self._hosting.session, uuid.uuid4().hex)
+        with self._beginning():
+            self.driver.admit(
+                key, {"query": row.query, "epoch": row.epoch, "follower": news.follower, "sources": sources}
+            )
+            deadline = time.monotonic() + _START_SECONDS
+            while self.driver.query(key) is None:
+                if key in self.driver.requests() or time.monotonic() >= deadline:
+                    news.close()
+                    raise RunError(f"{row.query} was admitted and did not start: the application's log says why")
+                time.sleep(_LOOK_SECONDS / 4)
+            return self._joined(key, news.follower), follower
+
+    def _joined(self, key: str, follower: str) -> AttachedRun:
+        query = self.driver.query(key)
+        if query is None:
+            raise RunError(f"{self._assignment.query} has ended")
+        run = AttachedRun(self._hosting.session, query, CallbackGate(), BatchNews(self._hosting.session, follower))
+        run.driver = self.driver
+        run.condemnation = (
+            f"{self._assignment.query} was stopped on {self._assignment.cluster} because it is moved from there"
+        )
+        return run
+
+
+def _sink_of(query: StreamingQuery) -> str:
+    """The name of a sink by its class: ``kafka`` is what decides which columns reach a topic."""
+    try:
+        name = str(java_query(query).streamingQuery().sink().getClass().getSimpleName())
+    except Py4JError:
+        return "unknown sink"
+    return "kafka" if "kafka" in name.lower() else name

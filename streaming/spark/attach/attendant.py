@@ -1,0 +1,257 @@
+"""Puts the attendant of an application together: the runner's modules over the application's own driver.
+
+It stops no query when it ends, for they are the application's. It is started again by the plugin, and joins what runs.
+Where it cannot host (a second start of the application, another configuration) it answers each start with the reason.
+"""
+
+import contextlib
+import os
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+
+from state.errors import StoreError, TideoverError
+from state.model.entities import Assignment, Desired
+from state.settings.keys import Tideover
+from state.store.runner_store import RunnerStore
+from streaming.clocks import ForwardClock
+from streaming.kafka.link import Link
+from streaming.kafka.probe import probes_on
+from streaming.probe.identities import Identities
+from streaming.spark.attach.attached import AttachedSupervisor
+from streaming.spark.attach.driver import ApplicationDriver
+from streaming.spark.checkpoint.hadoop_files import HadoopFiles
+from streaming.spark.checkpoint.read import read_checkpoint
+from streaming.spark.errors import NameTaken, RunError
+from streaming.spark.hosting import Hosting, absolute, logger_about
+from streaming.spark.jvm import has_stopped
+from streaming.spark.query.launch import Sinks
+from streaming.spark.query.session import Liveness
+from streaming.spark.runner.intents import ended_run
+from streaming.spark.runner.registration import Registration, clear_name
+from streaming.spark.runner.runner import DriverProcess, Runner
+from streaming.spark.runner.runner_probe import BatchListeners, RunnerProbe
+from streaming.spark.runner.service import spool_folder
+from streaming.spark.tracking.tracker import Tracker
+
+_LOOK_SECONDS = 0.1
+_CATCH_UP_SECONDS = 5.0
+"""How long a query's last positions are waited for when its application ends."""
+_TRACKER_GRACE_SECONDS = 2.0
+_INTENT_SECONDS = 30.0
+"""How long an application that has to end waits until its fence was reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Answers the starts of an application: which of them are ours, and what they wait for."""
+
+    driver: ApplicationDriver
+    hosting: Hosting
+    queries: Mapping[str, str]
+    """By key of a checkpoint, the query."""
+
+    def look(self, runner: Runner) -> None:
+        """One look. A start of ours that its supervisor has not admitted yet waits on, and its log says why.
+
+        While the store is away nothing can be said of it, and the plugin counts the time. Raises py4j's errors.
+        """
+        for key in self.driver.requests():
+            query = self.queries.get(key)
+            if query is None:
+                self.driver.leave_alone(key)
+            elif not runner.is_store_away:
+                with contextlib.suppress(StoreError):
+                    self.driver.delay(key, self._why(query))
+
+    def _why(self, query: str) -> str:
+        row = self.hosting.store.assignment(query)
+        fact = next((fact for fact in self.hosting.store.query_facts() if fact.query == query), None)
+        if row is None:
+            return f"{query} has no assignment yet"
+        if row.desired is not Desired.RUNNING:
+            return f"operation {row.operation} holds {query}: tideover show-op {row.operation}"
+        if row.runner != self.hosting.runner:
+            return f"{query} is assigned to runner {row.runner}"
+        if fact is not None and fact.error is not None:
+            return fact.error
+        return f"{query} is being admitted on {row.cluster}"
+
+
+def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, base: Path) -> int:
+    """Attend an application until it ends; the exit code: 0 it ended, 2 the attendant could not continue.
+
+    Raises ``RunError`` where no application has started this process, and ``StoreError``.
+    """
+    driver = ApplicationDriver()
+    log = logger_about({"application": application})
+    own = [name for name, query in settings.queries.items() if query.attach == application]
+    keys = {driver.key(absolute(settings.queries[name].checkpoint, base)): name for name in own}
+    if not own:
+        known = sorted({query.attach for query in settings.queries.values() if query.attach is not None})
+        why = f"no query of the configuration has attach: {application}; declared applications: {', '.join(known)}"
+        return _refuse_all(driver, keys, f"{why}. Set spark.tideover.application or the application's name", log)
+    here = driver.identity
+    instance = uuid.uuid5(uuid.NAMESPACE_OID, f"{here}").hex  # of the driver, so another attendant is the same runner
+    if not any(fact.runner == application and fact.instance == instance for fact in store.runners()):
+        try:
+            clear_name(store, application, here, None)
+        except NameTaken as error:
+            return _refuse_all(driver, keys, f"{error}; {error.hint}", log)
+    hosting, tracker, lookout, identities = _hosting(settings, application, instance, store, base, driver)
+    registration = Registration(hosting)
+    registration.set_warm()
+    registration.renew()
+    liveness, wakeups = Liveness(lambda: has_stopped(hosting.session)), store.wakeups()
+    supervisor = type("Supervisor", (AttachedSupervisor,), {"driver": driver})
+    process = DriverProcess(driver.has_ended, lambda: None, supervisor)
+    runner = Runner(hosting, registration, Sinks(hosting), liveness, identities, wakeups, process)
+    log.info("attendant is up", driver=driver.pid, spark=hosting.session.version, queries=own)
+    tracker.begin(sorted({cluster for query in settings.queries.values() for cluster in query.clusters}))
+    lookout.begin()
+    over = threading.Event()
+    for row in _rows_that_run(driver, store, keys):
+        runner.join(row)
+    desk = threading.Thread(
+        target=_attend, args=(driver, Desk(driver, hosting, keys), runner, over), name="desk", daemon=True
+    )
+    desk.start()
+    liveness.begin(runner.ask_to_stop, over)
+    code = 0
+    try:
+        runner.run()
+    except RunError as error:
+        log.warning("the attendant ends", error=str(error))
+        code = 0 if driver.has_ended() else 2
+    over.set()
+    lookout.close()
+    runner.end_intents()
+    if not driver.has_ended():
+        _store_positions(hosting, runner)
+    tracker.close(_TRACKER_GRACE_SECONDS)
+    with contextlib.suppress(StoreError):
+        if code == 0:
+            registration.give_back()
+    log.info("attendant is down", code=code)
+    return code
+
+
+def _hosting(
+    settings: Tideover, application: str, instance: str, store: RunnerStore, base: Path, driver: ApplicationDriver
+) -> tuple[Hosting, Tracker, RunnerProbe, Identities]:
+    session = driver.session
+    identities = Identities(settings)
+    identities.learn(store)
+    own = [query for query, declared in settings.queries.items() if application in declared.runners]
+    lookout = RunnerProbe(application, instance, probes_on(settings, identities, own), store, settings.detection)
+    tracker = Tracker(
+        lambda cluster: Link(settings.clusters[cluster], name=cluster, identify=identities.of(cluster)),
+        store,
+        spool_folder(base, os.environ) / application,
+        ForwardClock(),
+        settings.timeline_of,
+        lookout.is_silent,
+    )
+    hosting = Hosting(
+        settings=settings,
+        runner=application,
+        instance=instance,
+        base=base,
+        here=driver.identity,
+        spark_master=str(session.sparkContext.master),
+        application_id=str(session.sparkContext.applicationId),
+        session=session,
+        companion=True,
+        files=HadoopFiles(session),
+        store=store,
+        listener=BatchListeners(tracker, lookout),
+        stranger=lambda row: identities.left_behind(row) or lookout.stranger(row.cluster),
+        cluster_id=identities.known,
+        is_silent=lookout.is_silent,
+    )
+    return hosting, tracker, lookout, identities
+
+
+def _rows_that_run(driver: ApplicationDriver, store: RunnerStore, keys: Mapping[str, str]) -> list[Assignment]:
+    """The rows of queries that run since before this process began, each with the epoch that its run has.
+
+    One that reads another cluster than its row says was to be sent there by an attendant that has died since. Its
+    application is ended: its next start is admitted where the row says. Raises ``StoreError`` and py4j's errors.
+    """
+    found = []
+    for key, query in keys.items():
+        running, row = driver.running(key), store.assignment(query)
+        if running is None or row is None:
+            continue
+        if running.cluster != row.cluster:
+            driver.condemn(75, f"{query} reads {running.cluster}, and is placed on {row.cluster}")
+            driver.exit()
+        elif running.epoch < row.epoch:
+            found.append(replace(row, epoch=running.epoch, desired=Desired.RUNNING, operation=None))
+    return found
+
+
+def _attend(driver: ApplicationDriver, desk: Desk, runner: Runner, over: threading.Event) -> None:
+    """Answer starts, and see the end of the application, or the need of it, until ``over``."""
+    must_end_at: float | None = None
+    while not over.wait(_LOOK_SECONDS):
+        try:
+            if driver.is_closing():
+                runner.ask_to_stop()
+                return
+            desk.look(runner)
+            ended = any(isinstance(each, AttachedSupervisor) and each.must_end for each in runner.hosted())
+            if ended and must_end_at is None:
+                must_end_at = time.monotonic() + _INTENT_SECONDS
+            if must_end_at is not None and (_is_answered(desk.hosting) or time.monotonic() >= must_end_at):
+                driver.exit()
+                return
+        except Py4JError:
+            if driver.has_ended():
+                return
+
+
+def _is_answered(hosting: Hosting) -> bool:
+    try:
+        return not hosting.store.pending_intents(hosting.runner)
+    except StoreError:
+        return False
+
+
+def _store_positions(hosting: Hosting, runner: Runner) -> None:
+    """What was read last is stored before the JVM ends: a job that runs once an hour has no later moment."""
+    log = logger_about({"application": hosting.runner})
+    for each in runner.hosted():
+        try:
+            row = hosting.store.assignment(each.subject.query)
+            if row is None:
+                continue
+            declared = hosting.declared(row.query, row.cluster)
+            report = read_checkpoint(hosting.files, row.checkpoint, declared, placed=each.subject.placed)
+            stored = hosting.listener.catch_up(row.cluster, ended_run(row.query, [each], report), _CATCH_UP_SECONDS)
+            log.info("positions of the last batches", query=row.query, stored=stored)
+        except (TideoverError, Py4JError) as error:
+            log.warning("positions of the last batches not stored", query=each.subject.query, error=str(error))
+
+
+def _refuse_all(driver: ApplicationDriver, keys: Mapping[str, str], why: str, log: object) -> int:
+    """Answer each start of ours with the reason until the application ends; others are not ours to refuse."""
+    logger_about({"driver": driver.pid}).error("this application is not attended", reason=why)
+    while not driver.has_ended():
+        try:
+            if driver.is_closing():
+                break
+            for key in driver.requests():
+                if key in keys:
+                    driver.refuse(key, why)
+                else:
+                    driver.leave_alone(key)
+        except Py4JError:
+            break
+        time.sleep(_LOOK_SECONDS)
+    return 0

@@ -1,0 +1,98 @@
+package tideover;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.node.BooleanNode;
+import com.fasterxml.jackson.databind.node.NullNode;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.apache.hadoop.conf.Configuration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+final class AttachedTest {
+  @TempDir private Path folder;
+  private final Configuration conf = new Configuration(false);
+
+  @Test
+  void aStartThatNobodyAnswersEndsItsWait() {
+    assertEquals(Optional.empty(), new AdmissionRequest(10).await(line -> {}));
+  }
+
+  @Test
+  void theFirstAnswerOfAStartCounts() {
+    AdmissionRequest request = new AdmissionRequest(60_000);
+    assertTrue(request.answer(BooleanNode.TRUE));
+    assertFalse(request.answer(NullNode.instance));
+    assertEquals(Optional.of(BooleanNode.TRUE), request.await(line -> {}));
+  }
+
+  @Test
+  void aStartThatIsDelayedWaitsAgainAndSaysWhyOnce() throws Exception {
+    AdmissionRequest request = new AdmissionRequest(400);
+    List<String> said = new ArrayList<>();
+    Thread delays =
+        new Thread(
+            () -> {
+              try {
+                for (int each = 0; each < 8; each++) {
+                  request.delay("operation op holds revenue");
+                  Thread.sleep(100);
+                }
+              } catch (InterruptedException ended) {
+                Thread.currentThread().interrupt();
+              }
+              request.answer(BooleanNode.TRUE);
+            });
+    delays.start();
+    assertEquals(Optional.of(BooleanNode.TRUE), request.await(said::add));
+    delays.join();
+    assertEquals(List.of("the start waits: operation op holds revenue"), said);
+  }
+
+  @Test
+  void aCheckpointWasMovedIfAnEpochOrAMappingIsBesideIt() throws Exception {
+    var checkpoint = new org.apache.hadoop.fs.Path(folder.toUri());
+    assertFalse(Fence.wasMoved(checkpoint, conf));
+    Files.createDirectories(folder.resolve(PlantedEpoch.FOLDER).resolve("run-of-a-process"));
+    assertFalse(Fence.wasMoved(checkpoint, conf), "it was admitted, and never moved");
+    Files.createDirectories(folder.resolve(PlantedEpoch.FOLDER).resolve("4-op.1"));
+    assertTrue(Fence.wasMoved(checkpoint, conf));
+    Files.delete(folder.resolve(PlantedEpoch.FOLDER).resolve("4-op.1"));
+    Files.createDirectories(folder.resolve(Mapping.FOLDER).resolve("4-op"));
+    assertTrue(Fence.wasMoved(checkpoint, conf));
+  }
+
+  @Test
+  void ourExtensionIsAppendedToThoseOfOthers() {
+    assertEquals("tideover.AttachExtensions", AttachPlugin.extensions(""));
+    String both = "io.delta.sql.DeltaSparkSessionExtension,tideover.AttachExtensions";
+    assertEquals(both, AttachPlugin.extensions("io.delta.sql.DeltaSparkSessionExtension"));
+    assertEquals(both, AttachPlugin.extensions(both));
+  }
+
+  @Test
+  void theClassesFitASparkByItsLine() {
+    assertEquals("spark35", AttachPlugin.line("3.5.6-amzn-2"));
+    assertEquals("spark35", AttachPlugin.line("4.0.1"));
+    assertEquals("spark41", AttachPlugin.line("4.2.0"));
+    assertThrows(IllegalArgumentException.class, () -> AttachPlugin.line("3.4.1"));
+    assertThrows(IllegalArgumentException.class, () -> AttachPlugin.line("4.10.0"));
+  }
+
+  @Test
+  void anotherManagerIsRefusedByName() {
+    String said =
+        assertThrows(
+                IllegalArgumentException.class,
+                () -> AttachExtensions.requireOurManager("com.example.Manager"))
+            .getMessage();
+    assertTrue(said.contains("is com.example.Manager in this session"), said);
+  }
+}

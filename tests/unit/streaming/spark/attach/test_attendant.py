@@ -1,0 +1,175 @@
+"""The desk of an attendant: which starts of an application are ours, and what a waiting start gets for an answer."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from state.checkpoint_folders import mapping_name
+from state.model.entities import Assignment, Desired
+from state.settings.keys import Tideover
+from streaming.spark.attach.attached import attached_sources
+from streaming.spark.attach.attendant import Desk, _rows_that_run
+from streaming.spark.attach.driver import ApplicationDriver, RunningQuery
+from streaming.spark.errors import SparkMissing
+from streaming.spark.hosting import Hosting
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ROW = Assignment(
+    query="archive",
+    epoch=4,
+    placed_epoch=3,
+    desired=Desired.RUNNING,
+    cluster="west",
+    runner="shop",
+    checkpoint="/data/archive",
+    starting_offsets=None,
+    operation="op",
+    changed_at=NOW,
+    mapping=mapping_name(3, "op"),
+)
+
+
+class FakeDriver:
+    """Notes the answer to each start."""
+
+    def __init__(self, *requests: str, running: RunningQuery | None = None) -> None:
+        self.waiting = list(requests)
+        self.answers: list[tuple[str, str]] = []
+        self.as_what = running
+
+    def requests(self) -> list[str]:
+        return self.waiting
+
+    def leave_alone(self, key: str) -> None:
+        self.answers.append((key, "not ours"))
+
+    def delay(self, key: str, why: str) -> None:
+        self.answers.append((key, why))
+
+    def running(self, key: str) -> RunningQuery | None:
+        return self.as_what
+
+    def condemn(self, code: int, why: str) -> None:
+        self.answers.append((str(code), why))
+
+    def exit(self) -> None:
+        self.answers.append(("exit", ""))
+
+
+def settings(topics: object = "identity") -> Tideover:
+    return Tideover.model_validate(
+        {
+            "store": "sqlite://",
+            "clusters": {"east": {"bootstrap": ["e:1"]}, "west": {"bootstrap": ["w:1"]}},
+            "routes": [{"from": "east", "to": "west", "topics": topics}],
+            "runners": {"shop": {}},
+            "queries": {
+                "archive": {
+                    "attach": "shop",
+                    "sources": {"orders": {"topics": ["orders"]}},
+                    "clusters": ["east", "west"],
+                    "checkpoint": "/data/archive",
+                }
+            },
+        }
+    )
+
+
+def hosting(row: Assignment | None, error: str | None = None, topics: object = "identity") -> Any:
+    store = SimpleNamespace(
+        assignment=lambda query: row,
+        query_facts=lambda: [] if error is None else [SimpleNamespace(query="archive", error=error)],
+    )
+    known = settings(topics)
+    return SimpleNamespace(
+        store=store, runner="shop", settings=known, query=known.queries.__getitem__, cluster_id=lambda cluster: None
+    )
+
+
+def looked(driver: FakeDriver, host: Any, *, away: bool = False) -> list[tuple[str, str]]:
+    desk = Desk(driver, host, {"/data/archive": "archive"})  # type: ignore[arg-type]
+    desk.look(SimpleNamespace(is_store_away=away))  # type: ignore[arg-type]
+    return driver.answers
+
+
+def test_a_start_of_a_query_in_no_configuration_is_left_alone() -> None:
+    assert looked(FakeDriver("/data/other"), hosting(ROW)) == [("/data/other", "not ours")]
+
+
+def test_a_start_of_a_query_that_is_held_waits_and_names_the_operation() -> None:
+    held = replace(ROW, desired=Desired.HELD)
+    assert looked(FakeDriver("/data/archive"), hosting(held)) == [
+        ("/data/archive", "operation op holds archive: tideover show-op op")
+    ]
+
+
+def test_a_start_that_cannot_be_admitted_waits_and_gives_the_error() -> None:
+    assert looked(FakeDriver("/data/archive"), hosting(ROW, "a mapping is missing")) == [
+        ("/data/archive", "a mapping is missing")
+    ]
+
+
+def test_a_query_of_another_runner_waits_and_names_it() -> None:
+    row = replace(ROW, runner="spare")
+    assert looked(FakeDriver("/data/archive"), hosting(row)) == [
+        ("/data/archive", "archive is assigned to runner spare")
+    ]
+
+
+def test_while_the_store_is_away_only_what_is_not_ours_gets_an_answer() -> None:
+    driver = FakeDriver("/data/archive", "/data/other")
+    assert looked(driver, hosting(ROW), away=True) == [("/data/other", "not ours")]
+
+
+def joined(driver: FakeDriver, row: Assignment | None) -> list[Assignment]:
+    return _rows_that_run(driver, hosting(row).store, {"/data/archive": "archive"})  # type: ignore[arg-type]
+
+
+def test_a_run_of_an_older_epoch_is_hosted_under_that_epoch() -> None:
+    running = RunningQuery(epoch=3, follower="f", cluster="west", placed=3)
+    assert joined(FakeDriver(running=running), replace(ROW, desired=Desired.HELD)) == [
+        replace(ROW, epoch=3, operation=None)
+    ]
+
+
+def test_a_run_of_the_rows_epoch_is_left_to_the_runner_to_join() -> None:
+    running = RunningQuery(epoch=4, follower="f", cluster="west", placed=3)
+    assert joined(FakeDriver(running=running), ROW) == []
+    assert joined(FakeDriver(running=None), ROW) == []
+
+
+def test_a_run_that_reads_another_cluster_than_its_row_ends_its_application() -> None:
+    driver = FakeDriver(running=RunningQuery(epoch=3, follower="f", cluster="east", placed=0))
+    assert joined(driver, ROW) == []
+    assert driver.answers == [("75", "archive reads east, and is placed on west"), ("exit", "")]
+
+
+def sources(row: Assignment, topics: object = "identity") -> dict[str, str]:
+    host: Hosting = hosting(row, topics=topics)
+    return attached_sources(host, row)["orders"]
+
+
+def test_on_its_first_cluster_a_query_keeps_its_applications_connection() -> None:
+    options = sources(replace(ROW, cluster="east", placed_epoch=1, mapping=None))
+    assert "kafka.bootstrap.servers" not in options
+    assert "subscribe" not in options
+    assert options["tideover.cluster"] == "east"
+    assert options["tideover.source"] == "orders"
+
+
+def test_elsewhere_it_reads_by_the_connection_of_the_configuration() -> None:
+    options = sources(ROW)
+    assert options["kafka.bootstrap.servers"] == "w:1"
+    assert "subscribe" not in options, "topics have the same names there, so the application's own words stay"
+
+
+def test_topics_with_another_name_there_replace_the_applications() -> None:
+    assert sources(ROW, {"orders": "east.orders"})["subscribe"] == "east.orders"
+
+
+def test_an_attendant_that_no_application_started_says_so() -> None:
+    with pytest.raises(SparkMissing, match="no application has started this process"):
+        ApplicationDriver({})
