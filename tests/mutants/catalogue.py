@@ -1437,7 +1437,7 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/spark/runner/supervisor.py",
-        "if run is None or not self.is_held or not run.can_go_on(row.epoch, switched_sources(self._hosting, row)):",
+        "if run is None or not self.is_held or not run.can_go_on(row.epoch, self._sources(row)):",
         "if run is None or not self.is_held:",
         ("tests/unit/streaming/spark/runner/test_supervisor.py",),
         "a move counts on a run that cannot continue in its batch",
