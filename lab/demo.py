@@ -239,7 +239,7 @@ def _fresh(query: str, operation: Mapping[str, Any], row: Mapping[str, Any]) -> 
 
 def _events(story: Story) -> list[str]:
     """What the history says of it, from the fault to the last query that settled, but for the waiting in between."""
-    told = [event for event in story.events if not event["text"].startswith(("asking", "waiting"))]
+    told = [event for event in story.events if not event["text"].startswith(("ordering", "waiting"))]
     return ["what happened, from tideover history:"] + [
         f"  {event['at'][11:23]}  {event['kind']:<10}{event['query'] or '':<10}{event['text']}"
         for event in sorted(told, key=lambda event: event["at"])

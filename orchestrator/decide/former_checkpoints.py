@@ -172,6 +172,6 @@ def cleaning_event(
         operation=None,
         epoch=epoch,
         actor=actor,
-        text=f"asked runner {runner} to clean {former.checkpoint}: {judged.why}" + (f": {reason}" if reason else ""),
+        text=f"ordered runner {runner} to clean {former.checkpoint}: {judged.why}" + (f": {reason}" if reason else ""),
         detail={"checkpoint": former.checkpoint, "left_epoch": former.left_epoch, "reason": reason},
     )

@@ -56,7 +56,7 @@ def choose_treatment(
         return BatchChoice(
             treatment=UncommittedBatch.REPLAN,
             repeats=0,
-            text=f"batch {planned.batch} goes on in its run, with the next record that each task comes to",
+            text=f"batch {planned.batch} continues in its run, from the next record of each task",
             in_run=planned.run_id,
             otherwise=repeats if appends else 0,
         )

@@ -232,7 +232,7 @@ _OF_PROCESS = (
     ),
     Exported(
         name="tideover_operations_total", labels=("kind", "result"), is_counter=True,
-        meaning="Operations that ended since this controller began to serve, whoever led them",
+        meaning="Operations that ended since this controller began to serve, whichever controller led them",
         rows=lambda figures: sorted(figures.tally.operations.items()),
     ),
     Exported(
@@ -254,7 +254,7 @@ _OF_CLUSTERS = (
     ),
     Exported(
         name="tideover_cluster_verdict", labels=("cluster", "verdict"), seen=_verdicts,
-        meaning="1 for what is believed of the cluster, 0 for every other verdict; UNKNOWN where nobody judged lately",
+        meaning="1 for the verdict on the cluster, 0 for every other one; UNKNOWN where no controller gave one lately",
     ),
     Exported(
         name="tideover_replication_heartbeat_age_seconds", labels=("source", "target"),
@@ -357,7 +357,7 @@ _OF_QUERIES = (
     ),
     Exported(
         name="tideover_ready", labels=("query", "gate"), seen=_gates,
-        meaning="1 if the gate would let a failover pass, 0 if it refuses or cannot tell; sampled alike",
+        meaning="1 if the gate would let a failover pass, 0 if it refuses or does not know; sampled alike",
     ),
     Exported(
         name="tideover_unproven_resume_offsets", labels=("query",), seen=_each(_unproven),

@@ -169,7 +169,7 @@ def _of_operation(event: Event, operation: Operation) -> Report:
     return Report(
         incident=f"operation:{operation.id}", kind="drill" if is_drill else "operation", severity=severity,
         is_over=operation.outcome is not None, title=title,
-        text=f"{operation.sentence}\nasked for by {operation.actor}, began at {iso(operation.started_at)}",
+        text=f"{operation.sentence}\nrequested by {operation.actor}, began at {iso(operation.started_at)}",
         sequence=event.sequence or 0, at=event.at,
     )  # fmt: skip
 

@@ -168,7 +168,7 @@ def moving(store: ControllerStore, query: str) -> str | None:
     if opened is not None:
         return f"operation {opened.id}, a {opened.kind.value} of {query} to {opened.target}, is open"
     asked = next((each for each in store.open_requests() if each.query == query), None)
-    return f"{asked.actor} asks for a {asked.kind.value} of {query}" if asked is not None else None
+    return f"{asked.actor} requests a {asked.kind.value} of {query}" if asked is not None else None
 
 
 class DrillDriver:

@@ -267,7 +267,7 @@ class Executor:
         for intent in snapshot.intents:
             if intent.id in ask.withdraw:
                 kind = NO_ANSWER if snapshot.is_alive(intent.runner) else WITHDRAWN
-                reason = Failure(kind=kind, text=f"runner {ask.runner} was asked instead").as_json()
+                reason = Failure(kind=kind, text=f"runner {ask.runner} got the order instead").as_json()
                 failed = replace(intent, state=IntentState.FAILED, result=reason, ended_at=self._now)
                 self._store.report(failed, term=self._term)
 

@@ -129,7 +129,7 @@ class Chain:
 
     def _missing(self, first: int, last: int) -> None:
         if first > last:
-            self.flaws.append(Flaw(last + 1, None, "stands twice or out of its order"))
+            self.flaws.append(Flaw(last + 1, None, "appears twice or out of order"))
         for sequence in range(first, min(last, first + 99) + 1):
             self.flaws.append(Flaw(sequence, None, "is missing"))
 
@@ -148,4 +148,5 @@ def wrong_in(row: Evidence) -> str | None:
         place = (said["sequence"], said["previous"], said["operation"]["id"])
     except (ValueError, TypeError, KeyError):
         return "cannot be read"
-    return None if place == (row.sequence, row.previous, row.operation) else "stands at another place than it says"
+    kept = (row.sequence, row.previous, row.operation)
+    return None if place == kept else "is not at the place in the chain that it names"

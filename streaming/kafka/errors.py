@@ -120,7 +120,7 @@ def explained(error: PartitionError, operation: str, topic: str) -> PartitionErr
         return error
     if resource == "topic":
         return replace(error, text=no_acl(operation, [topic]))
-    return replace(error, text=f"our user has no ACL on the {resource} for what was asked ({operation} of {topic})")
+    return replace(error, text=f"our user has no ACL on the {resource} for this request ({operation} of {topic})")
 
 
 _HERE = {

@@ -75,12 +75,12 @@ def _texts(asked: Asked) -> Iterable[str]:
     found = asked.by_time
     if found is not None and found.error is None:
         if found.offset is None:
-            yield f"asked for the time of its record {offset}, it answers that there is none"
+            yield f"a look-up by the time of its record {offset} finds none"
         elif found.offset > offset:
             late = found.offset - offset
-            yield f"asked for the time of its record {offset}, it answers {found.offset}: {late} too late"
+            yield f"a look-up by the time of its record {offset} finds {found.offset}: {late} too late"
         elif found.timestamp_ms is not None and found.timestamp_ms < time_ms:
-            yield f"asked for the time of its record {offset}, it answers an older one, {found.offset}"
+            yield f"a look-up by the time of its record {offset} finds an older one, {found.offset}"
     newest = asked.newest
     if newest is not None and newest.error is None:
         if newest.timestamp_ms is None:

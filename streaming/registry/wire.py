@@ -54,7 +54,7 @@ class Agreement(StrEnum):
     AGREE = "agree"
     DIFFER = "differ"
     UNKNOWN = "unknown"
-    NOT_ASKED = "not asked"
+    NOT_ASKED = "not checked"
     """No registry is configured that could be."""
 
 

@@ -425,8 +425,8 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/spark/runner/fence.py",
-        '        return FenceProof(None, f"asked to stop, but {unrest}")',
-        '        return FenceProof(Evidence.RUNNER, f"asked to stop, but {unrest}")',
+        '        return FenceProof(None, f"ordered to stop, but {unrest}")',
+        '        return FenceProof(Evidence.RUNNER, f"ordered to stop, but {unrest}")',
         ("tests/unit/streaming/spark/runner/test_fence.py",),
         "'stop requested' taken as evidence although something still runs",
     ),

@@ -233,7 +233,8 @@ def test_a_revoked_acl_is_named_everywhere_until_it_is_given_back(story: Story) 
         try:
             told = times_of(scene, "sums")
             assert told["measured"] == "unknown"
-            assert told["text"].startswith(f"cannot tell whether {TOPIC} on west uses CreateTime or LogAppendTime: ")
+            begin = f"cannot determine whether {TOPIC} on west uses CreateTime or LogAppendTime: "
+            assert told["text"].startswith(begin)
         finally:
             west.allow(ANN, TOPIC, "DescribeConfigs")
         assert times_of(scene, "sums")["text"] == "times are comparable"

@@ -64,7 +64,7 @@ def test_a_checkpoint_is_cleaned_by_its_runner_and_the_history_tells(
     assert (shown["checkpoints"][0]["files"], shown["checkpoints"][0]["bytes"]) == (12, 3_000)
     assert moved.runner.cleaned == ["/cp/revenue"]
     asked, cleaned = [event for event in moved.store.history() if event.kind in {"clean", "cleaned"}]
-    assert asked.text.startswith("asked runner a to clean /cp/revenue: left ")
+    assert asked.text.startswith("ordered runner a to clean /cp/revenue: left ")
     assert asked.text.endswith(": the disk is full")
     assert "@" in asked.actor
     assert cleaned.actor == "runner"

@@ -305,7 +305,7 @@ def test_a_runner_that_dies_with_an_intent_is_replaced_by_another(kind: IntentKi
     assert [start.runner for start in world.starts] == ["b"]
     assert f"{kind.value}#2" in world.other.handled
     first = next(intent for intent in world.store.intents(operation.id) if intent.name == kind.value)
-    assert first.result == {"kind": "withdrawn", "text": "runner b was asked instead", "hint": ""}
+    assert first.result == {"kind": "withdrawn", "text": "runner b got the order instead", "hint": ""}
     assert world.store.pending_intents("a") == []
 
 

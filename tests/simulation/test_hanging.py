@@ -39,7 +39,7 @@ def test_a_fence_that_hangs_is_given_up_and_undone_once_it_returns() -> None:
     operation = seen_to(world, held, 10)
     assert (operation.phase, operation.outcome) == (Phase.ABORTED, None)
     assert operation.sentence == (
-        "runner a was asked to stop the query and has not answered for 90 s: its file system may hang; "
+        "runner a was ordered to stop the query and has not answered for 90 s: its file system may hang; "
         "runner a may still write the fence that has to be removed; it continues when runner a answers: repair its "
         "file system, or end process 1 on h and start it again with tideover run --name a"
     )
@@ -151,7 +151,7 @@ def test_taking_the_fence_away_is_asked_of_another_runner_where_one_hangs(other:
     operation = seen_to(world, held, WITHIN + 10)
     if not other:
         assert operation.phase is Phase.ABORTED
-        assert operation.sentence.startswith("cancelled by ann: revenue stays on east; runner a was asked to remove")
+        assert operation.sentence.startswith("cancelled by ann: revenue stays on east; runner a was ordered to remove")
         world.runner.hangs = {PREPARE}
         operation = seen_to(world, held, 20)
     assert operation.outcome == "refused"

@@ -125,7 +125,7 @@ def test_retention_has_old_checkpoints_cleaned_each_hour_and_each_once() -> None
     (asked,) = world.store.to_clean("a")
     assert (asked.checkpoint, asked.left_epoch) == ("/cp/revenue", 3)
     event = world.store.history()[-1]
-    assert event.text == "asked runner a to clean /cp/revenue: left 30d ago, more than 7d"
+    assert event.text == "ordered runner a to clean /cp/revenue: left 30d ago, more than 7d"
     assert (event.actor, event.kind) == ("controller:one", "clean")
     world.runner.live()
     assert world.runner.cleaned == ["/cp/revenue"]

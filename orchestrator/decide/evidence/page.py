@@ -141,9 +141,7 @@ def _fences(fences: object) -> str:
         f"<td>{_text(row['planted'])}</td><td>{_text(row['detail'])}</td></tr>"
         for row in _rows(fences)
     ]
-    return _section(
-        "Fence: proof that the old run has stopped", ("asked of", "epoch", "proof", "planted", "seen"), lines
-    )
+    return _section("Fence: proof that the old run has stopped", ("runner", "epoch", "proof", "planted", "seen"), lines)
 
 
 def _plan(plan: Plan) -> Iterable[tuple[str, object]]:

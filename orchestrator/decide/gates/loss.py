@@ -96,7 +96,7 @@ def comparable(untold: str) -> str:
     if not untold:
         return "times are comparable"
     return (
-        f"cannot tell whether {untold} uses CreateTime or LogAppendTime: it did not answer, "
+        f"cannot determine whether {untold} uses CreateTime or LogAppendTime: it did not answer, "
         "or our user has no ACL for DescribeConfigs"
     )
 

@@ -197,17 +197,17 @@ def answers_consistent(given: ReadinessFacts) -> Gate | None:
     found = [(each, contradiction) for each in asked for contradiction in each.contradictions]
     partitions = sum(each.partitions for each in asked)
     age = max(0.0, max((given.now - each.at).total_seconds() for each in asked))
-    good = f"{partitions} partitions answer as they must, asked {age:.0f} s ago"
+    good = f"{partitions} partitions answer correctly, checked {age:.0f} s ago"
     if not partitions:
-        good = "no record to ask with yet"
+        good = "no record to check with yet"
     bad = ""
     if found:
         cluster, first = found[0]
         where = "" if first.partition is None else f" of {first.partition.topic}-{first.partition.partition}"
         more = f", and {len(found) - 1} more" if len(found) > 1 else ""
         bad = (
-            f"{cluster.cluster}: {first.broker}{where}: {first.text}{more}; asked {age:.0f} s ago; "
-            "no place that rests on its answers can be believed: repair or replace this broker"
+            f"{cluster.cluster}: {first.broker}{where}: {first.text}{more}; checked {age:.0f} s ago; "
+            "do not trust resume offsets that rest on its answers: repair or replace this broker"
         )
     return answer("answers-consistent", not found, f"{len(found)} contradictions", "0 contradictions", good, bad)
 

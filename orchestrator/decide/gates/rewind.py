@@ -34,7 +34,7 @@ def expect_active(facts: MoveFacts) -> Gate | None:
         here,
         facts.target,
         f"{facts.query} is on {here}, as expected",
-        f"{facts.query} has moved to {here} meanwhile, where offsets are others: run the command again",
+        f"{facts.query} has moved to {here} since, where offsets differ: run the command again",
     )
 
 

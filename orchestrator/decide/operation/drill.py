@@ -164,7 +164,7 @@ def _can_pass(refused: Gate) -> bool:
 def _starting(snapshot: DrillSnapshot, now: datetime) -> DrillDecision:
     operation, intent = snapshot.operation, snapshot.intent
     if intent is None:
-        return _given_up(snapshot, "failed", "no runner was asked", now)
+        return _given_up(snapshot, "failed", "no runner got an order", now)
     if intent.state is IntentState.PENDING:
         if intent.runner not in snapshot.alive:
             return _given_up(snapshot, "failed", f"runner {intent.runner} died or fell silent during the drill", now)
@@ -180,7 +180,7 @@ def _starting(snapshot: DrillSnapshot, now: datetime) -> DrillDecision:
         return DrillDecision(phase=phase, sentence=against, steps=steps, outcome="failed", measured=measured)
     text = (
         f"batch {report.batch} is committed on {operation.target} from a copy, {_rows(report)} rows, "
-        f"{sum(each.seconds for each in report.steps):.1f} s; {operation.query} ran on meanwhile"
+        f"{sum(each.seconds for each in report.steps):.1f} s; {operation.query} kept running"
     )
     phase = _moved(operation.phase, Trigger.PROVEN)
     return DrillDecision(phase=phase, sentence=text, steps=steps, outcome="done", measured=measured)

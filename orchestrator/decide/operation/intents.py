@@ -176,7 +176,7 @@ def _waiting(snapshot: Snapshot, intent: Intent, doing: str) -> str:
     text = f"waiting for runner {intent.runner} {doing}"
     if intent.id not in snapshot.late:
         until = intent.created_at + _LIMITS[intent.kind]
-        return f"{text}: asked at {intent.created_at:%H:%M:%S}, at most until {until:%H:%M:%S} UTC"
+        return f"{text}: ordered at {intent.created_at:%H:%M:%S}, at most until {until:%H:%M:%S} UTC"
     query, source = snapshot.operation.query, snapshot.operation.source
     return (
         f"{text} for more than {ANSWER_WITHIN.total_seconds():g} s: copying a large state takes time, or "
@@ -188,7 +188,7 @@ def _waiting(snapshot: Snapshot, intent: Intent, doing: str) -> str:
 def _hangs(snapshot: Snapshot, intent: Intent, doing: str) -> Decision:
     """A runner beats and does not answer, and there is no other to get the order."""
     limit = _LIMITS[intent.kind].total_seconds()
-    text = f"runner {intent.runner} was asked {doing} and has not answered for {limit:g} s"
+    text = f"runner {intent.runner} was ordered {doing} and has not answered for {limit:g} s"
     if snapshot.operation.phase in _WAITS_FOR_RUNNERS:
         return stay(snapshot, f"{text}; {way_out(snapshot, intent.runner)}")
     return given_up(snapshot, "failed", f"{text}: its file system may hang")

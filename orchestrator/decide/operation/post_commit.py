@@ -223,7 +223,7 @@ def _asked(snapshot: Snapshot, asked: Ask | Decision | None, doing: str) -> Deci
         return asked
     if asked is None:
         return stay(snapshot, no_runner(snapshot))
-    return stay(snapshot, f"asking runner {asked.runner} {doing}", asked)
+    return stay(snapshot, f"ordering runner {asked.runner} {doing}", asked)
 
 
 def _proven(snapshot: Snapshot, fact: QueryFact, at: datetime, text: str, *, committed: bool) -> Decision:

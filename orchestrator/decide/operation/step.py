@@ -94,7 +94,7 @@ def _fencing(snapshot: Snapshot, now: datetime) -> Decision:
         asked = ask(snapshot, IntentKind.FENCE, request)
         if asked is None:
             return moved(snapshot, Trigger.NO_RUNNER, no_runner(snapshot))
-        return stay(snapshot, f"asking runner {asked.runner} to stop the query and to fence its checkpoint", asked)
+        return stay(snapshot, f"ordering runner {asked.runner} to stop the query and to fence its checkpoint", asked)
     if latest.state is IntentState.DONE:
         return _fenced(snapshot, FenceReport.of(latest.result))
     pursued = pursue(snapshot, latest, "to stop the query", request, now)
@@ -106,7 +106,7 @@ def _fencing(snapshot: Snapshot, now: datetime) -> Decision:
     if pursued is None:
         return given_up(snapshot, "failed", f"the old checkpoint cannot be fenced: {failure(latest).text}")
     if isinstance(pursued, Ask):
-        return stay(snapshot, f"asking runner {pursued.runner} to fence the checkpoint", pursued)
+        return stay(snapshot, f"ordering runner {pursued.runner} to fence the checkpoint", pursued)
     if pursued.trigger is None:
         return stay(snapshot, pursued.sentence, Wait(ahead=True))
     return pursued
@@ -150,7 +150,7 @@ def _resolving(snapshot: Snapshot, now: datetime) -> Decision:
         if pursued is None:
             return given_up(snapshot, "failed", f"the checkpoint cannot be read: {failure(inspection).text}")
         if isinstance(pursued, Ask):
-            return stay(snapshot, f"asking runner {pursued.runner} to read the checkpoint again", pursued)
+            return stay(snapshot, f"ordering runner {pursued.runner} to read the checkpoint again", pursued)
         return pursued
     report, findings = snapshot.report, snapshot.findings
     if report is None:
@@ -207,7 +207,7 @@ def _preparing(snapshot: Snapshot, now: datetime) -> Decision:
     if pursued is None:
         return given_up(snapshot, "failed", f"the new checkpoint cannot be made: {failure(latest).text}")
     if isinstance(pursued, Ask):
-        return stay(snapshot, f"asking runner {pursued.runner} to make the checkpoint", pursued)
+        return stay(snapshot, f"ordering runner {pursued.runner} to make the checkpoint", pursued)
     return pursued
 
 

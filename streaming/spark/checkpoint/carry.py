@@ -203,7 +203,7 @@ def _map(
 ) -> PrepareReport:
     """Write where each source continues, beside the checkpoint that stays in use; of its content nothing is touched."""
     if placed is None:
-        raise MovedOn(f"the store has no row of the query, so nobody knows which cluster {request.checkpoint} is of")
+        raise MovedOn(f"the store has no row of the query, so the cluster of {request.checkpoint} is unknown")
     require_held(files, request.checkpoint, request.operation, request.epoch)
     end = read_log_end(files, request.checkpoint, placed)
     bound = _check_place(end, request, sources)

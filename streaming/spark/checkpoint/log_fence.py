@@ -209,7 +209,7 @@ def require_unmoved(
                 "which this store does not know"
             )
         if move.operation == operation and not planted_by(files, checkpoint, move.operation):
-            raise AlreadyRun(f"the query goes on from {checkpoint} on {move.to} since operation {operation} moved it")
+            raise AlreadyRun(f"the query continues from {checkpoint} on {move.to} since operation {operation} moved it")
 
 
 def require_held(files: CheckpointFiles, checkpoint: str, operation: str, epoch: int) -> None:
@@ -258,7 +258,7 @@ def release(files: CheckpointFiles, request: ReleaseRequest) -> tuple[int, ...]:
     old one was left long ago and cleaned since: then the old one is not to be run again.
     """
     if is_cleaned(files, request.checkpoint):
-        raise AlreadyRun(f"{cleaned_text(request.checkpoint)}: the query went on from another checkpoint")
+        raise AlreadyRun(f"{cleaned_text(request.checkpoint)}: the query continued from another checkpoint")
     if request.below is not None:
         _discard_lost(files, request, request.below)
     if request.prepared is not None and request.fresh and files.list_names(request.prepared):
@@ -285,7 +285,7 @@ def _withdraw(files: CheckpointFiles, request: ReleaseRequest) -> None:
     kept = chain_to(found, request.keeps)
     made = [move for move in found if move.operation == request.operation and move.name not in kept]
     if made and not request.reconciled and not planted_by(files, request.checkpoint, request.operation):
-        raise AlreadyRun(f"the query went on from {request.checkpoint} on {made[-1].to}")
+        raise AlreadyRun(f"the query continued from {request.checkpoint} on {made[-1].to}")
     withdraw(files, request.checkpoint, made)
 
 
@@ -304,7 +304,7 @@ def _discard_lost(files: CheckpointFiles, request: ReleaseRequest, below: str) -
         if not own and (held is None or made.epoch <= held.epoch):
             continue
         if has_been_run(files, target):
-            raise AlreadyRun(f"the query has used {target} since it was made and went on from there")
+            raise AlreadyRun(f"the query has used {target} since it was made and continued from there")
         if own and _is_prepared_by(files, target, request.operation):
             discard(files, target, request.operation)
 

@@ -403,6 +403,6 @@ def _by_order(choices: Mapping[str, list[str]], bound: Mapping[str, str]) -> dic
         if len(group) == len(keys) and all(key.isdigit() for key in keys):
             return dict(zip(keys, group, strict=True))
     raise AmbiguousSources(
-        f"sources {', '.join(key for key in choices if key not in bound)} of the checkpoint cannot be told apart",
+        f"sources {', '.join(key for key in choices if key not in bound)} of the checkpoint cannot be distinguished",
         hint="give the declared sources topics that differ",
     )

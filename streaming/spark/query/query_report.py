@@ -236,7 +236,7 @@ class QueryReport:
 
     def restless(self, unrest: str) -> None:
         """It was ordered to stop long ago, and something of it still runs."""
-        self._fact = replace(self._fact, error=f"asked to stop, but {unrest}")
+        self._fact = replace(self._fact, error=f"ordered to stop, but {unrest}")
         self.report()
 
     def stopped(self) -> None:

@@ -214,7 +214,7 @@ def _with_callbacks(report: CheckpointReport, hosted: Sequence[QuerySupervisor])
 def _prove(guard: FenceContext, hosting: Process | None, hosted: Sequence[QuerySupervisor]) -> FenceProof:
     unrest = next((sentence for one in hosted if (sentence := one.unrest()) is not None), None)
     if unrest is not None:
-        return FenceProof(None, f"asked to stop, but {unrest}")
+        return FenceProof(None, f"ordered to stop, but {unrest}")
     if hosting is None:
         return FenceProof(Evidence.RUNNER, "no other process ever hosted it, and it does not run here")
     if hosting.instance == guard.instance:

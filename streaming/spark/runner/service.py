@@ -205,7 +205,7 @@ def _run(
         try:
             runner.run()
         except RunError as error:
-            log.warning("runner cannot go on", error=str(error))
+            log.warning("runner cannot continue", error=str(error))
             code = 2
         finally:
             over.set()

@@ -361,7 +361,7 @@ class QuerySupervisor:
             _give_up(held.run)
             self._log.info("the batch under way is run again", run_id=held.run.run_id)
             return None
-        self._begun(held.run, "query goes on")
+        self._begun(held.run, "query continues")
         return held.run, follower
 
     def _take_held(self) -> HeldRun | None:
@@ -384,7 +384,7 @@ class QuerySupervisor:
         """A run is about to write from here, and nothing proves yet that it does not. Raises ``RunFenced``."""
         with self._lock:
             if self._closing.is_set():
-                raise RunFenced(f"{self._assignment.query} was asked to stop before it started")
+                raise RunFenced(f"{self._assignment.query} was ordered to stop before it started")
             self._starting = True
         try:
             yield
@@ -396,7 +396,7 @@ class QuerySupervisor:
         """Report it. Raises ``RunFenced`` where it was to stop by then."""
         if self._closing.is_set():
             run.begin_stop()
-            raise RunFenced(f"{self._assignment.query} was asked to stop while it started")
+            raise RunFenced(f"{self._assignment.query} was ordered to stop while it started")
         self._log.info(what, run_id=run.run_id, checkpoint=self._assignment.checkpoint)
         self._ledger.started(run.run_id, run.query_id)
 
@@ -494,7 +494,7 @@ class QuerySupervisor:
         pause = _LOOK_SECONDS
         while (unrest := self.unrest_or_error()) is not None:
             if pause == _LOOK_SECONDS and time.monotonic() >= doubt_at:
-                self._log.warning("query asked to stop", unrest=unrest)
+                self._log.warning("query ordered to stop", unrest=unrest)
                 self._ledger.restless(unrest)
                 pause = _RESTLESS_LOOK_SECONDS
             time.sleep(pause)

@@ -30,7 +30,7 @@ EVENTS = (
     event("00.858", "verdict", DOWN, None),
     event("03.900", "settled", COMMITTED),  # each operation writes by itself: lines come out of their order
     event("00.966", "hold", MOVE),
-    event("00.996", "fence", "asking runner a to stop the query and to fence its checkpoint"),
+    event("00.996", "fence", "ordering runner a to stop the query and to fence its checkpoint"),
     event("01.059", "fence", "waiting for runner a to stop the query"),
     event("02.579", "start", "placed on west with epoch 2: the point of no return"),
 )
@@ -62,7 +62,7 @@ def test_the_page_of_an_automatic_move_tells_verdict_to_end_in_order() -> None:
 
 def test_the_page_leaves_out_requests_and_waits() -> None:
     page = "\n".join(_page(STORY, []))
-    assert "asking runner" not in page
+    assert "ordering runner" not in page
     assert "waiting for" not in page
 
 

@@ -120,7 +120,7 @@ def test_a_missing_acl_is_named_by_operation_and_topic_per_partition_too() -> No
     assert said == [
         "our user has no ACL that allows Describe on topic t",
         "our user has no ACL that allows Read on topic t",
-        "our user has no ACL on the cluster for what was asked (Describe of t)",
+        "our user has no ACL on the cluster for this request (Describe of t)",
     ]
 
 

@@ -1,7 +1,7 @@
-// Follows the history, and fetches again what is shown, so that nobody has to reload. Without it every page works too.
+// Follows the history, and fetches again what is shown, so that no reader has to reload. Without it every page works too.
 //
 // A part of a page that changes has the attribute data-live and an id. The page is fetched as it is, and its parts
-// are put in the place of those that are shown; forms stand outside of them, so nothing is lost that somebody types.
+// replace the shown ones; forms are outside of them, so text that is being typed is not lost.
 
 const SOON = 300;
 const AT_LEAST = 1500;
@@ -49,7 +49,7 @@ async function refresh() {
   } catch (error) {
     const why = error instanceof TypeError ? "it does not answer" : error.message;
     const at = shownAt.toISOString().slice(11, 19);
-    say(`No news from this controller: ${why}. You see the state of ${at} UTC. Ask another controller.`, true);
+    say(`No news from this controller: ${why}. You see the state of ${at} UTC. Open the desk of another controller.`, true);
   } finally {
     fetching = false;
     plan(AGES);
@@ -100,7 +100,7 @@ if (line && document.querySelector("[data-live]")) {
     }
   });
   addEventListener("pagehide", leave);
-  setInterval(follow, AGAIN); // who was too many, or was let go, asks again
+  setInterval(follow, AGAIN); // a page that was one too many, or was disconnected, tries again
   follow();
   plan(AGES);
 }

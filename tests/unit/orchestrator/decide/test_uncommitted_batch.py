@@ -164,7 +164,7 @@ def test_a_batch_that_is_held_goes_on_only_where_its_records_lie_one_for_one(
     first: Resolution, second: Resolution | None, treatment: UncommittedBatch
 ) -> None:
     there = choose_treatment(report(held=True), EXACT, at(END, 47), Sink.APPEND)
-    assert there.text == "batch 8 goes on in its run, with the next record that each task comes to"
+    assert there.text == "batch 8 continues in its run, from the next record of each task"
     choice = choose_treatment(report(held=True), first, second, Sink.APPEND)
     assert (choice.treatment, choice.repeats) == (treatment, 4)
 

@@ -95,7 +95,7 @@ TAMPERED: dict[str, tuple[Callable[[Rows], Rows], Flaw]] = {
     ),
     "a document stands under another operation": (
         lambda rows: [*rows[:3], replace(rows[3], operation="op-1")],
-        Flaw(4, "op-1", "stands at another place than it says"),
+        Flaw(4, "op-1", "is not at the place in the chain that it names"),
     ),
     "the last one is written anew": (
         lambda rows: [

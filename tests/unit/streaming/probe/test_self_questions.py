@@ -60,9 +60,9 @@ class EndGoesBack:
 
 LIES: dict[str, tuple[Callable[[], Lie], str]] = {
     "too late": (lambda: by_time(lambda true: (true[0] + 20, true[1])), ": 20 too late"),
-    "none": (lambda: by_time(lambda _: (-1, -1)), "it answers that there is none"),
+    "none": (lambda: by_time(lambda _: (-1, -1)), " finds none"),
     "an older record": (
-        lambda: by_time(lambda true: (true[0] - 5, true[1] - 5 * STEP_MS)), "it answers an older one"),
+        lambda: by_time(lambda true: (true[0] - 5, true[1] - 5 * STEP_MS)), "finds an older one"),
     "begin behind the end": (
         lambda: by_spec(Spec.EARLIEST, lambda _: (2000, -1)), "it begins at offset 2000, behind its end 1000"),
     "end goes back": (EndGoesBack, "its end went back from 1000 to 990"),
@@ -170,15 +170,15 @@ def test_the_gate_names_cluster_broker_partition_and_age() -> None:
     assert gate is not None
     assert (gate.ok, gate.measured, gate.limit) == (False, "2 contradictions", "0 contradictions")
     assert gate.text == (
-        "west: w:1 (broker 1) of t-0: asked for the time of its record 4, it answers 24: 20 too late, and 1 more; "
-        "asked 12 s ago; no place that rests on its answers can be believed: repair or replace this broker"
+        "west: w:1 (broker 1) of t-0: a look-up by the time of its record 4 finds 24: 20 too late, and 1 more; "
+        "checked 12 s ago; do not trust resume offsets that rest on its answers: repair or replace this broker"
     )
 
 
 def test_the_gate_passes_honest_answers_and_says_when_it_had_none() -> None:
     gates = gate_of(answers("east"), answers()), gate_of(answers(partitions=0)), gate_of(answers(error="no answer"))
     assert [gate and (gate.ok, gate.text) for gate in gates] == [
-        (True, "4 partitions answer as they must, asked 12 s ago"), (True, "no record to ask with yet"), None,
+        (True, "4 partitions answer correctly, checked 12 s ago"), (True, "no record to check with yet"), None,
     ]  # fmt: skip
 
 

@@ -235,7 +235,7 @@ def test_the_gate_refuses_ids_that_differ_and_says_what_is_unknown() -> None:
     assert judged(error="no answer") is None
     assert schemas_agree(READY) is None
     assert judged(agree) == (True, "agree", "value of t: agree")
-    assert judged(agree, silent) == (True, "not asked", "value of t: not asked")
+    assert judged(agree, silent) == (True, "not checked", "value of t: not checked")
     assert judged(agree, silent, unknown) == (False, "unknown", "value of t: unknown")
     refused = judged(unknown, differ)
     assert refused is not None

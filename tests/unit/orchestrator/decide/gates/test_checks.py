@@ -163,7 +163,7 @@ def test_a_partition_that_two_sources_read_is_named_once() -> None:
 
 @pytest.mark.parametrize(("measured", "ok", "attended", "passes"), [
     ("agree", True, False, True),
-    ("not asked", True, False, True),
+    ("not checked", True, False, True),
     ("unknown", False, True, True),
     ("unknown", False, False, False),
     ("differ", False, True, False),
@@ -377,7 +377,7 @@ def test_partitions_that_were_only_added_need_no_consent() -> None:
 def test_topics_of_unknown_timestamp_type_are_not_comparable_nor_refused() -> None:
     by_time = place(method="timestamp", exact=False, replay_records=0)
     for types, measured, text in (({"t": "CreateTime"}, "CreateTime", "times are comparable"),
-                                  ({}, "unknown", "cannot tell whether t on west uses CreateTime")):  # fmt: skip
+                                  ({}, "unknown", "cannot determine whether t on west uses CreateTime")):  # fmt: skip
         gate = judged("timestamp-type", replace(GOOD, resolution=resolution(by_time, timestamp_types=types)))
         assert gate is not None
         assert (gate.ok, gate.measured) == (True, measured)

@@ -150,7 +150,7 @@ def test_a_harmless_condition_passes_its_gate(name: str, condition: ReadinessFac
 
 def test_a_topic_that_does_not_say_whose_times_it_keeps_is_named() -> None:
     gate = judged("time-comparable", replace(READY, topics={"t": UNTOLD_TYPE}))
-    assert gate.text.startswith("cannot tell whether t on east uses CreateTime or LogAppendTime: ")
+    assert gate.text.startswith("cannot determine whether t on east uses CreateTime or LogAppendTime: ")
 
 
 def test_without_a_place_only_what_is_known_is_judged() -> None:

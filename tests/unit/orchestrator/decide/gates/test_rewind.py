@@ -62,7 +62,7 @@ def test_no_gate_speaks_of_what_is_not_known_yet() -> None:
     ("facts", "name", "measured", "says"),
     [
         (changed(REWIND, to_time_ms=NOW_MS), "time-past", "2027-01-15T08:01:00.000Z", "is in the future"),
-        (replace(REWIND, target="west"), "expect-active", "east", "has moved to east meanwhile"),
+        (replace(REWIND, target="west"), "expect-active", "east", "has moved to east since"),
         (replace(REWIND, standby=SILENT), "active-reachable", "no answer", "tideover failover q"),
         (
             changed(STATEFUL, batch=None),

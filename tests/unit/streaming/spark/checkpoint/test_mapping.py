@@ -347,7 +347,7 @@ def test_a_release_that_was_interrupted_is_finished(
 def test_a_mapping_of_a_committed_move_is_not_taken_away(checkpoint: CheckpointFolder) -> None:
     moved(checkpoint)
     before = checkpoint.files()
-    with pytest.raises(AlreadyRun, match=r"went on from .* on west"):
+    with pytest.raises(AlreadyRun, match=r"continued from .* on west"):
         release(FILES, undo(checkpoint))
     assert checkpoint.files() == before
 
@@ -395,7 +395,7 @@ def test_a_move_that_the_store_does_not_know_is_told_of(checkpoint: CheckpointFo
     required(1, "move")  # it was given up, and could not take its mapping away
     with pytest.raises(HeldByStranger, match=r"moved to west by operation move of epoch 2, which this store"):
         required(1)
-    with pytest.raises(AlreadyRun, match=r"goes on from .* on west since operation move"):
+    with pytest.raises(AlreadyRun, match=r"continues from .* on west since operation move"):
         required(1, "move", "move")
     held(checkpoint)
     required(1, "move", "move")

@@ -155,7 +155,7 @@ def test_an_operation_that_came_back_with_an_old_copy_takes_no_fence_away(left: 
         plant(left, "another")
     for operation in ("move", "another"):
         request = ReleaseRequest(checkpoint=str(left.path), planted=(4, 5), prepared=None, operation=operation)
-        with pytest.raises(AlreadyRun, match="the query went on from another checkpoint"):
+        with pytest.raises(AlreadyRun, match="the query continued from another checkpoint"):
             release(FILES, request)
     assert left.files() == after
 

@@ -519,7 +519,7 @@ def test_a_run_here_whose_tasks_are_active_leaves_a_fence_without_evidence(
 ) -> None:
     report = fenced(folder, hosting, RunHere(quiet), RunHere(lambda: "2 tasks of its job group are still active"))
     assert report.evidence is None
-    assert report.detail == "asked to stop, but 2 tasks of its job group are still active"
+    assert report.detail == "ordered to stop, but 2 tasks of its job group are still active"
     assert report.planted == (2, 3)
 
 

@@ -385,10 +385,10 @@ def test_a_move_that_counts_on_a_run_that_cannot_continue_is_refused(stage: Stag
     row = replace(ROW, epoch=2, placed_epoch=2, cluster="west", checkpoint=str(stage.folder))
     first.require_in_run("r", row)
     assert stage.runs[0].asked_whether == (2, {"orders": {"cluster": "west"}})
-    with pytest.raises(MovedOn, match="batch under way of run s cannot go on"):
+    with pytest.raises(MovedOn, match="batch under way of run s cannot continue"):
         first.require_in_run("s", row)
     stage.runs[0].can_go_on_there = False
-    with pytest.raises(MovedOn, match="batch under way of run r cannot go on in its run on west"):
+    with pytest.raises(MovedOn, match="batch under way of run r cannot continue in its run on west"):
         first.require_in_run("r", row)
 
 
@@ -595,7 +595,7 @@ def test_it_says_stopped_only_when_nothing_of_it_runs_any_more(stage: Stage, mon
     hosted.close()
     until(lambda: stage.store.fact.error)
     assert stage.runs[0].told
-    assert stage.store.fact.error == "asked to stop, but 2 tasks of its job group are still active"
+    assert stage.store.fact.error == "ordered to stop, but 2 tasks of its job group are still active"
     assert RunState.STOPPED not in stage.store.told
     stage.runs[0].resting = True
     until(lambda: stage.store.fact.state is RunState.STOPPED)
