@@ -40,7 +40,7 @@ def planned(world: World, kind: OperationKind = OperationKind.FAILOVER, consents
     gatherer = FactGatherer(
         store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock
     )
-    return plan_query(gatherer, kind, QUERY, "west", consents=frozenset(consents))
+    return plan_query(gatherer, kind, QUERY, "west", consents=frozenset(consents)).as_json()
 
 
 def gate(plan: Any) -> Any:
