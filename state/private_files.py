@@ -4,7 +4,9 @@ They name queries, topics, people and reasons, and an SQLite store can be writte
 Files of a checkpoint are Spark's: they keep the umask, for executors may run as another user.
 """
 
+import contextlib
 import os
+import secrets
 from pathlib import Path
 from typing import TextIO
 
@@ -19,8 +21,20 @@ def make_private_folder(path: Path) -> None:
 
 
 def make_private_file(path: Path) -> None:
-    """Make an empty file, or leave the one that is there as it is. Raises ``OSError``."""
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, _FILE))
+    """Make an empty file, or leave the one that is there as it is. Raises ``OSError``.
+
+    The file under ``path`` is never opened here. To close a file drops each lock that this process holds on it, by any
+    other descriptor, too: in the middle of a transaction of SQLite that corrupts the store.
+    """
+    if path.exists():
+        return
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, _FILE))
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def private_writer(path: Path, *, is_new: bool = False) -> TextIO:

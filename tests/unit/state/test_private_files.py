@@ -1,6 +1,9 @@
 """What holds names of queries and people is its owner's alone, under the widest umask."""
 
+import fcntl
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -8,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.facts.evidence import write_once
-from state.private_files import make_private_folder, private_writer
+from state.private_files import make_private_file, make_private_folder, private_writer
 from state.store.sql.migrate import copy_store, open_store
 from streaming.spark.tracking.spool import Spool
 from tests.unit.streaming.spark.tracking.test_spool import KEPT
@@ -60,3 +63,15 @@ def test_a_file_in_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
         make_private_folder(tmp_path / "file")
     with pytest.raises(FileExistsError), private_writer(tmp_path / "file", is_new=True):
         pass
+
+
+def test_a_file_that_is_there_is_not_opened_so_that_locks_on_it_stay(tmp_path: Path) -> None:
+    file = tmp_path / "tideover.db"
+    make_private_file(file)
+    with file.open("r+b") as locked:
+        fcntl.lockf(locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        make_private_file(file)
+        look = f"import fcntl; fcntl.lockf(open({str(file)!r}, 'r+b'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        other = subprocess.run([sys.executable, "-c", look], capture_output=True, check=False)
+        assert b"BlockingIOError" in other.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["tideover.db"]
