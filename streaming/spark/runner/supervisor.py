@@ -226,7 +226,7 @@ class QuerySupervisor:
         with self._lock:
             run = next((run for run in self._runs if run.run_id == run_id), None)
         if run is None or not self.is_held or not run.can_go_on(row.epoch, self._sources(row)):
-            raise MovedOn(f"the batch under way of run {run_id} cannot go on in its run on {row.cluster}")
+            raise MovedOn(f"the batch under way of run {run_id} cannot continue in its run on {row.cluster}")
 
     @property
     def waits_for_cluster(self) -> bool:
