@@ -22,6 +22,12 @@ def sum_of(numbers: Iterable[int | None]) -> int | None:
     return None if None in known else sum(number or 0 for number in known)
 
 
+def total_of(numbers: Iterable[int | None]) -> int | None:
+    """None as soon as one of them is unknown, and where there is none to add."""
+    known = tuple(numbers)
+    return sum_of(known) if known else None
+
+
 def seconds_lacking(target: Target) -> float | None:
     """By how many seconds the standby is behind there; where no record is lacking, no time is, whatever clocks say."""
     return 0.0 if target.exposure_records == 0 and target.exposure_seconds is None else target.exposure_seconds

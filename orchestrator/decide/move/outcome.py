@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from orchestrator.decide.move.forecast import is_unread
 from orchestrator.decide.move.left_behind import exposed_of, followed_by, planned_by
+from orchestrator.decide.places import total_of
 from state.model.entities import MOVES, Operation
 from state.model.plan import (
     AwaitedPartition,
@@ -145,14 +146,9 @@ def totals_of(operation: Operation) -> dict[str, int | None]:
     """Of all partitions together; None as long as one of them is not known."""
     rows = outcome_rows(operation)
     return {
-        "replay_records": _sum([row.replay_records for row in rows]),
-        "exposure_records": _sum([row.exposure_records for row in rows]),
+        "replay_records": total_of(row.replay_records for row in rows),
+        "exposure_records": total_of(row.exposure_records for row in rows),
     }
-
-
-def _sum(numbers: Sequence[int | None]) -> int | None:
-    known = [each for each in numbers if each is not None]
-    return sum(known) if numbers and len(known) == len(numbers) else None
 
 
 def _replayed(planned: PlannedPartition, row: FollowedPartition | None) -> int | None:

@@ -8,7 +8,7 @@ from orchestrator.decide.gates.loss import possibly_replayed, replayed
 from orchestrator.decide.move.forecast import awaited_of, followed_of, rewound_of, rows_before_of
 from orchestrator.decide.move.left_behind import LeftBehind, left_behind
 from orchestrator.decide.move_facts import MoveFacts, Rewind
-from orchestrator.decide.places import most_of, most_seconds
+from orchestrator.decide.places import most_of, most_seconds, total_of
 from orchestrator.decide.times import instant, iso
 from orchestrator.decide.truncation import truncated_partitions
 from state.messages import Offsets, PrepareRequest, UncommittedBatch
@@ -68,8 +68,8 @@ def _totals(facts: MoveFacts, targets: Sequence[Target]) -> Totals:
     return Totals(
         replay_records=replayed(facts) if targets else None,
         possible_replay_records=possibly_replayed(facts) if targets else None,
-        replay_later_records=_sum(target.replay_later_records for target in targets),
-        exposure_records=_sum(target.exposure_records for target in targets),
+        replay_later_records=total_of(target.replay_later_records for target in targets),
+        exposure_records=total_of(target.exposure_records for target in targets),
         exposure_seconds=most_seconds(targets),
         at_most=_bound(most_of(targets)),
         first_batch_records=_first_batch(facts, targets),
@@ -89,7 +89,7 @@ def _first_batch(facts: MoveFacts, targets: Sequence[Target]) -> int | None:
         unknown = known is None or target.end is None or target.target_offset is None
         waiting[target.source] = None if unknown else known + max(0, target.end - target.target_offset)  # type: ignore[operator]
     own = facts.policy.catch_up_batch if facts.resume is Resume.SWITCH else None
-    return _sum([_capped(records, facts.settings.sources.get(name), own) for name, records in waiting.items()])
+    return total_of([_capped(records, facts.settings.sources.get(name), own) for name, records in waiting.items()])
 
 
 def _capped(records: int | None, source: Source | None, own: int | None) -> int | None:
@@ -256,13 +256,3 @@ def _merged(offsets: Offsets) -> dict[str, dict[str, int]]:
             for partition, offset in partitions.items():
                 known[partition] = min(offset, known.get(partition, offset))
     return merged
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    total = 0
-    seen = False
-    for value in values:
-        if value is None:
-            return None
-        total, seen = total + value, True
-    return total if seen else None

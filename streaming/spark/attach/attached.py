@@ -7,12 +7,13 @@ import contextlib
 import time
 import uuid
 from functools import partial
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql.streaming.query import StreamingQuery
 
 from state.model.entities import Assignment
-from state.settings.topics import home_naming, pattern_of, topics_of
+from state.settings.topics import pattern_of, topics_of
 from streaming.meaning.uses import Sink
 from streaming.spark.attach.driver import ApplicationDriver
 from streaming.spark.checkpoint.batch_news import BatchNews
@@ -22,7 +23,8 @@ from streaming.spark.errors import RunError, RunFenced
 from streaming.spark.hosting import Hosting
 from streaming.spark.jvm import java_query
 from streaming.spark.query.callbacks import CallbackGate
-from streaming.spark.query.kafka_options import PROMPT, cluster_options, identified, overridden, switching_options
+from streaming.spark.query.kafka_options import PROMPT, cluster_options, overridden
+from streaming.spark.query.launch import switching
 from streaming.spark.query.plan_columns import uses_in_query
 from streaming.spark.query.query_run import Run
 from streaming.spark.query.sink_memory import UNKNOWN_SINK
@@ -42,11 +44,9 @@ def attached_sources(hosting: Hosting, row: Assignment) -> dict[str, dict[str, s
     On its first cluster the application's own connection stays. Elsewhere the configuration says where and as whom to
     read, and the topics where they have another name there. Raises ``CredentialRefused``.
     """
-    settings, query, known = hosting.settings, hosting.query(row.query), hosting.cluster_id(row.cluster)
-    policy, home = settings.policy_of(row.query), query.clusters[0]
-    found = {}
+    settings, query = hosting.settings, hosting.query(row.query)
+    home, found = query.clusters[0], {}
     for name, source in query.sources.items():
-        naming = {each: named for each in query.clusters if (named := home_naming(settings, query, name, each))}
         where: dict[str, str] = {}
         if row.cluster != home:
             where = cluster_options(settings.clusters[row.cluster])
@@ -56,17 +56,8 @@ def attached_sources(hosting: Hosting, row: Assignment) -> dict[str, dict[str, s
                 where["subscribePattern"] = pattern
             elif not pattern and here != there:
                 where["subscribe"] = ",".join(there)
-        more = switching_options(
-            row.cluster,
-            Placed.of(row).epoch,
-            policy.outage_patience,
-            naming=naming,
-            home_offsets=query.home_offsets,
-            catch_up_batch=policy.catch_up_batch,
-        )
-        ours = PROMPT | where | more | {"tideover.source": name}
-        found[name] = identified(overridden(ours, source.options), row.cluster, known)
-    return found
+        found[name] = overridden(PROMPT | where | {"tideover.source": name}, source.options)
+    return switching(hosting, row, found)
 
 
 class AttachedRun(Run):
@@ -87,8 +78,10 @@ class AttachedRun(Run):
 class AttachedSupervisor(QuerySupervisor):
     """Of one query under one epoch."""
 
-    driver: ApplicationDriver
-    """Of a subclass, which the service makes."""
+    def __init__(self, driver: ApplicationDriver, *hosted: Any) -> None:
+        """``hosted``: what the supervisor of a hosted query takes."""
+        super().__init__(*hosted)
+        self.driver = driver
 
     @property
     def must_end(self) -> bool:

@@ -5,12 +5,12 @@ Where it cannot host (a second start of the application, another configuration) 
 """
 
 import contextlib
-import os
 import threading
 import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -19,11 +19,7 @@ from state.errors import StoreError, TideoverError
 from state.model.entities import Assignment, Desired
 from state.settings.keys import Tideover
 from state.store.runner_store import RunnerStore
-from streaming.clocks import ForwardClock
-from streaming.kafka.link import Link
-from streaming.kafka.probe import probes_on
-from streaming.probe.identities import Identities
-from streaming.spark.attach.attached import AttachedSupervisor
+from streaming.spark.attach.attached import MOVED, AttachedSupervisor
 from streaming.spark.attach.driver import ApplicationDriver
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.checkpoint.read import read_checkpoint
@@ -35,9 +31,7 @@ from streaming.spark.query.session import Liveness
 from streaming.spark.runner.intents import ended_run
 from streaming.spark.runner.registration import Registration, clear_name
 from streaming.spark.runner.runner import DriverProcess, Runner
-from streaming.spark.runner.runner_probe import BatchListeners, RunnerProbe
-from streaming.spark.runner.service import spool_folder
-from streaming.spark.tracking.tracker import Tracker
+from streaming.spark.runner.service import assembled
 
 _LOOK_SECONDS = 0.1
 _CATCH_UP_SECONDS = 5.0
@@ -71,7 +65,7 @@ class Desk:
 
     def _why(self, query: str) -> str:
         row = self.hosting.store.assignment(query)
-        fact = next((fact for fact in self.hosting.store.query_facts() if fact.query == query), None)
+        fact = next(iter(self.hosting.store.query_facts(query=query)), None)
         if row is None:
             return f"{query} has no assignment yet"
         if row.desired is not Desired.RUNNING:
@@ -95,21 +89,23 @@ def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, b
     if not own:
         known = sorted({query.attach for query in settings.queries.values() if query.attach is not None})
         why = f"no query of the configuration has attach: {application}; declared applications: {', '.join(known)}"
-        return _refuse_all(driver, keys, f"{why}. Set spark.tideover.application or the application's name", log)
+        return _refuse_all(driver, keys, f"{why}. Set spark.tideover.application or the application's name")
     here = driver.identity
     instance = uuid.uuid5(uuid.NAMESPACE_OID, f"{here}").hex  # of the driver, so another attendant is the same runner
     if not any(fact.runner == application and fact.instance == instance for fact in store.runners()):
         try:
             clear_name(store, application, here, None)
         except NameTaken as error:
-            return _refuse_all(driver, keys, f"{error}; {error.hint}", log)
-    hosting, tracker, lookout, identities = _hosting(settings, application, instance, store, base, driver)
+            return _refuse_all(driver, keys, f"{error}; {error.hint}")
+    hosting, tracker, lookout, identities = assembled(
+        settings, application, instance, store=store, base=base, here=here, session=driver.session, companion=True,
+        files=HadoopFiles(driver.session),
+    )  # fmt: skip
     registration = Registration(hosting)
     registration.set_warm()
     registration.renew()
     liveness, wakeups = Liveness(lambda: has_stopped(hosting.session)), store.wakeups()
-    supervisor = type("Supervisor", (AttachedSupervisor,), {"driver": driver})
-    process = DriverProcess(driver.has_ended, lambda: None, supervisor)
+    process = DriverProcess(driver.has_ended, lambda: None, partial(AttachedSupervisor, driver))
     runner = Runner(hosting, registration, Sinks(hosting), liveness, identities, wakeups, process)
     log.info("attendant is up", driver=driver.pid, spark=hosting.session.version, queries=own)
     tracker.begin(sorted({cluster for query in settings.queries.values() for cluster in query.clusters}))
@@ -141,42 +137,6 @@ def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, b
     return code
 
 
-def _hosting(
-    settings: Tideover, application: str, instance: str, store: RunnerStore, base: Path, driver: ApplicationDriver
-) -> tuple[Hosting, Tracker, RunnerProbe, Identities]:
-    session = driver.session
-    identities = Identities(settings)
-    identities.learn(store)
-    own = [query for query, declared in settings.queries.items() if application in declared.runners]
-    lookout = RunnerProbe(application, instance, probes_on(settings, identities, own), store, settings.detection)
-    tracker = Tracker(
-        lambda cluster: Link(settings.clusters[cluster], name=cluster, identify=identities.of(cluster)),
-        store,
-        spool_folder(base, os.environ) / application,
-        ForwardClock(),
-        settings.timeline_of,
-        lookout.is_silent,
-    )
-    hosting = Hosting(
-        settings=settings,
-        runner=application,
-        instance=instance,
-        base=base,
-        here=driver.identity,
-        spark_master=str(session.sparkContext.master),
-        application_id=str(session.sparkContext.applicationId),
-        session=session,
-        companion=True,
-        files=HadoopFiles(session),
-        store=store,
-        listener=BatchListeners(tracker, lookout),
-        stranger=lambda row: identities.left_behind(row) or lookout.stranger(row.cluster),
-        cluster_id=identities.known,
-        is_silent=lookout.is_silent,
-    )
-    return hosting, tracker, lookout, identities
-
-
 def _rows_that_run(driver: ApplicationDriver, store: RunnerStore, keys: Mapping[str, str]) -> list[Assignment]:
     """The rows of queries that run since before this process began, each with the epoch that its run has.
 
@@ -189,7 +149,7 @@ def _rows_that_run(driver: ApplicationDriver, store: RunnerStore, keys: Mapping[
         if running is None or row is None:
             continue
         if running.cluster != row.cluster:
-            driver.condemn(75, f"{query} reads {running.cluster}, and is placed on {row.cluster}")
+            driver.condemn(MOVED, f"{query} reads {running.cluster}, and is placed on {row.cluster}")
             driver.exit()
         elif running.epoch < row.epoch:
             found.append(replace(row, epoch=running.epoch, desired=Desired.RUNNING, operation=None))
@@ -239,7 +199,7 @@ def _store_positions(hosting: Hosting, runner: Runner) -> None:
             log.warning("positions of the last batches not stored", query=each.subject.query, error=str(error))
 
 
-def _refuse_all(driver: ApplicationDriver, keys: Mapping[str, str], why: str, log: object) -> int:
+def _refuse_all(driver: ApplicationDriver, keys: Mapping[str, str], why: str) -> int:
     """Answer each start of ours with the reason until the application ends; others are not ours to refuse."""
     logger_about({"driver": driver.pid}).error("this application is not attended", reason=why)
     while not driver.has_ended():

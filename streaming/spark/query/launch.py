@@ -71,9 +71,14 @@ def prepare_writer(
 
 def switched_sources(hosting: Hosting, row: Assignment) -> dict[str, dict[str, str]]:
     """By declared source, the options of the companion's source for a row. Raises ``CredentialRefused``."""
+    return switching(hosting, row, _sources_of(hosting, row))
+
+
+def switching(hosting: Hosting, row: Assignment, sources: Mapping[str, Options]) -> dict[str, dict[str, str]]:
+    """By declared source, these options with what the companion's source wants to know of a row."""
     settings, query, known = hosting.settings, hosting.query(row.query), hosting.cluster_id(row.cluster)
     policy, found = settings.policy_of(row.query), {}
-    for name, options in _sources_of(hosting, row).items():
+    for name, options in sources.items():
         naming = {each: named for each in query.clusters if (named := home_naming(settings, query, name, each))}
         more = switching_options(
             row.cluster,
@@ -83,7 +88,7 @@ def switched_sources(hosting: Hosting, row: Assignment) -> dict[str, dict[str, s
             home_offsets=query.home_offsets,
             catch_up_batch=policy.catch_up_batch,
         )
-        found[name] = identified(options | more, row.cluster, known)
+        found[name] = identified({**options, **more}, row.cluster, known)
     return found
 
 

@@ -58,7 +58,7 @@ class DriverProcess:
     has_ended: Callable[[], bool] = lambda: jvm_has_ended()
     end: Callable[[], None] = lambda: end_jvm()
     """Ends one that does not answer."""
-    supervisor: type[QuerySupervisor] = QuerySupervisor
+    supervisor: Callable[..., QuerySupervisor] = QuerySupervisor
 
 
 class Runner:

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 from urllib.parse import urlparse
 
 import pyspark
@@ -23,9 +24,9 @@ from streaming.errors import CompanionError, JarError, JavaMissing
 from streaming.kafka.link import Link
 from streaming.kafka.probe import probes_on
 from streaming.probe.identities import Identities
-from streaming.process import own_identity
+from streaming.process import Identity, own_identity
 from streaming.spark.checkpoint.batch_news import MANAGER, has_companion
-from streaming.spark.checkpoint.files import join
+from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.hadoop_files import (
     HadoopFiles,
     checkpoint_files,
@@ -132,6 +133,36 @@ def run_runner(
     if former is not None:
         log.info("taking the name over", pid=former.pid, host=former.host, last_seen=former.seen_at.isoformat())
     session = _session(settings, name, instance, base, log)
+    files = checkpoint_files(session, local=keeps_local_checkpoints(settings, name))
+    parts = assembled(
+        settings, name, instance, store=store, base=base, here=here, session=session,
+        companion=has_companion(session), files=files,
+    )  # fmt: skip
+    return _run(parts, log)
+
+
+class Parts(NamedTuple):
+    """What a runner is put together of, beside the queries."""
+
+    hosting: Hosting
+    tracker: Tracker
+    lookout: RunnerProbe
+    identities: Identities
+
+
+def assembled(
+    settings: Tideover,
+    name: str,
+    instance: str,
+    *,
+    store: RunnerStore,
+    base: Path,
+    here: Identity,
+    session: SparkSession,
+    companion: bool,
+    files: CheckpointFiles,
+) -> Parts:
+    """The parts of the runner of this name over a session of its own, or over an application's. Nothing has begun."""
     identities = Identities(settings)
     identities.learn(store)
     own = [query for query, declared in settings.queries.items() if name in declared.runners]
@@ -153,15 +184,15 @@ def run_runner(
         spark_master=str(session.sparkContext.master),
         application_id=str(session.sparkContext.applicationId),
         session=session,
-        companion=has_companion(session),
-        files=checkpoint_files(session, local=keeps_local_checkpoints(settings, name)),
+        companion=companion,
+        files=files,
         store=store,
         listener=BatchListeners(tracker, lookout),
         stranger=lambda row: identities.left_behind(row) or lookout.stranger(row.cluster),
         cluster_id=identities.known,
         is_silent=lookout.is_silent,
     )
-    return _run(hosting, tracker, lookout, identities, log)
+    return Parts(hosting, tracker, lookout, identities)
 
 
 def _session(
@@ -182,10 +213,9 @@ def _session(
     return session
 
 
-def _run(
-    hosting: Hosting, tracker: Tracker, lookout: RunnerProbe, identities: Identities, log: structlog.stdlib.BoundLogger
-) -> int:
+def _run(parts: Parts, log: structlog.stdlib.BoundLogger) -> int:
     """Host queries until the process is to end; the exit code."""
+    hosting, tracker, lookout, identities = parts
     session, settings = hosting.session, hosting.settings
     registration = Registration(hosting)
     registration.renew()

@@ -81,7 +81,7 @@ def settings(topics: object = "identity") -> Tideover:
 def hosting(row: Assignment | None, error: str | None = None, topics: object = "identity") -> Any:
     store = SimpleNamespace(
         assignment=lambda query: row,
-        query_facts=lambda: [] if error is None else [SimpleNamespace(query="archive", error=error)],
+        query_facts=lambda query: [] if error is None else [SimpleNamespace(query=query, error=error)],
     )
     known = settings(topics)
     return SimpleNamespace(
