@@ -7,7 +7,6 @@ refuses. No gate takes an unknown number for 0.
 from collections.abc import Iterable, Sequence
 
 from orchestrator.decide.move_facts import MoveFacts
-from state.model.entities import TopicPartition
 from streaming.resume.model import AtMost, Target
 
 
@@ -81,7 +80,3 @@ def targets_of(facts: MoveFacts) -> tuple[Target, ...]:
 def named(targets: Iterable[Target]) -> str:
     names = list(dict.fromkeys(f"{target.topic}-{target.partition}" for target in targets))
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def place_of(target: Target) -> TopicPartition:
-    return TopicPartition(target.target_topic, target.target_partition)

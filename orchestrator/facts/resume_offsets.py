@@ -162,7 +162,7 @@ class ResumeOffsets:
         One whose move has not ended moves together with this query: its first output is still to come.
         """
         found: dict[TopicPartition, tuple[str, int | None]] = {}
-        read = {_place(target) for target in facts.resumes_at.targets} if facts.resumes_at is not None else set()
+        read = {target.there for target in facts.resumes_at.targets} if facts.resumes_at is not None else set()
         for name in self._settings.queries:
             topic = handed_on(self._settings, name, facts.source, facts.target)
             if name == facts.query or topic not in {key.topic for key in read} or not self._moved_before(name, facts):
@@ -331,16 +331,12 @@ class ResumeOffsets:
 
 def _with_first_times(log: ClusterLog, found: Resolution) -> Resolution:
     """With the time of the first record of logs that may begin after the position, although nothing was deleted."""
-    late = [_place(target) for target in found.targets if begins_late(target)]
+    late = [target.there for target in found.targets if begins_late(target)]
     answers = ask_offsets(log, [(key, 0) for key in late], Deadline.after(DESCRIBE_SECONDS)) if late else {}
     times = {key: looked.timestamp_ms for (key, _), looked in answers.items() if looked.timestamp_ms is not None}
     if not times:
         return found
     return replace(found, earliest_timestamps={**(found.earliest_timestamps or {}), **times})
-
-
-def _place(target: Target) -> TopicPartition:
-    return TopicPartition(target.target_topic, target.target_partition)
 
 
 def _earlier(known: tuple[str, int | None] | None, other: tuple[str, int | None]) -> tuple[str, int | None]:

@@ -82,13 +82,13 @@ def _come_to(log: ClusterLog, targets: Iterable[Target], deadline: Deadline) -> 
     """The oldest time of the last few records of each partition; None where these are too few or stamped there."""
     places = {key_of(each): each for each in targets if each.begin is not None and each.end is not None}
     ranges = {
-        _there(each): (max(each.begin or 0, (each.end or 0) - _LOOKED_AT), each.end or 0) for each in places.values()
+        each.there: (max(each.begin or 0, (each.end or 0) - _LOOKED_AT), each.end or 0) for each in places.values()
     }
     ranges = {key: bounds for key, bounds in ranges.items() if bounds[0] < bounds[1]}
     read = read_ranges(log, ranges, limit=_LOOKED_AT, timeout=deadline.remaining) if ranges else {}
     times: dict[Key, int | None] = {}
     for key, target in places.items():
-        last = (read.get(_there(target)) or ())[-LAST:]
+        last = (read.get(target.there) or ())[-LAST:]
         is_known = len(last) == LAST and not any(record.append_time for record in last)
         times[key] = min(record.timestamp_ms for record in last) if is_known else None
     return times
@@ -119,7 +119,3 @@ def _by_content(
         places.setdefault(key_of(each), []).append(each)
     bounds = {key_of(each): by_older_records(each, places.get(key_of(each), ())) for each in unknown}
     return {key: bound for key, bound in bounds.items() if bound is not None}
-
-
-def _there(target: Target) -> TopicPartition:
-    return TopicPartition(target.target_topic, target.target_partition)

@@ -132,6 +132,11 @@ class Target:
     """The place would be exact, if no records that were read lay behind it a second time, or if that were known."""
 
     @property
+    def there(self) -> TopicPartition:
+        """The partition of the standby."""
+        return TopicPartition(self.target_topic, self.target_partition)
+
+    @property
     def is_proven(self) -> bool:
         """Whether the place is right behind the first copy of the last record read, whatever lies behind it."""
         return self.exact or self.sent_again

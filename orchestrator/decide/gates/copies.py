@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.move_facts import PENDING, MoveFacts
-from orchestrator.decide.places import lets_unknown_pass, named, place_of, sum_of, targets_of
+from orchestrator.decide.places import lets_unknown_pass, named, sum_of, targets_of
 from streaming.resume.model import Target
 
 CAUGHT_UP = "caught-up"
@@ -65,7 +65,7 @@ def upstream_output(facts: MoveFacts) -> Gate | None:
     """
     if not facts.begun or facts.resumes_at is None:
         return None
-    met = [(target, *facts.begun[place_of(target)]) for target in targets_of(facts) if place_of(target) in facts.begun]
+    met = [(target, *facts.begun[target.there]) for target in targets_of(facts) if target.there in facts.begun]
     untold = sorted({name for target, name, end in met if end is None or target.target_offset is None})
     passed = [
         (target, name, target.target_offset - end)

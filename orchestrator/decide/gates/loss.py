@@ -8,7 +8,6 @@ from orchestrator.decide.places import (
     lets_unknown_pass,
     most_of,
     named,
-    place_of,
     repeated_later_at_most,
     seconds_at_most,
     sum_of,
@@ -45,7 +44,7 @@ def retention(facts: MoveFacts) -> Gate | None:
     if facts.resumes_at is None:
         return None
     earliest = facts.resumes_at.earliest_timestamps or {}
-    found = [(target, _is_gone(target, earliest.get(place_of(target)))) for target in targets_of(facts)]
+    found = [(target, _is_gone(target, earliest.get(target.there))) for target in targets_of(facts)]
     gone = [target for target, is_gone in found if is_gone]
     untold = [target for target, is_gone in found if is_gone is None]
     never = [target for target in gone if not target.expired and not target.begin]

@@ -15,7 +15,7 @@ from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.gates.loss import BY_TIME, comparable
 from orchestrator.decide.move_facts import MoveFacts
-from orchestrator.decide.places import most_seconds, place_of
+from orchestrator.decide.places import most_seconds
 from orchestrator.decide.replication_age import replication_json, replication_text, worst_of
 from state.model.entities import Event, Operation
 from state.model.maintenance import ReadinessFact, ReplicationSample, StandbySample
@@ -94,7 +94,7 @@ def retention_reach(given: ReadinessFacts) -> Gate | None:
     slack: dict[str, int] = {}
     untold: list[str] = []
     for target in resolution.targets:
-        name, kept = f"{target.target_topic}-{target.target_partition}", oldest.get(place_of(target))
+        name, kept = f"{target.target_topic}-{target.target_partition}", oldest.get(target.there)
         if kept is not None and target.timestamp_ms is not None:
             if target.is_proven and target.timestamp_ms < kept:
                 continue  # the copy of the last record read is there, whatever the times say

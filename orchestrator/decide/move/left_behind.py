@@ -193,7 +193,7 @@ def left_behind(departure: Operation | None, targets: Iterable[Target]) -> tuple
     planned = {row.left: row for row in plan.partitions}
     measured, found = followed_by(plan), []
     for target in targets:
-        key = StandbyPartition(target.source, target.target_topic, target.target_partition)
+        key = StandbyPartition(target.source, *target.there)
         row = planned.get(key)
         records = _before(target.target_offset, row, None if row is None else measured.get(row.key))
         if records != 0:

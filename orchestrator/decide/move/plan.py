@@ -149,7 +149,7 @@ def headline(kind: OperationKind, query: str, source: str, target: str, paramete
 
 
 def _noted(target: Target, unread: Mapping[StandbyPartition, LeftBehind]) -> PlannedPartition:
-    found = unread.get(StandbyPartition(target.source, target.target_topic, target.target_partition))
+    found = unread.get(StandbyPartition(target.source, *target.there))
     return _partition(target if found is None else replace(target, note=joined(target.note, found.note)))
 
 
