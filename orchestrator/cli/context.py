@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from orchestrator.config.load import Loaded, load, names, without_password
+from orchestrator.config.load import Loaded, load, names
+from orchestrator.config.masks import without_password
 from orchestrator.decide.times import parse_time
 from orchestrator.errors import UnknownName, UsageError
 from state.errors import StoreUnavailable
@@ -107,7 +108,7 @@ class Context:
     @property
     def store_name(self) -> str:
         """The store's URL without its password."""
-        return without_password(self.store_url(), "*****")
+        return without_password(self.store_url())
 
     def log(self, cluster: str) -> ClusterLog:
         """The link to a cluster, shared by all threads; made when first needed. Raises ``ClusterUndeclared``."""

@@ -11,30 +11,17 @@ import os
 import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from enum import Enum
 from pathlib import Path
 
 import yaml
-from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic import ValidationError
 
 from orchestrator.config.errors import worded
+from orchestrator.config.masks import has_password
 from orchestrator.errors import ConfigError
 from state.settings.keys import Tideover
-from state.settings.values import contradictions, write_duration
-from streaming.secrets import Broken, absolute, is_reference, looks_secret, reveal, secret_behind
-
-_URL_PASSWORD = re.compile(r"(?P<before>://[^:/@]*:)[^@]+@|(?P<key>[?&](?:ssl)?password=)[^&]+")
-_SHAPES = (
-    re.compile(r"(?P<before>://[^:/@\s]*:)[^@/\s]+(?=@)"),  # scheme://user:SECRET@host
-    re.compile(r"(?P<before>^[\w.+-]+:)[^@/\s]+(?=@[\w.-]+(?::\d+)?$)"),  # user:SECRET@host
-    re.compile(  # -Dtrust.password=SECRET, ?token=SECRET, password="SECRET"
-        r"(?P<before>(?i:[\w.-]*(?:passw|passphrase|secret|token|credential|api[._-]?key)[\w.-]*)\s*[=:]\s*[\"']?)"
-        r"[^\s&;,\"']+"
-    ),
-    re.compile(r"(?P<before>(?i:[\w.-]*\bpass)=[\"']?)[^\s&;,\"']+"),  # -Dstore.pass=SECRET
-)
-"""What a secret looks like inside a text that has no place for one of its own."""
+from state.settings.values import contradictions
+from streaming.secrets import Broken, absolute, is_reference, looks_secret, secret_behind
 
 
 def is_secret(path: tuple[str, ...]) -> bool:
@@ -65,16 +52,6 @@ def is_secret(path: tuple[str, ...]) -> bool:
 def is_read_at_use(path: tuple[str, ...]) -> bool:
     """Whether the reference at this path is kept, to be read again by each connection that needs what is behind it."""
     return path[:1] == ("clusters",)
-
-
-def has_password(url: str) -> bool:
-    """Whether a URL contains a password."""
-    return _URL_PASSWORD.search(url) is not None
-
-
-def without_password(url: str, mask: str) -> str:
-    """The URL with ``mask`` for its password."""
-    return _URL_PASSWORD.sub(lambda m: f"{m['before']}{mask}@" if m["before"] else f"{m['key']}{mask}", url)
 
 
 VARIABLE = "TIDEOVER_CONFIG"
@@ -308,44 +285,3 @@ class _Resolver:
     def _wrong(self, path: tuple[str, ...], why: str) -> None:
         self.unresolved.add(".".join(path))
         self.mistakes.append(f"{'.'.join(path)}: {why}")
-
-
-MASK = "*****"
-_SECRET_KEY = re.compile(r"password|secret|token|jaas|credential", re.IGNORECASE)
-
-
-def masked(settings: Tideover) -> dict[str, object]:
-    """The configuration as it is, defaults included and secrets masked: what ``config show`` prints. Plain JSON
-    types in the shape of the file.
-    """
-    shown = _plain(settings)
-    if not isinstance(shown, dict):
-        raise TypeError("a group of settings is a mapping")
-    shown["store"] = without_password(reveal(settings.store), MASK)
-    return shown
-
-
-def without_secrets(text: str) -> str:
-    """The text with ``MASK`` for each part of it that has the shape of a secret."""
-    for shape in _SHAPES:
-        text = shape.sub(lambda found: f"{found['before']}{MASK}", text)
-    return text
-
-
-def _plain(value: object, key: str = "") -> object:
-    if isinstance(value, BaseModel):
-        fields = type(value).model_fields
-        return {(fields[name].alias or name): _plain(inner, name) for name, inner in value}
-    if isinstance(value, SecretStr) or (isinstance(value, str) and (looks_secret(key) or _SECRET_KEY.search(key))):
-        return MASK
-    if isinstance(value, timedelta):
-        return write_duration(value)
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(name): _plain(inner, str(name)) for name, inner in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_plain(inner, key) for inner in value]
-    return without_secrets(value) if isinstance(value, str) else value

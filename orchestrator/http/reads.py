@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from orchestrator.config.load import masked
+from orchestrator.config.masks import masked
 from orchestrator.decide.desk.status import QueryStatus, Status, known_labels, only_labelled
 from orchestrator.decide.times import parse_time
 from orchestrator.errors import UnknownName, UsageError

@@ -765,15 +765,15 @@ CATALOGUE = (
         "CLI: of many queries one refused, one done gives 0",
     ),
     Mistake(
-        "orchestrator/config/load.py",
+        "orchestrator/config/masks.py",
         "(looks_secret(key) or _SECRET_KEY.search(key))",
         "(_SECRET_KEY.search(key))",
         ("tests/unit/streaming/test_secrets.py", "tests/unit/orchestrator/config/test_load.py"),
         "config show: keys that only looks_secret knows are printed",
     ),
     Mistake(
-        "orchestrator/config/load.py",
-        'shown["store"] = without_password(reveal(settings.store), MASK)',
+        "orchestrator/config/masks.py",
+        'shown["store"] = without_password(reveal(settings.store))',
         'shown["store"] = reveal(settings.store)',
         ("tests/unit/streaming/test_secrets.py", "tests/unit/orchestrator/config/test_load.py"),
         "config show prints the store's password",

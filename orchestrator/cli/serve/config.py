@@ -4,7 +4,7 @@ import click
 
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
-from orchestrator.config.load import masked
+from orchestrator.config.masks import masked
 
 
 @click.group()

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orchestrator.config.load import MASK, load, locate, masked
+from orchestrator.config.load import load, locate
+from orchestrator.config.masks import MASK, masked
 from orchestrator.errors import ConfigError
 from state.settings.keys import Resume
 from state.settings.values import HINT
@@ -668,30 +669,3 @@ def test_aliases_that_stand_for_too_much_are_refused_at_once(tmp_path: Path) -> 
     for bomb in ("\n".join(lines), "a: &a [*a]", "a: &a {b: *a}"):
         with pytest.raises(ConfigError, match="its aliases stand for more than 200,000 values"):
             load(written(tmp_path, GOOD + bomb), {})
-
-
-SECRETS = (
-    "jdbc:postgresql://me:SECRET@db.example/x",
-    "-Djavax.net.ssl.trustStorePassword=SECRET -Dx=1",
-    "me:SECRET@db.example:5432",
-    "https://registry.example/?token=SECRET&x=1",
-    'org.example.Login required user="me" password="SECRET";',
-    "-Dstore.pass=SECRET",
-)
-
-
-@pytest.mark.parametrize("text", SECRETS)
-def test_a_secret_inside_a_text_is_masked_by_its_shape(tmp_path: Path, text: str) -> None:
-    given = json.dumps(text)
-    settings = f"    settings: {{endpoint: {given}}}\nspark: {{conf: {{spark.driver.extra: {given}}}}}\n"
-    document = json.dumps(masked(load(written(tmp_path, GOOD + settings), {}).settings))
-    assert "SECRET" not in document
-    assert document.count(json.dumps(text.replace("SECRET", MASK))) == 2
-
-
-@pytest.mark.parametrize(
-    "text", ["s3a://bucket/secrets/x", "module:function", "org.apache.spark.Token", "-Xss4m -Da=b"]
-)
-def test_a_text_without_a_secret_is_shown_whole(tmp_path: Path, text: str) -> None:
-    shown = masked(load(written(tmp_path, GOOD + f"    settings: {{x: {json.dumps(text)}}}\n"), {}).settings)
-    assert json.dumps(text) in json.dumps(shown)

@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.config.load import load, masked
+from orchestrator.config.load import load
+from orchestrator.config.masks import masked
 from orchestrator.decide.gates.readiness import schemas_agree
 from orchestrator.errors import ConfigError
 from state.settings.keys import SchemaRegistry, Tideover

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.serve.control import channels_of
-from orchestrator.config.load import load, masked
+from orchestrator.config.load import load
+from orchestrator.config.masks import masked
 from orchestrator.errors import ConfigError
 from orchestrator.notify.teller import Channel
 from tests.served import CONFIG
