@@ -97,12 +97,17 @@ class Rounds:
             self._over.wait(pause)
 
 
-def cursor_of(store: ControllerStore, target: str, term: int) -> NoticeCursor:
-    """How much a target has got; a new one hears of what comes from now on. Raises ``StoreError``."""
+def newest_line(store: ControllerStore) -> int:
+    """The number of the last line of the history, 0 of an empty one. Raises ``StoreError``."""
+    newest = store.history(limit=1)
+    return newest[-1].sequence or 0 if newest else 0
+
+
+def cursor_of(store: ControllerStore, target: str, term: int, *, since: int) -> NoticeCursor:
+    """How much a target has got; a new one gets the lines after ``since``. Raises ``StoreError``."""
     found = next((each for each in store.notice_cursors() if each.target == target), None)
     if found is not None:
         return found
-    newest = store.history(limit=1)
-    fresh = NoticeCursor(target=target, sequence=newest[-1].sequence or 0 if newest else 0, incidents={})
+    fresh = NoticeCursor(target=target, sequence=since, incidents={})
     store.keep_notice_cursor(fresh, term=term)
     return fresh

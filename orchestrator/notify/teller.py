@@ -16,7 +16,7 @@ import structlog
 
 from orchestrator.errors import NotLeading
 from orchestrator.notify.incidents import Notice, notices_for, report_of
-from orchestrator.rounds import Rounds, cursor_of
+from orchestrator.rounds import Rounds, cursor_of, newest_line
 from state.model.automation import NoticeCursor
 from state.model.entities import Event
 from state.settings.keys import NotifyTarget
@@ -63,9 +63,13 @@ class Teller:
         target: NotifyTarget,
         channel: Channel,
         term: Callable[[], int | None],
+        *,
+        since: int,
         send_seconds: float = SEND_SECONDS,
     ) -> None:
+        """``since`` is the line of the history after which a new receiver gets its notices."""
         self._store = store
+        self._since = since
         self._target = target
         self._channel = channel
         self._term = term
@@ -84,7 +88,8 @@ class Teller:
             self._cursor = None
             return LOOK_SECONDS
         if self._cursor is None or term != self._of_term:
-            self._cursor, self._of_term = cursor_of(self._store, self._target.name, term), term
+            self._cursor = cursor_of(self._store, self._target.name, term, since=self._since)
+            self._of_term = term
             self._written = self._cursor.sequence
         cursor = self._cursor
         events = self._store.history(after=cursor.sequence, limit=BATCH)
@@ -186,9 +191,14 @@ class Notices:
         channels: Mapping[str, Channel],
         term: Callable[[], int | None],
     ) -> None:
-        """``channels`` are by the name of the target."""
+        """``channels`` are by the name of the target. Raises ``StoreError``.
+
+        A new receiver gets what happens after this call, and not after the first turn of its thread: on a busy machine
+        the verdicts of a cluster that is down are written before that turn.
+        """
+        since = newest_line(store)
         over, bug = threading.Event(), "a bug in Tideover; notices are tried again"
-        tellers = {each.name: Teller(store, each, channels[each.name], term) for each in targets}
+        tellers = {each.name: Teller(store, each, channels[each.name], term, since=since) for each in targets}
         self._rounds = [
             Rounds(f"notify:{name}", teller.turn, pause=LOOK_SECONDS, bug=bug, over=over)
             for name, teller in tellers.items()

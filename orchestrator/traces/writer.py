@@ -11,7 +11,7 @@ from typing import Protocol
 
 import structlog
 
-from orchestrator.rounds import Rounds, cursor_of
+from orchestrator.rounds import Rounds, cursor_of, newest_line
 from orchestrator.traces.spans import Span, spans_of
 from state.model.evidence import KEPT
 from state.store.controller_store import ControllerStore
@@ -37,7 +37,9 @@ class TraceWriter:
     """One round is a ``turn``."""
 
     def __init__(self, store: ControllerStore, sink: Sink, term: Callable[[], int | None]) -> None:
+        """Raises ``StoreError``: what closed before this start is not written."""
         self._store = store
+        self._since = newest_line(store)
         self._sink = sink
         self._term = term
         bug = "a bug in Tideover; traces are tried again"
@@ -56,7 +58,7 @@ class TraceWriter:
         term = self._term()
         if term is None:
             return LOOK_SECONDS
-        cursor = cursor_of(self._store, NAME, term)
+        cursor = cursor_of(self._store, NAME, term, since=self._since)
         for event in self._store.history(kind=KEPT, after=cursor.sequence, limit=BATCH):
             operation = self._store.operation(event.operation) if event.operation is not None else None
             spans = spans_of(operation, self._store.steps(operation.id)) if operation is not None else ()

@@ -2,6 +2,7 @@
 
 from orchestrator.notify.teller import Teller
 from orchestrator.operation.pauses import pause
+from orchestrator.rounds import newest_line
 from state.model.automation import EVERY
 from state.model.cluster_status import Verdict
 from state.model.entities import Phase
@@ -75,7 +76,7 @@ def test_a_leader_that_thaws_writes_nothing_and_follows() -> LiveWorld:
 def test_a_receiver_that_is_down_delays_nothing_and_is_told_later() -> LiveWorld:
     world, site = scene()
     lead, receiver = site.controller.lead, Receiver(error="nobody there")
-    teller = Teller(world.store, target(severity="info"), receiver, lambda: lead.term)
+    teller = Teller(world.store, target(severity="info"), receiver, lambda: lead.term, since=newest_line(world.store))
     due = [0.0]
 
     def tell() -> None:

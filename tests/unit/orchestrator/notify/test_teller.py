@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from orchestrator.notify.teller import GIVE_UP, LOOK_SECONDS, Notices, Teller
+from orchestrator.rounds import newest_line
 from state.errors import StaleTerm
 from state.model.cluster_status import Verdict
 from state.settings.keys import NotifyTarget
@@ -29,7 +30,10 @@ class World:
     term: int | None
 
     def teller(self, receiver: Receiver, given: NotifyTarget | None = None) -> Teller:
-        made = Teller(self.store, given or target(), receiver, lambda: self.term, send_seconds=HANGS)
+        made = Teller(
+            self.store, given or target(), receiver, lambda: self.term,
+            since=newest_line(self.store), send_seconds=HANGS,
+        )  # fmt: skip
         made.turn()  # from here on it tells what comes
         return made
 
@@ -57,6 +61,18 @@ def test_a_new_receiver_is_told_of_what_comes_from_now_on(world: World) -> None:
     assert receiver.titles == ["east is CONFIG_ERROR"]
 
 
+def test_a_receiver_gets_what_happens_before_its_thread_begins(world: World) -> None:
+    world.happens(Verdict.UP)
+    receiver = Receiver()
+    notices = Notices(world.store, [target(name="late")], {"late": receiver}, lambda: world.term)
+    world.happens(Verdict.DOWN)
+    notices.begin()
+    try:
+        until(lambda: receiver.titles == ["east is DOWN"])
+    finally:
+        notices.close()
+
+
 def test_nobody_is_told_by_who_does_not_lead(world: World) -> None:
     receiver = Receiver()
     teller = world.teller(receiver)
@@ -73,7 +89,7 @@ def test_a_new_leader_neither_repeats_nor_forgets(world: World) -> None:
     one.turn()
     world.happens(Verdict.DOWN, cluster="west")
     world.term = term_of(world.store, "two")
-    two = Teller(world.store, target(), second, lambda: world.term)
+    two = Teller(world.store, target(), second, lambda: world.term, since=newest_line(world.store))
     two.turn()
     world.happens(Verdict.UP)
     two.turn()
@@ -87,7 +103,7 @@ def test_a_leader_that_comes_back_goes_on_where_the_other_one_stood(world: World
     first, second = Receiver(), Receiver()
     one = world.teller(first)
     old, world.term = world.term, term_of(world.store, "two")
-    two = Teller(world.store, target(), second, lambda: world.term)
+    two = Teller(world.store, target(), second, lambda: world.term, since=newest_line(world.store))
     two.turn()
     world.happens(Verdict.DOWN)
     two.turn()
