@@ -28,23 +28,20 @@ LONGEST = 30
 WRITTEN_ELSEWHERE = {"defects.md"}
 """One line for each defect, added by the people who mended it."""
 ALLOWED = {
-    "companion.md": (0, 1),
     "faults.md": (18, 0),  # names of tests
-    "places.md": (0, 1),
-    "programs.md": (1, 2),
 }
 """By page: dialect words, and sentences of more than ``LONGEST`` words; a page that is not here has none."""
 JUDGED = [page for page in PAGES if page.name not in WRITTEN_ELSEWHERE]
 IN_PROGRAMS = {
     "bench": (70, 5),
-    "chaos": (80, 1),
+    "chaos": (77, 0),
     "examples": (3, 2),
     "lab": (95, 4),
-    "orchestrator": (40, 4),
+    "orchestrator": (4, 0),
     "replication_tool": (0, 1),
-    "reports": (6, 1),
-    "state": (4, 1),
-    "streaming": (30, 4),
+    "reports": (2, 0),
+    "state": (0, 0),
+    "streaming": (2, 0),
 }
 """By package: dialect words and long sentences in its messages, docstrings and comments."""
 IN_JAVA = (120, 40)
@@ -109,7 +106,7 @@ def of_files(files: Iterable[Path], parse: Callable[[str], list[str]]) -> tuple[
 
 @pytest.mark.parametrize("page", JUDGED, ids=lambda page: page.name)
 def test_a_page_has_no_more_dialect_and_long_sentences_than_it_had(page: Path) -> None:
-    text = prose(page)
+    text = CODE.sub("X", prose(page))
     words, long = DIALECT.findall(text), too_long(text)
     allowed = ALLOWED.get(page.name, (0, 0))
     assert len(words) <= allowed[0], words
