@@ -26,7 +26,7 @@ from orchestrator.housekeeping import Housekeeping
 from orchestrator.lease import Leadership, this_process
 from orchestrator.notify.teller import Channel, Notices
 from orchestrator.operation.automatic_failover import AutomaticFailover
-from orchestrator.operation.execute import HEARTS_SECONDS
+from orchestrator.operation.drive import HEARTS_SECONDS
 from orchestrator.operation.scheduler import Scheduler
 from orchestrator.traces.writer import Sink, TraceWriter
 from state.errors import RowRefused, StaleTerm, StoreError

@@ -1,17 +1,13 @@
-"""Driving one operation to its end: look, decide, record, act, and look again.
+"""One tick of a move: look, decide, record, act.
 
 Nothing is done that was not recorded first, and each act can be done twice: intents have names of their own, a commit
 is conditional on the epoch, and what was chosen is in the recorded request. So an executor may die after any
 write; the next one reads the same rows, decides the same, and continues.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-import structlog
-
-from orchestrator.changes import REST_SECONDS, Changes
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.automatic import Recheck, recheck
 from orchestrator.decide.gates.copies import WAITED_FOR
@@ -40,28 +36,19 @@ from orchestrator.decide.operation.step import goes_on, step
 from orchestrator.decide.phases import BEFORE_COMMIT, UNFENCED
 from orchestrator.errors import UnknownName
 from orchestrator.facts.current import hosting_of, hosting_process, latest_fact
-from orchestrator.facts.gather import FactGatherer
-from orchestrator.lease import Leadership
+from orchestrator.operation.drive import POLL_SECONDS, Driver
 from orchestrator.operation.journal import Journal
 from orchestrator.operation.pauses import automatic_facts_of
 from orchestrator.operation.requests import hold_detail
 from state.checkpoint_folders import folder, mapping_name
-from state.errors import StoreUnavailable, TideoverError
+from state.errors import TideoverError
 from state.messages import NO_ANSWER, WITHDRAWN, CheckpointReport, Failure
 from state.model.cluster_status import Verdict
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState, Operation, OperationKind
 from state.model.plan import Plan
-from state.settings.keys import Resume, Tideover
-from state.store.controller_store import ControllerStore
-from streaming.clocks import Clock
-from streaming.cluster_log import Logs
+from state.settings.keys import Resume
 from streaming.errors import KafkaError
 
-POLL_SECONDS = 0.025
-STORE_PAUSE_SECONDS = 0.5
-HEARTS_SECONDS = 2.5
-"""Runners beat once a second: so long after a store that was away is back, each living one has been heard again.
-Before, the one that hosts a query may look silent, and another be chosen for no reason."""
 UNREACHABLE_PAUSE_SECONDS = 0.5
 CATCH_UP_PAUSE_SECONDS = 0.2
 PATIENCE = ANSWER_WITHIN
@@ -71,60 +58,16 @@ DOUBT = timedelta(seconds=2)
 """How long a start on the standby may take before the standby is checked."""
 
 
-class Executor:
-    """Drives operations, one at a time; make one for each thread."""
+class Executor(Driver):
+    """Drives one move; make one for each."""
 
-    def __init__(
-        self, *, store: ControllerStore, settings: Tideover, logs: Logs, clock: Clock, lead: Leadership, actor: str
-    ) -> None:
-        self._store = store
-        self._settings = settings
-        self._clock = clock
-        self._lead = lead
-        self._actor = actor
-        self.changes: Changes | None = None
-        """Reports when there is something to look at; without it, it is looked again and again."""
-        self._gatherer = FactGatherer(store=store, settings=settings, logs=logs, clock=clock)
-        self._findings: Findings | None = None
-        self._thought: tuple[int, float, Recheck] | None = None
-        """Of the operation in hand: the term, when on the monotonic clock, and what was thought."""
-        self._now: datetime
-        """At the beginning of this tick, on the store's clock: what one leader wrote, the next one counts from."""
-        self._term = 0
-        """The term of this tick, for all of its writes."""
-
-    def drive(self, operation_id: str, *, going_on: Callable[[], bool] = lambda: True) -> Operation:
-        """Drive until the operation is closed or ``going_on`` says no; returns it as it is then.
-
-        Raises ``NotLeading`` or ``StaleTerm`` when another process leads: that one continues. A store that is away for
-        a while is waited for. What this thread logs from now on names the operation and its epoch, whatever ends it
-        included.
-        """
-        self._findings = self._thought = None
-        away_since: float | None = None
-        while True:
-            mark = self.changes.mark(operation_id) if self.changes is not None else None
-            try:
-                term = self._lead.term
-                operation = self._store.operation(operation_id)
-                if operation is None:
-                    raise UnknownName(f"the store knows no operation {operation_id!r}")
-                structlog.contextvars.bind_contextvars(operation=operation.id, epoch=operation.epoch)
-                if not operation.is_open or not going_on():
-                    return operation
-                if away_since is not None and self._clock.monotonic() - away_since >= HEARTS_SECONDS:
-                    self._clock.wait(HEARTS_SECONDS)
-                away_since = None
-                pause = self._tick(operation, term=term)
-            except StoreUnavailable:
-                if not going_on():
-                    raise
-                away_since = self._clock.monotonic() if away_since is None else away_since
-                pause = STORE_PAUSE_SECONDS
-            if pause == POLL_SECONDS and self.changes is not None:
-                self.changes.wait(operation_id, mark, REST_SECONDS)
-            elif pause:
-                self._clock.wait(pause)
+    _findings: Findings | None = None
+    _thought: tuple[int, float, Recheck] | None = None
+    """The term, when on the monotonic clock, and what was thought."""
+    _now: datetime
+    """At the beginning of this tick, on the store's clock: what one leader wrote, the next one counts from."""
+    _term = 0
+    """The term of this tick, for all of its writes."""
 
     def tell_failure(self, operation_id: str, error: TideoverError) -> bool:
         """Write down why an operation cannot be driven on, where list, watch and history show it; once for each reason.

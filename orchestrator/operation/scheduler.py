@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
 
 import structlog
 
@@ -25,7 +24,9 @@ from orchestrator.errors import NotLeading
 from orchestrator.facts.current import open_drill, open_drills, open_operations
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.lease import Leadership
-from orchestrator.operation.drill import AT_ONCE, DrillDriver, DrillTaker
+from orchestrator.operation.drill_driver import DrillDriver
+from orchestrator.operation.drill_requests import AT_ONCE, DrillTaker
+from orchestrator.operation.drive import Driver
 from orchestrator.operation.execute import Executor
 from orchestrator.operation.requests import RequestHandler
 from orchestrator.rounds import TimedRound
@@ -38,7 +39,6 @@ from streaming.clocks import Clock
 from streaming.cluster_log import Logs
 
 log = structlog.get_logger()
-_Driver = TypeVar("_Driver", Executor, DrillDriver)
 WIDTH = 128
 """Operations driven at once, unless said otherwise."""
 TURN_SECONDS = 10.0
@@ -232,14 +232,13 @@ class Scheduler:
             thread.join()
 
     def _drive(self, operation: str) -> None:
-        began, executor = self.clock.monotonic(), self._made(Executor)
-        executor.changes = self.changes
+        began, executor = self.clock.monotonic(), self._made(Executor, self.changes)
         self._see_through(operation, executor, lambda: self._goes_on() and not self._is_over(operation, began))
 
     def _drive_drill(self, drill: str) -> None:
         self._see_through(drill, self._made(DrillDriver), self._goes_on)
 
-    def _see_through(self, operation: str, driver: Executor | DrillDriver, going_on: Callable[[], bool]) -> None:
+    def _see_through(self, operation: str, driver: Driver, going_on: Callable[[], bool]) -> None:
         try:
             driver.drive(operation, going_on=going_on)
             self._has_gone_on(operation)
@@ -254,7 +253,8 @@ class Scheduler:
             self._has_failed(operation, TideoverError(_defect(error)), driver)
             raise
 
-    def _made(self, driver: type[_Driver]) -> _Driver:
+    def _made(self, driver: type[Driver], changes: Changes | None = None) -> Driver:
+        """A driver for one thread; a drill gets no ``changes``, for it ends by what happens to others' operations."""
         return driver(
             store=self.store,
             settings=self.settings,
@@ -262,6 +262,7 @@ class Scheduler:
             clock=self.clock,
             lead=self.lead,
             actor=self.actor,
+            changes=changes,
         )
 
     def _goes_on(self) -> bool:
@@ -278,7 +279,7 @@ class Scheduler:
         self.failures.pop(operation, None)  # not before: what fails in the same way again is no news
         self._failed.pop(operation, None)
 
-    def _has_failed(self, operation: str, error: TideoverError, driver: Executor | DrillDriver) -> None:
+    def _has_failed(self, operation: str, error: TideoverError, driver: Driver) -> None:
         """Try again later, and seldom in the end; a reader of the operation is to see why it waits."""
         pause = self.retry_seconds * 2 ** min(self._failed[operation], 10)
         if self.retry_seconds < RETRY_AT_MOST:

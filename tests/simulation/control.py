@@ -7,8 +7,9 @@ from orchestrator.cluster_watch import ClusterWatch
 from orchestrator.controller import STEP_SECONDS, Controller, assemble
 from orchestrator.errors import NotLeading
 from orchestrator.lease import Leadership
-from orchestrator.operation.drill import DrillDriver
-from orchestrator.operation.execute import STORE_PAUSE_SECONDS, Executor
+from orchestrator.operation.drill_driver import DrillDriver
+from orchestrator.operation.drive import STORE_PAUSE_SECONDS, Driver
+from orchestrator.operation.execute import Executor
 from orchestrator.operation.scheduler import Scheduler, _defect
 from state.errors import StaleTerm, StoreUnavailable, TideoverError
 from state.store.controller_store import ControllerStore
@@ -21,7 +22,7 @@ from tests.simulation.world import ManualClock, World
 class _InHand:
     """An operation in the hands of a driver: since when it has its turn, and when its next step is due."""
 
-    executor: Executor | DrillDriver
+    executor: Driver
     began: float
     due: float
 

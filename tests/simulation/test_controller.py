@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 from structlog.testing import capture_logs
 
-from orchestrator.operation.execute import HEARTS_SECONDS
+from orchestrator.operation.drive import HEARTS_SECONDS
 from orchestrator.operation.pauses import acknowledge, pause, resume
 from state.errors import StoreError
 from state.model.automation import AUTOMATIC, EVERY
