@@ -45,7 +45,7 @@ ENV PATH=/opt/tideover/bin:$PATH \
 USER 10001:10001
 WORKDIR /var/lib/tideover
 ENTRYPOINT ["tideover"]
-# Whether the loop of `run` or `control` has turned in the last two minutes. It asks neither the store nor a cluster.
+# Whether the loop of `run` or `control` has turned in the last two minutes. It reads neither the store nor a cluster.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=600s --retries=3 \
   CMD test -n "$(find "$TIDEOVER_PULSE" -newermt '-120 seconds' 2>/dev/null)"
 # Last: a new commit rebuilds nothing but the labels.

@@ -59,7 +59,7 @@ MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what was asked for and report on it."""
+    """Take the measurements that are named and report on them."""
     chosen = _parse(arguments)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ[class_archive.SETTING] = "off"  # a plain restart has none: both sides start alike

@@ -86,7 +86,7 @@ def _taken(operations: Collection[Mapping[str, Any]]) -> list[float]:
         each["query"] for each in operations if each["measured"]["first_commit_at"] is None or not is_exact(each)
     ]
     if inexact:
-        raise BenchError(f"{len(inexact)} queries did not go on from exact places, first {inexact[0]}")
+        raise BenchError(f"{len(inexact)} queries did not resume at exact offsets, first {inexact[0]}")
     decided = min(datetime.fromisoformat(each["started_at"]) for each in operations)
     return [
         (datetime.fromisoformat(each["measured"]["first_commit_at"]) - decided).total_seconds() for each in operations
@@ -94,6 +94,6 @@ def _taken(operations: Collection[Mapping[str, Any]]) -> list[float]:
 
 
 def is_exact(operation: Mapping[str, Any]) -> bool:
-    """Whether the query went on from places found by content, and reads nothing twice."""
+    """Whether the query resumed at offsets found by content, and reads nothing twice."""
     plan = operation["plan"]
     return plan["totals"]["replay_records"] == 0 and all(row["method"] == "exact" for row in plan["partitions"])

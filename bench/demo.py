@@ -1,4 +1,4 @@
-"""``make demo`` from its start to the kill, beside what two clusters and Spark take by themselves.
+"""``make demo`` from its start to the kill, beside the start of two clusters and Spark alone.
 
 Ours is the demo as it is typed, its lines timed as they come. It plays on to its verdict, and one that does not keep
 what it promises fails the measurement. The floor is all that must be there before a kill means something, with nothing
@@ -75,7 +75,7 @@ def row(words: str, stories: Sequence[Told], floors: Sequence[float]) -> Row:
         others=(Other(name="two clusters, MirrorMaker 2, plain driver with these queries", spread=Spread.of(floors)),),
         note=(
             "Ours has a runner, a controller with its page, the warm-up and the plan beside the floor. Both end with a"
-            " batch of each query under 2,000 records/s. Nothing is fetched meanwhile."
+            " batch of each query under 2,000 records/s. Nothing is fetched during that time."
         ),
         detail={STEPS: {name: statistics.median(each[name] for each in taken) for name in _ENDS}},
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """Pages of the desk that are open: ``python -m bench.desk_pages PORT COUNT FILE``, until SIGTERM.
 
-Each does what a browser does with ``desk.js``, over real connections: it keeps one for its page, asks to follow the
+Each does what a browser does with ``desk.js``, over real connections: it keeps one for its page, requests to follow the
 history, and fetches its page each ten seconds, and soon after each line if it may follow. Half of them show the
 overview, half a query. What came of it is written to FILE as JSON: fetches, refusals, and seconds of each answer.
 """
@@ -30,7 +30,7 @@ class Seen:
     """By all pages together."""
 
     answers: list[float] = field(default_factory=list)
-    """Seconds from asking for a page to its last byte."""
+    """Seconds from the request of a page to its last byte."""
     refused: int = 0
     followers: int = 0
 
@@ -65,7 +65,7 @@ class Page:
         self.seen.refused += code != 200
 
     async def _asked(self) -> int:
-        """The code of the answer; a connection that the server has ended meanwhile is opened again."""
+        """The code of the answer; a connection that the server has closed is opened again."""
         for _ in range(2):
             with suppress(OSError, asyncio.IncompleteReadError):
                 reader, writer = self._streams = self._streams or await asyncio.open_connection(_HOST, self.port)

@@ -1,7 +1,7 @@
 """How quick the desk is with 100 queries of 100 partitions each.
 
 A store is filled as runners and a leading controller leave it, in an SQLite file, and a server of the desk reads from
-it; no cluster runs, for the desk asks none. Each page is asked for more than a second after the one before, so that
+it. No cluster runs, for the desk queries none. Each page is requested more than a second after the one before, so that
 none is as it was drawn already; the figure is from the request to the last byte, on a machine that does nothing else.
 """
 
@@ -33,7 +33,7 @@ PAGES = {
     "/api/status": ("/api/status", 0.25),
     "/metrics": ("/metrics", 0.5),
 }
-"""What is asked for, and within how many seconds it is to be there."""
+"""What is requested, and within how many seconds it is to be there."""
 
 
 def measure(setting: Setting) -> list[Row]:

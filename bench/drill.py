@@ -34,7 +34,7 @@ _WARM_BATCHES = 30
 _REST_SECONDS = 2.0
 """Between two whiles."""
 _USUAL_SECONDS = 5.0
-"""Without a drill, before the first one has told how long it takes."""
+"""Without a drill, before the first one has shown how long it takes."""
 
 
 @dataclass

@@ -25,7 +25,7 @@ def machine() -> dict[str, object]:
 
 
 def _squares() -> int:
-    """Work whose time tells how fast this machine is today: a shared one may be half as fast as yesterday."""
+    """Work whose time shows how fast this machine is today: a shared one may be half as fast as yesterday."""
     return sum(number * number for number in range(1_000_000))
 
 

@@ -1,14 +1,14 @@
 """The exact place of 500 partitions on one real broker, found by content.
 
-Two topics on one broker stand for the two clusters: the old one, and its copy behind records of somebody else, so that
-no offset agrees. Several records share each millisecond, so a time cannot name a place. What is remembered is read from
-the old topic by the tracker's own reader (its time is a row of its own) and the resolver is asked for all partitions
-at once: topics, ends, begins, times, records. *warm*: by a client that is connected; *cold*: from making it on. *From
+Two topics on one broker take the part of two clusters: the old one, and its copy behind foreign records, so that
+no offset agrees. Several records share each millisecond, so a time cannot name a place. The tracker's own reader reads
+what is remembered from the old topic; its time is a row of its own. The resolver looks up all partitions at once:
+topics, ends, begins, times, records. *warm*: by a client that is connected; *cold*: from making it on. *From
 the store*: as an operation does it, from the rows of a query whose last twelve batches are tracked with all that is
-remembered, to the offsets at which it goes on.
+remembered, to the offsets at which it resumes.
 
-Every place is checked against the one that was written: one too late or inexact fails the measurement. No one else
-finds it; beside it stands a look-up by time alone, with the records that it would repeat.
+Every place is checked against the one that was written: one too late or inexact fails the measurement. No other tool
+finds it. Beside it is a look-up by time alone, with the records that it would repeat.
 """
 
 import gc
@@ -211,7 +211,7 @@ def _row(key: TopicPartition, batch: int, offset: int, remembered: Fingerprints)
 
 
 class _Timed:
-    """A log, and how long was waited for its answers, by what was asked."""
+    """A log, and how long was waited for its answers, by kind of request."""
 
     def __init__(self, log: ClusterLog) -> None:
         self._log = log
@@ -244,7 +244,7 @@ def _fill(bootstrap: str) -> None:
     with writing(bootstrap) as put:
         for partition in range(PARTITIONS):
             for number in range(FOREIGN):
-                put(NEW, partition, b"somebody else's %d" % number, _BASE_MS - 1_000)
+                put(NEW, partition, b"foreign %d" % number, _BASE_MS - 1_000)
             for number in range(RECORDS):
                 value = b"record %d of %d, " % (number, partition) + b"x" * 60
                 for topic in (OLD, NEW):

@@ -88,7 +88,7 @@ class FakeBrokers:
                 connection.sendall(struct.pack(">i", len(head) + len(body)) + head + body)
 
     def _answer(self, node: int, frame: bytes) -> bytes:
-        # only offsets are a leader's own: whoever is asked first for metadata must not pay for each broker's first time
+        # only offsets are a leader's own: the first one that is queried must not pay for each broker's first time
         (key,) = struct.unpack_from(">h", frame)
         question = node if key == ListOffsetsRequest.API_KEY else None, frame[:4], frame[8:]
         if question not in self._kept:
@@ -185,7 +185,7 @@ class FakeBrokers:
         )
 
     def _coordinator(self, node: int, version: int, request: Any) -> Any:
-        """There are no groups here; a consumer asks all the same."""
+        """There are no groups here; a consumer sends the request all the same."""
         return FindCoordinatorResponse(
             version=version,
             throttle_time_ms=0,

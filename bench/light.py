@@ -29,7 +29,7 @@ _CHANGELOG = f"{_STATE}.rocksdb.changelogCheckpointing.enabled"
 
 @dataclass(frozen=True)
 class Settings:
-    """What differs from what Tideover sets: settings of the session, options of the source, how the query goes on."""
+    """What differs from what Tideover sets: settings of the session, options of the source, how the query resumes."""
 
     spark: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)

@@ -3,10 +3,10 @@
 In the figures: *warm*, the look-up alone, by a client that is connected and knows the leaders; *cold*, everything from
 making the client to closing it (connect, version negotiation, metadata, look-up), in a process that has its
 libraries imported. GetOffsetShell is a program, so its figure holds the start of its JVM as well, as it does for
-whoever uses it. Not in the figures: starting Python, making the broker's page cache warm (every partition is asked
+its users. Not in the figures: starting Python, making the broker's page cache warm (every partition is queried
 once before), networks (all on loopback), replication, more than one leader.
 
-Each partition holds records around the time that is asked for, so that the broker has to search an index and a log.
+Each partition holds records around the requested time, so that the broker has to search an index and a log.
 Every answer is checked: a wrong one of ours fails the measurement, wrong ones of others are counted.
 """
 

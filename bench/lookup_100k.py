@@ -1,6 +1,6 @@
 """100,000 partitions looked up by time on a fake cluster of twelve brokers: ours, and librdkafka's.
 
-The brokers are fakes that keep their answers (see ``fake_brokers``), asked once unmeasured by each client: so the
+The brokers are fakes that keep their answers (see ``fake_brokers``), queried once unmeasured by each client. So the
 figures are what a client computes and loopback carries, and nothing of what real brokers would search. *warm*: the
 look-up alone, by a client that is connected and knows the leaders; *cold*: from making the client to closing it,
 the metadata of all topics included. Every answer is checked.

@@ -1,9 +1,9 @@
 """``tideover run`` whose queries can be restarted the plain way: ``stop()`` and ``start()`` of Spark, in the same JVM.
 
 What a switchover is compared with is the very query, in the driver that it runs in, warmed up by the same batches.
-A file ``restart`` in the folder that ``BENCH_DOOR`` names asks for it: a writer is built for each running query where
+A file ``restart`` in the folder that ``BENCH_DOOR`` names requests it: a writer is built for each running query where
 it is now, all are stopped, one after the other, and each writer is started. ``restarted`` then says when that was. The
-runner's own thread, which would see that its run has ended, sees it active meanwhile.
+runner's own thread, which would see that its run has ended, sees it active during that time.
 
 Arguments are those of ``tideover``.
 """
@@ -45,7 +45,7 @@ class RestartableRun(Run):
 
     @property
     def is_active(self) -> bool:
-        # asked again: between two looks it may have been stopped, and started again
+        # checked again: between two looks it may have been stopped, and started again
         return super().is_active or self._restarting or super().is_active
 
     def writer(self) -> DataStreamWriter:
@@ -70,7 +70,7 @@ class RestartableRun(Run):
 
 
 class RestartableSupervisor(QuerySupervisor):
-    """Tells its run how it would be begun anew."""
+    """Gives its run what it needs to start again."""
 
     def _begun(self, run: Run, what: str) -> None:
         if isinstance(run, RestartableRun):
@@ -79,7 +79,7 @@ class RestartableSupervisor(QuerySupervisor):
 
 
 class Door:
-    """Stands where the runner looks for ``Run``, and knows what it started."""
+    """Is found where the runner looks for ``Run``, and knows what it started."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -94,7 +94,7 @@ class Door:
         return run
 
     def serve(self) -> None:
-        """Restart what runs each time that is asked, for ever."""
+        """Restart what runs at each request, for ever."""
         while True:
             time.sleep(_LOOK_SECONDS)
             if (self._folder / ASKED).exists():

@@ -1,9 +1,10 @@
-"""A runner without Spark: all that a runner says to the store and asks of Kafka, and queries that only count offsets.
+"""A runner without Spark: it writes to the store and reads Kafka as a runner does, and its queries only count offsets.
 
-``python -m bench.simulated_spark -c FILE --name RUNNER`` obeys its rows, answers intents, beats its heart, watches the
-clusters and remembers the last records that its queries read, by the product's own classes: what a hundred queries cost
-the store, the controller and the brokers is real. A batch is simulated: it ends where its partitions end now, and takes
-``BATCH_SECONDS``, behind each start too. A checkpoint is a value in memory; a copy of it is ready at once.
+``python -m bench.simulated_spark -c FILE --name RUNNER`` obeys its rows, answers intents, beats its heart and watches
+the clusters. It remembers the last records that its queries read. All of it is done by the product's own classes, so
+what a hundred queries cost the store, the controller and the brokers is real. A batch is simulated: it ends where its
+partitions end now, and takes ``BATCH_SECONDS``, behind each start too. A checkpoint is a value in memory; a copy of it
+is ready at once.
 """
 
 import argparse
@@ -127,7 +128,7 @@ class SimulatedRunner:
         self._beaten = 0.0
 
     def run(self, over: threading.Event) -> None:
-        """Obey until told to stop; a store that is away is waited for."""
+        """Obey until the order to stop; wait for a store that is away."""
         self._tracker.begin(sorted(self._settings.clusters))
         self._probe.begin()
         wakeups = self._store.wakeups()
@@ -266,7 +267,7 @@ class SimulatedRunner:
         batch = None if checkpoint.batch == _NOTHING else checkpoint.batch
         return CheckpointReport(checkpoint=folder, batch=batch, offsets=checkpoint.offsets)
 
-    # -- telling ---------------------------------------------------------------------------------------------------
+    # -- reporting ---------------------------------------------------------------------------------------------------
     def _first_row(self, query: str) -> Assignment:
         declared = self._settings.queries[query]
         return Assignment(

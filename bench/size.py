@@ -1,7 +1,7 @@
 """A hundred queries leave a dead cluster at once: 10,000 partitions on real brokers, with PostgreSQL and a controller.
 
 Two brokers, each a cluster, and a topic of ``PARTITIONS`` partitions for each query on both; the standby's records lie
-behind ``FOREIGN`` of somebody else. Four runner processes host the queries; their Spark is simulated
+behind ``FOREIGN`` foreign records. Four runner processes host the queries; their Spark is simulated
 (``bench.simulated_spark``), since a hundred real queries do not fit two cores. The rest is the product's: what is
 tracked, watched, looked up, judged and written to PostgreSQL.
 
@@ -70,7 +70,7 @@ class Moved:
 
 @dataclass(frozen=True, kw_only=True)
 class Resting:
-    """While nothing moves: the queries read nothing new, and each tells once a second that it lives."""
+    """While nothing moves: the queries read nothing new, and each reports once a second that it lives."""
 
     transactions: float
     """Of the database, a second."""
@@ -202,7 +202,7 @@ def _closed(store: ControllerStore, size: int) -> Sequence[Operation]:
 
 
 def _is_exact(operation: Operation) -> bool:
-    """Whether each partition goes on right behind the copy of the last record that was read."""
+    """Whether each partition resumes right behind the copy of the last record that was read."""
     rows = operation.plan.partitions if operation.plan is not None else ()
     right = [row.method == "exact" and row.target_offset == (row.offset or 0) + FOREIGN for row in rows]
     return len(right) == PARTITIONS and all(right)

@@ -4,7 +4,7 @@ For each kind of state, and for ``switch`` and ``carry``, a world of its own: th
 wanted (``bench.widening``), the others touch little of it. When the query has caught up, rounds of a plain restart and
 a switchover follow, as in ``bench.switchover``, each the other way.
 
-A restart, by Spark or by ``carry``, loads the state from the checkpoint; a run that goes on has it. So the pause of
+A restart, by Spark or by ``carry``, loads the state from the checkpoint; a run that continues has it. So the pause of
 ``switch`` is held against the one with little state, and that of ``carry`` against Spark's own restart.
 """
 
@@ -32,7 +32,7 @@ QUERY = "revenue"
 ROUNDS = 4
 RATE = 250
 TIMES = 1.2
-"""The pause of a run that goes on may be this many times the one with little state."""
+"""The pause of a run that continues may be this many times the one with little state."""
 TIMES_RESTART = 1.5
 _AT_ONCE = 1000
 """Records of a batch, so that the state is made in several."""
@@ -77,7 +77,7 @@ def measure(setting: Setting) -> list[Row]:
 
 
 def rows(resume: str, little: str, with_little: Taken, much: str, with_much: Taken) -> Sequence[Row]:
-    """One way to go on, with little state and with much."""
+    """One way to continue, with little state and with much."""
     times, of = (TIMES, with_little.pauses) if resume == "switch" else (TIMES_RESTART, with_much.restarts)
     return [
         _row(f"pause by {resume}, {little}", with_little, None),

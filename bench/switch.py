@@ -38,7 +38,7 @@ RATE = 2000
 _BATCHES = {"warm": 61, "kept": 61, "frozen": 61, "cold": 11}
 """Committed by the query before the primary is struck."""
 _DECIDE_SECONDS, _FROZEN_SECONDS = 1.0, 3.0
-"""From the fault to the command. A cluster that freezes is not called DOWN sooner, and until then tasks ask on."""
+"""From the fault to the command. A cluster that freezes is not called DOWN sooner, and until then tasks try again."""
 _RUNNING_SECONDS = 400.0
 _RUNNER = "a"
 _PROGRAMS = {"warm": "orchestrator", "kept": "orchestrator", "frozen": "orchestrator", "cold": "bench.cold_runner"}
@@ -62,7 +62,7 @@ class Moved:
 
 
 def measure(setting: Setting) -> list[Row]:
-    """Take three samples of each kind, or as many as are asked for, a world for each."""
+    """Take three samples of each kind, or as many as are requested, a world for each."""
     runs = setting.count(3)
     moves: dict[str, list[Moved]] = {kind: [] for kind in _PROGRAMS}
     naive: list[float] = []

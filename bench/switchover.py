@@ -3,14 +3,14 @@
 One world of two clusters, MirrorMaker 2 and load, and one runner, warmed up, with one query with state, or with three
 queries that go at once. A round restarts the queries the plain way (``bench.restarting_runner``: ``stop()`` and
 ``start()`` of Spark with the same checkpoint, under the same load, in the same JVM), and then switches them over. Then
-the load ends, replication is turned round, and the next round goes the other way.
+the load ends, replication is reversed, and the next round goes the other way.
 
 Both figures are read off the checkpoints, by the times of the files in ``commits``. *Pause*: from the last batch that
 was committed on the old cluster to the first batch with data that was committed on the new one. *Restart*: from the
 call of ``stop()`` to the first batch with data behind the call of ``start()``. So what a query waits between two
 triggers is in the pause, and not in the restart.
 
-Beside both stands what passes between two commits when nothing is done. The pause of a move by ``switch`` is held
+Beside both is the time between two commits when nothing is done. The pause of a move by ``switch`` is held
 against that, for it neither stops nor starts anything; ``switchover-carry`` moves one query by ``carry``, and its pause
 is held against the restart.
 """
@@ -41,7 +41,7 @@ NAME, NAME_OF_THREE, NAME_OF_CARRY = "switchover", "switchover-three", "switchov
 TIMES = 1.5
 """The pause may be this many times the restart, where a run is stopped and another one started."""
 TIMES_ORDINARY = 1.25
-"""It may be this many times what passes between two commits anyhow, where the run goes on."""
+"""It may be this many times what passes between two commits anyhow, where the run continues."""
 ROUNDS = 10
 RATE = 2000
 LATEST_BEGIN_SECONDS = 330.0
@@ -122,7 +122,7 @@ def row(name: str, what: str, taken: Taken, *, goes_on: bool) -> Row:
     restarts, ordinary = Spread.of(taken.restarts), Spread.of(taken.ordinary)
     if goes_on:
         times, beside = TIMES_ORDINARY, ordinary
-        reach = f"{times:g} times what passes between two commits when nothing is done, for the run goes on"
+        reach = f"{times:g} times what passes between two commits when nothing is done, for the run continues"
     else:
         times, beside = TIMES, restarts
         reach = f"{times:g} times Spark's own restart, from stop() to the first commit with data, in the same JVM"
@@ -192,7 +192,7 @@ def leave_alone(
 
 @dataclass(frozen=True)
 class Opened:
-    """Queries that run on east under load, in a runner that restarts them when it is asked."""
+    """Queries that run on east under load, in a runner that restarts them on request."""
 
     places: Places
     runner: "Popen[bytes]"
@@ -215,7 +215,7 @@ def open_restartable(
 
 
 def run_restartable(on: Stage, places: Places, *, rate: int, within: float = _WARM_SECONDS) -> Opened:
-    """Start a runner that restarts its queries when it is asked, and the load; returns once all is warmed up."""
+    """Start a runner that restarts its queries on request, and the load; returns once all is warmed up."""
     on.environment[DOOR] = str(on.directory)
     runner = on.start("runner-a", "bench.restarting_runner", "-c", str(on.config), "run", "--name", "a")
     traffic = on.start_traffic("east", rate, 3600)

@@ -7,9 +7,9 @@ runner ``c`` is started for the other query, and that is failed over as soon as 
 the naive way is taken: a new driver, as in the measurement *switch*. Then the primary is started again.
 
 Warm, from the decision: the operation's record to the commit. It holds the proof that ``a`` and its JVM are gone; a
-runner that died a second ago still passes for a living one where nobody has seen that it is dead. Warm, from the kill:
-the same, and the second that passes before somebody decides. Cold and naive, from the start of the new process: nobody
-noticed or decided anything there. No round is begun late, so that all of it stays within minutes.
+runner that died a second ago still passes for a living one where no process has seen that it is dead. Warm, from the
+kill: the same, and the second that passes before the decision. Cold and naive, from the start of the new process: there
+was no detection and no decision. No round is begun late, so that all of it stays within minutes.
 """
 
 import json
@@ -50,7 +50,7 @@ _LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class TakenOver:
-    """One query that another runner went on with; seconds to its first commit with data on the standby."""
+    """One query that another runner took over; seconds to its first commit with data on the standby."""
 
     decided: float
     """From the operation's record."""
@@ -61,7 +61,7 @@ class TakenOver:
 
 
 def measure(setting: Setting) -> list[Row]:
-    """Take three samples of each kind, or as many as are asked for, or as there is time for."""
+    """Take three samples of each kind, or as many as are requested, or as there is time for."""
     began, runs = time.monotonic(), setting.count(3)
     warm: list[TakenOver] = []
     cold: list[TakenOver] = []
@@ -194,7 +194,7 @@ def _await_ready(on: Stage, active: "Popen[bytes]", standby: "Popen[bytes]") -> 
 
 
 def _await_event(on: Stage, process: "Popen[bytes]", event: str, seconds: float) -> None:
-    """Until the log of a runner says so: to ask for it would take a process, which costs what is measured."""
+    """Until the log of a runner says so: a command would take a process, which costs what is measured."""
     deadline = time.monotonic() + seconds
     while event not in on.hear(process):
         if process.poll() is not None or time.monotonic() > deadline:

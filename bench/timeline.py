@@ -1,8 +1,8 @@
 """What the timeline takes: bytes on disk for a day, and processor time to write it, next to one row a step.
 
-The runner's own ``TimelineRecorder`` writes to SQLite from a reader that is modelled: a trigger of one second,
-partitions with 0.05 to 1,000 records a second each (as many of every order of magnitude), arrivals at random, commits
-and looks that are late by tens to hundreds of milliseconds, and a little disorder in busy partitions. The clock of
+The runner's own ``TimelineRecorder`` writes to SQLite from a modelled reader. It has a trigger of one second, and
+partitions with 0.05 to 1,000 records a second each (as many of every order of magnitude). Arrivals are random, commits
+and looks that are late by tens to hundreds of milliseconds. Busy partitions have a little disorder. The clock of
 the model runs faster than ours; the steps are the same. For the size a stretch is saved every twenty minutes, not
 every minute: what is written over takes no further place.
 

@@ -15,7 +15,7 @@ Answers = Mapping[TopicPartition, int]
 
 
 class Lookup(Protocol):
-    """A client that is asked by time."""
+    """A client that looks offsets up by time."""
 
     def ask(self, partitions: Sequence[TopicPartition], time_ms: int) -> Answers: ...
 
@@ -46,7 +46,7 @@ class Timings:
         self.wrong[name] = self.wrong.get(name, 0) + self._count_wrong(answers)
 
     def take_rounds(self, clients: Mapping[str, Callable[[], Answers]], rounds: int) -> None:
-        """Time all clients in turns, this many times; each is asked once before: page cache, and leaders."""
+        """Time all clients in turns, this many times; each looks up once before: page cache, and leaders."""
         for ask in clients.values():
             ask()
         for _ in range(rounds):

@@ -1,10 +1,10 @@
 """What tracking costs a query: batch time with and without it, at 4, 100 and 1,000 partitions.
 
-One broker, one Spark session, one query per partition count (stateless, collects in foreachBatch, trigger 1 s, all
-partitions written to all the time, read with the options that the runner sets). It never stops; tracking is switched on
-and off by turns, a few batches each, and the batch that runs at a switch is left out. A pair is two blocks next to each
-other; every second pair runs the other way round, so that a slow drift of the machine falls on both. Batch time is
-Spark's own ``triggerExecution``.
+One broker, one Spark session, one query per partition count: stateless, collects in foreachBatch, trigger 1 s. All
+partitions are written to all the time, and read with the options that the runner sets. The query never stops. Tracking
+is switched on and off by turns, a few batches each, and the batch that runs at a switch is left out. A pair is two
+blocks next to each other; every second pair runs the other way round, so that a slow drift of the machine falls on
+both. Batch time is Spark's own ``triggerExecution``.
 
 Spark keeps 64 Kafka consumers in each process by default. Here it may keep one per partition, so that no batch has to
 make any again. A partition count ends after ``_COUNT_SECONDS`` with the pairs that were taken, or says that none was.
@@ -12,7 +12,7 @@ make any again. A partition count ends after ``_COUNT_SECONDS`` with the pairs t
 With tracking: what the runner does, by the runner's own classes. The checkpoint is followed, every batch goes to the
 ``Tracker``, which reads the records before each end, samples the ends of the cluster and writes positions to SQLite.
 Without: none of it, so that the cost of following is in the figure. The processor time is that of the Python threads
-that tracking started, over the batches of a block; what they ask of the JVM (what a batch read) is not in it.
+that tracking started, over the batches of a block; their calls to the JVM (what a batch read) is not in it.
 
 The difference is a difference of two noisy numbers: where its range crosses zero it says "less than the noise" only.
 The share is the tighter figure: the processor time of a batch's tracking in percent of the batch's time without it.
@@ -140,7 +140,7 @@ def _block(
     query: StreamingQuery, batches: int, deadline: float, clock: Callable[[], float] = time.monotonic
 ) -> tuple[list[float], float]:
     """How many batches with data, after the one that is running: their durations in milliseconds, and by how much the
-    clock went on from the end of that one to the end of the last. Raises ``TimeIsUp`` at the deadline."""
+    clock advanced from the end of that one to the end of the last. Raises ``TimeIsUp`` at the deadline."""
     reports, seen = java_query(query), dict[int, float]()
     first, began = _newest(reports), None
     while len(seen) < batches:

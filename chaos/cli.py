@@ -115,7 +115,7 @@ def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario], *, keep
 
 
 def _read(path: Path, on: Origin) -> tuple[list[Story], list[str]]:
-    """The stories of the report that is there, and what was not played; none where there is no such report."""
+    """The test runs of the report that is there, and what was not played; none where there is no such report."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         stories: list[Story] = list(told["scenarios"])
@@ -215,7 +215,7 @@ def _surroundings(chosen: argparse.Namespace, env_file: Path | None, ours: str, 
 
 
 def _env_file(chosen: argparse.Namespace) -> Path | None:
-    """The images to use: as asked, else those that were made here, else the official ones."""
+    """The images to use: as named, else those that were made here, else the official ones."""
     if chosen.env_file:
         return Path(chosen.env_file).resolve()
     made = ROOT / "build" / "images.env"

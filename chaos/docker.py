@@ -27,10 +27,10 @@ _LOOK = (
     " find / -xdev -type d '(' -path /src -o -path /dist -o -path '*/site-packages/setuptools' ')' 2>/dev/null;"
     " find / -xdev '(' -name '*.whl' -o -name .git -o -path '*/site-packages/tests' ')' 2>/dev/null; true"
 )
-"""What is asked of an image; it names what a build leaves behind, and nothing when there is nothing."""
-_SETTINGS = {"VERIFY_EVERY": "36000"}  # counting takes seconds of a core, and is asked for at the end
+"""What is read of an image: it names what a build leaves behind, and nothing when there is nothing."""
+_SETTINGS = {"VERIFY_EVERY": "36000"}  # counting takes seconds of a core, and is requested at the end
 _SETTINGS_1 = {"DOCKER_BUILDKIT": "0"}
-"""For Compose 1 also: it would ask a `docker` for BuildKit that may be without it."""
+"""For Compose 1 also: it would need BuildKit, which its `docker` may not have."""
 
 
 class Environment:
@@ -147,14 +147,14 @@ class Environment:
             (folder / f"{name}.log").write_bytes(_log_of(identity))
 
     def thaw(self) -> None:
-        """Let go on whatever stands still."""
+        """Let everything continue that is frozen."""
         if frozen := self._listed("--quiet", "--filter", "status=paused"):
             self._run(["docker", "unpause", *frozen], _QUICK_SECONDS)
 
     def down(self) -> list[str]:
         """End everything and remove it with its data; returns the networks that stayed. Raises DockerFailed.
 
-        Compose would not do: since 2.23.2 it leaves containers of a profile that is not asked for, and before version 2
+        Compose would not do: since 2.23.2 it leaves containers of a profile that is not named, and before version 2
         it leaves the volumes where a network is refused.
         """
         self.thaw()

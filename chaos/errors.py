@@ -10,7 +10,7 @@ from state.errors import TideoverError
 
 
 class ChaosError(TideoverError):
-    """The compose environment could not do what was asked."""
+    """The compose environment could not do what was requested."""
 
     kind = "chaos"
 

@@ -29,9 +29,9 @@ class Act(StrEnum):
     JOIN = "join"
     """Puts them back."""
     SLOW = "slow"
-    """Tells the link to delay and stall."""
+    """Makes the link delay and stall."""
     CLEAR = "clear"
-    """Tells the link to forward at once again."""
+    """Makes the link forward at once again."""
     FILL = "fill"
     """Fills a broker's disk."""
     EMPTY = "empty"
@@ -48,7 +48,7 @@ class Act(StrEnum):
     """The same with a failback, once its plan is not refused any more."""
     PRODUCE = "producers by"
     """From now on the service that is named sends, and no other one."""
-    TURN = "replication turned round by"
+    TURN = "replication reversed by"
     """What only the primary has is reported; then the replicator that is named copies from the standby, behind what
     both have. The other one must be dead."""
 
@@ -96,7 +96,7 @@ class FaultStep:
 
     @property
     def strikes_primary(self) -> bool:
-        """Whether all of the primary dies or stands still by it."""
+        """Whether all of the primary dies or freezes by it."""
         return self.act in STRIKES and {*EAST} <= {*self.on}
 
     def __str__(self) -> str:
@@ -125,12 +125,12 @@ class Action:
 
     @property
     def strikes_primary(self) -> bool:
-        """Whether the primary died or stood still by it."""
+        """Whether the primary died or froze by it."""
         return self.act in STRIKES and {*EAST} <= {*self.on}
 
     @property
     def asks_to_leave(self) -> bool:
-        """Whether a person asked by it that the queries leave the primary."""
+        """Whether a person requested by it that the queries leave the primary."""
         return self.act is Act.SWITCHOVER
 
     @property
@@ -146,7 +146,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Observation:
-    """One situation as `tideover watch -o json` tells it."""
+    """One situation as `tideover watch -o json` prints it."""
 
     told: Mapping[str, Any]
 

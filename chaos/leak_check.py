@@ -1,4 +1,4 @@
-"""Whether a secret stands where others may read it: the secured environment is searched for them.
+"""Whether a secret is where others may read it: the secured environment is searched for them.
 
 Those of the clusters are read from the volume that they were made in, the store's from the variable that names it. What
 a container is to look for comes to it on standard input, and what comes back from there is kept in no log. A search
@@ -28,14 +28,14 @@ _STORE = "the store's password"
 _ADDRESS = ("printenv", "TIDEOVER_STORE")
 _PASSWORD, _KEY = ".password", ".key"
 _SHORTEST = 16
-"""Characters: less than this stands somewhere by chance."""
+"""Characters: a text shorter than this is found by chance."""
 _SHARED, _IN_SHARED = "/var/lib/tideover", "/offsets/"
 """What drivers and executors share; a checkpoint is among it."""
 _WORK, _IN_WORK = "/tmp/work", "/stderr"
 """Where a Spark worker keeps what its executors say."""
 _SAID = {"secrets": "credentials of ", "west-1": "KafkaRaftServer", "runner-a": "warm"}
 """What the log of a service must say, where that is known."""
-_ARGUMENTS = ("sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null || true")  # one that ends meanwhile is no error
+_ARGUMENTS = ("sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null || true")  # one that ends during the search is no error
 _SHOW = ("sh", "-c", "tideover config show 2>&1")
 _DUMP = ("pg_dump", "--no-password", "--username", "tideover", "--dbname", "tideover")
 _DUMPED = "COPY public.assignments "
@@ -54,7 +54,7 @@ class Place:
 
 
 def searched(outcome: Outcome, environment: Environment, log: Path) -> Outcome:
-    """The outcome with every place in which a secret stood, or why that cannot be known.
+    """The outcome with every place in which a secret was found, or why that cannot be known.
 
     ``log`` is what the environment keeps of all commands and their answers.
     """
@@ -68,11 +68,11 @@ def searched(outcome: Outcome, environment: Environment, log: Path) -> Outcome:
 
 
 def search(environment: Environment, log: Path) -> Iterator[str]:
-    """Look everywhere; a sentence for each place in which a secret stands, without the secret.
+    """Look everywhere; a sentence for each place in which a secret is, without the secret.
 
     Raises StoryFailed when the search could not have found one, and DockerFailed.
     """
-    environment.thaw()  # nothing can be asked of what stands still
+    environment.thaw()  # a frozen container answers nothing
     files: dict[str, str] = json.loads(_sift(environment, TOOLS, "gather", _MADE, _PASSWORD, _KEY))
     address = environment.ask(TOOLS, *_ADDRESS, timeout=_SECONDS).decode().strip()
     secrets = secrets_of({**files, _STORE: urlsplit(address).password or ""})
@@ -95,7 +95,7 @@ def secrets_of(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def leaks_in(secrets: Mapping[str, str], files: Mapping[str, str], places: Iterable[Place]) -> Iterator[str]:
-    """Which secret stands in which place. Raises StoryFailed when a place is not what it should be.
+    """Which secret is in which place. Raises StoryFailed when a place is not what it should be.
 
     ``files`` are the texts that the secrets are from, to show that they can be found.
     """
@@ -134,7 +134,7 @@ def _places(environment: Environment, log: Path) -> Iterator[Place]:
         except DockerFailed:
             if service in environment.running():
                 raise
-            continue  # it has ended meanwhile, and its processes with it
+            continue  # it has ended, and its processes with it
         yield Place(f"the arguments of a process in {service}", arguments, "cmdline")  # for one: of this question
     yield Place("what `config show` says", environment.ask(TOOLS, *_SHOW, timeout=_SECONDS), "SASL_SSL")
     yield Place("the store", environment.ask("postgres", *_DUMP, timeout=_SECONDS), _DUMPED)

@@ -11,7 +11,7 @@ from chaos.faults import HEALS, PRIMARY, STANDBY, WORKERS, Act, Action, Observat
 from chaos.scenarios import TIMES, Scenario
 
 _VERDICT = re.compile(r"(?P<cluster>\S+) is (?P<verdict>[A-Z_]+): ")
-"""How the history tells a verdict."""
+"""How the history words a verdict."""
 _MOST_EXPOSED = 1_000
 """Acknowledged records of a query that may be left behind without consent; 100 were the most that were seen, and
 a replicator that was dead for 90 s left 18,000."""
@@ -58,7 +58,7 @@ class Outcome:
     leaders: Sequence[tuple[float, str | None]] = ()
     """Seconds after the first fault, and who was seen to lead from then on."""
     reconnects: Sequence[float] = ()
-    """Seconds after the first fault at which the watch ended by itself, and was started again."""
+    """Seconds after the first fault at which the watch ended and was started again."""
     places: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     """By query: cluster, runner and state in the end."""
     epochs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -66,17 +66,17 @@ class Outcome:
     operations: Sequence[Mapping[str, Any]] = ()
     """`show-op -o json` of each operation since the scenario began, oldest first."""
     tail: int = 0
-    """How many records were reported to be on the primary alone, before replication was turned round."""
+    """How many records were reported to be on the primary alone, before replication was reversed."""
     verdict: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """`python -m lab verify -o json`."""
     loads: Mapping[str, Load] = field(default_factory=dict)
     """By the words for when it was shown."""
     broke: str = ""
-    """Why the story did not come to its end."""
+    """Why the test run did not come to its end."""
     unhealed: str = ""
     """Why not all was well again in the end, where nothing should have moved."""
     leaks: Sequence[str] | None = None
-    """Where a secret stood, or why that is not known; nothing where there are no secrets."""
+    """Where a secret was found, or why that is not known; nothing where there are no secrets."""
 
 
 def changes_of(history: Iterable[Mapping[str, Any]], struck_at: float) -> list[Change]:
@@ -132,7 +132,7 @@ def announced_repeats(operations: Iterable[Mapping[str, Any]], query: str) -> in
 
 
 def _measured_repeats(operation: Mapping[str, Any]) -> dict[str, int]:
-    """Of a batch that was to go on in its run: what became of it counts, where it is known, and not the plan."""
+    """Of a batch that was to continue in its run: what became of it counts, where it is known, and not the plan."""
     known = (operation.get("measured") or {}).get("possible_replay_records")
     return {} if known is None else {"possible_replay_records": known}
 
@@ -140,7 +140,7 @@ def _measured_repeats(operation: Mapping[str, Any]) -> dict[str, int]:
 def is_counted(
     scenario: Scenario, operations: Sequence[Mapping[str, Any]], verdict: Mapping[str, Mapping[str, Any]], tail: int
 ) -> bool:
-    """Whether the counts are as they shall be, so that counting again would tell nothing new."""
+    """Whether the counts are as they shall be, so that counting again would show nothing new."""
     return not list(_miscounted(scenario, operations, verdict, tail))
 
 
@@ -251,9 +251,9 @@ def _unhealed(outcome: Outcome) -> Iterable[str]:
 def _unwanted(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
     """What was moved though nothing may move, begun before there was a cause, or believed before the primary died.
 
-    A cause is that the primary was struck, or that a person asked for a switchover.
+    A cause is that the primary was struck, or that a person requested a switchover.
 
-    That is also told of a story that broke, and may be why it did.
+    That is also reported of a test run that broke, and may be why it did.
     Steps are timed by the clock of the machine, verdicts and operations by the store's in a container on it: the same.
     """
     if not scenario.moves:

@@ -46,7 +46,7 @@ _CHECKPOINTS = "/var/lib/tideover/checkpoints"
 _LAB = ("--dir", "/var/lib/lab", "--config", _CONFIG)
 _TAIL = "/var/lib/lab/tail.json"
 _EVENTS = "10000"
-"""Of the history: more than any story has."""
+"""Of the history: more than any test run has."""
 _WARM = "warmed up"
 """What a runner's log says when it is; one whose warm-up fails tries again."""
 _AGAIN_SECONDS = 5.0
@@ -106,7 +106,7 @@ class Story:
         self._unhealed = ""
 
     def tell(self, environment_name: str) -> Outcome:
-        """Play it to its end; what broke on the way stands in the outcome."""
+        """Play it to its end; what broke on the way is in the outcome."""
         begun = time.monotonic()
         seen, blinked = self._watcher.mark(), len(self._watcher.reconnects)
         broke = ""
@@ -156,7 +156,7 @@ class Story:
             self._environment.docker("start", [self._producer])
         self._await_moment(When.WELL)
         deadline = time.monotonic() + self._patience.running
-        while not _may_begin(rows := self._ask("list")):  # asked again: what the watcher saw last may be of long ago
+        while not _may_begin(rows := self._ask("list")):  # read again: what the watcher saw last may be old
             _wait_again(deadline, "the queries did not commit three batches each on east, ready to be moved")
         self._epochs = {row["query"]: row["epoch"] for row in rows}
         while not all(_WARM in self._environment.log_of(each) for each in RUNNERS):
@@ -184,7 +184,7 @@ class Story:
             )  # fmt: skip
 
     def _watched(self, step: FaultStep, services: list[str]) -> str:
-        """Do it, and count what was acknowledged and delivered meanwhile."""
+        """Do it, and count what was acknowledged and delivered during it."""
         before = self._load()
         found = self._do(step, services)
         self._loads[step.during] = Load(before=before, after=self._load())
@@ -274,7 +274,7 @@ class Story:
         return set(self._environment.execute(TOOLS, "ls", "-A", _CHECKPOINTS)[1].split())
 
     def _await_way_home(self) -> None:
-        """Until the plan of the failback is not refused: a replicator that was turned round takes a while to start."""
+        """Until the plan of the failback is not refused: a reversed replicator takes a while to start."""
         deadline = time.monotonic() + self._patience.moment
         while self._environment.execute(TOOLS, "tideover", "plan", "failback", "--all", check=False)[0]:
             _wait_again(deadline, "the plan of the failback was refused to the end")
@@ -304,7 +304,7 @@ class Story:
         return ", ".join(found)
 
     def _order(self, line: str) -> str:
-        """Tell the link what it is like from now on, and say what it lost until then if it is to be clear again.
+        """Set how the link behaves from now on, and report what it lost until then if it is to be clear again.
 
         Raises StoryFailed when it does not become slow, or when it was so and lost nothing.
         """
@@ -378,7 +378,7 @@ class Story:
         return list(self._ask("history", "--limit", _EVENTS))
 
     def _operations(self, history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Those of this story, oldest first: in an environment that is shared there may be earlier ones."""
+        """Those of this test run, oldest first: in an environment that is shared there may be earlier ones."""
         own = [event["operation"] for event in history if _unix(event["at"]) >= self._begun_at]
         return [self._ask("show-op", each) for each in dict.fromkeys(own) if each]
 
@@ -391,7 +391,7 @@ class Story:
                 return verdict
 
     def _count(self, wait_seconds: float) -> dict[str, Any]:
-        """The verdicts of now, by query; it asks the clusters and the sinks, and not the store."""
+        """The verdicts of now, by query; it reads the clusters and the sinks, and not the store."""
         return self._tell("--wait", f"{wait_seconds:g}", *self._home)
 
     def _load(self) -> dict[str, Any]:

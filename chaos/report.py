@@ -1,6 +1,6 @@
-"""What came out: each story as JSON, and the result that is rendered. Pure.
+"""What came out: each test run as JSON, and the result that is rendered. Pure.
 
-A story stays in the report until its scenario is played again, so each says when and on which commit it was played.
+A test run stays in the report until its scenario is played again, so each says when and on which commit it was played.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ Story = Mapping[str, Any]
 
 
 def story_of(scenario: Scenario, outcome: Outcome, played: Mapping[str, str]) -> Story:
-    """One story; ``played`` says when, where and by which command."""
+    """One test run; ``played`` says when, where and by which command."""
     return {
         "name": scenario.name,
         "title": scenario.title,
@@ -42,7 +42,7 @@ def story_of(scenario: Scenario, outcome: Outcome, played: Mapping[str, str]) ->
 
 
 def joined(before: Iterable[Story], now: Iterable[Story]) -> list[Story]:
-    """The stories of an earlier report with those that were played now, in the order of the first time.
+    """The test runs of an earlier report with those that were played now, in the order of the first time.
 
     One that is played again by its name keeps what had not been as expected before: repeating it hides no failure.
     """
@@ -78,7 +78,7 @@ def result_of(name: str, stories: Sequence[Story], unplayed: Sequence[str], on: 
 
 
 def as_json(stories: Sequence[Story], unplayed: Sequence[str] = ()) -> dict[str, Any]:
-    """The whole report; ``unplayed`` names the scenarios that were asked for and that it did not come to."""
+    """The whole report; ``unplayed`` names the requested scenarios that were not played."""
     expected = not unplayed and all(each["expected"] for each in stories)
     return {"expected": expected, "unplayed": list(unplayed), "scenarios": list(stories)}
 
@@ -99,7 +99,7 @@ def measured(outcome: Outcome) -> dict[str, float | None]:
 
 
 def _conditions(stories: Iterable[Story]) -> Iterator[str]:
-    """Under which conditions which stories were played; conditions that several share are named once."""
+    """Under which conditions which test runs were played; conditions that several share are named once."""
     groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for each in stories:
         groups.setdefault(tuple(each["played"].items()), []).append(each["name"])

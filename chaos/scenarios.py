@@ -15,7 +15,7 @@ SECURED = "docker-compose.secured.yml"
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """One story and its expected end."""
+    """One test run and its expected end."""
 
     name: str
     title: str
@@ -33,7 +33,7 @@ class Scenario:
     consented: bool = False
     """A person answered for what is missing on the standby."""
     parts: tuple["Scenario", ...] = ()
-    """Whose steps come first, one after the other; each is judged as by itself, and moves nothing."""
+    """Whose steps come first, one after the other; each is judged alone, and moves nothing."""
     before_commit: bool = False
     """Whether what is done while a move is under way must come before its point of no return."""
     returns: bool = False
@@ -47,7 +47,7 @@ class Scenario:
     hold_seconds: float = 30.0
     """How long it is looked on where nothing shall move, after the last step, or go back, once the primary is UP."""
     heal_seconds: float = 0.0
-    """As a part: how long what was done goes on after the last step, though clusters and queries are well."""
+    """As a part: how long the fault lasts after the last step, though clusters and queries are well."""
 
     @property
     def comes_home(self) -> bool:
@@ -61,7 +61,7 @@ class Scenario:
 
     @property
     def strikes_primary(self) -> bool:
-        """Whether all of the primary dies or stands still."""
+        """Whether all of the primary dies or freezes."""
         return any(step.strikes_primary for step in self.steps)
 
     @property
@@ -101,10 +101,10 @@ class Scenario:
 
     @property
     def counted_at(self) -> Mapping[int, str]:
-        """During the wait before which steps load is shown on the primary, and in which words that is told.
+        """During the wait before which steps load is shown on the primary, and in which words the report says so.
 
         While the fault lasts where all stays, in each part too; else not: the primary is dead, or it is shown while
-        somebody waits for a verb.
+        a step waits for a verb.
         """
         if not self.parts:
             return {} if self.moves or self.drills else {self.loaded_step: STAYING}
@@ -118,7 +118,7 @@ class Scenario:
     def loaded_step(self) -> int:
         """The step that is waited for while load is shown: the first that heals.
 
-        Of a primary that stands still nothing is acknowledged, and counting would make it stand still for longer; so
+        A frozen primary acknowledges nothing, and counting would keep it frozen for longer. So
         there it is the one after the last, which waits until all is well again.
         """
         still = self.strikes_primary
@@ -203,7 +203,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="leader-freezes-in-move",
-        title="The leading controller stands still past its lease in the middle of a failover, and goes on later",
+        title="The leading controller freezes past its lease in the middle of a failover, and continues later",
         steps=(
             _KILL_EAST,
             FaultStep(act=Act.FREEZE, on=(LEADER,), when=When.MOVING),
@@ -222,7 +222,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="store-freezes",
-        title="PostgreSQL stands still for a minute while all is well: it accepts, and never answers",
+        title="PostgreSQL freezes for a minute while all is well: it accepts, and never answers",
         steps=(
             FaultStep(act=Act.FREEZE, on=("postgres",)),
             FaultStep(act=Act.THAW, on=("postgres",), after_seconds=60),
@@ -262,13 +262,13 @@ SCENARIOS = (
     ),
     Scenario(
         name="primary-returns-late",
-        title="The primary comes back after the failover: nothing goes back by itself",
+        title="The primary comes back after the failover: nothing moves back automatically",
         steps=(_KILL_EAST, FaultStep(act=Act.START, on=EAST, when=When.MOVED, after_seconds=5)),
         moves=True, verdicts=_DOWN, returns=True,
     ),
     Scenario(
         name="flapping",
-        title="The primary stands still and goes on again, four times: left once",
+        title="The primary freezes and continues again, four times: left once",
         steps=tuple(
             FaultStep(act=act, on=EAST, after_seconds=25)
             for _ in range(4)
@@ -315,7 +315,7 @@ SCENARIOS = (
     Scenario(
         # The replicator dies a moment before the primary, so that there is a tail, and stays dead: it would copy that.
         name="failback-after-kill",
-        title="The primary is killed and comes back, replication is turned round, and every query goes home",
+        title="The primary is killed and comes back, replication is reversed, and every query moves back to it",
         steps=(
             FaultStep(act=Act.KILL, on=("replicator",)),
             FaultStep(act=Act.KILL, on=EAST, after_seconds=1),
@@ -328,12 +328,12 @@ SCENARIOS = (
     ),
     Scenario(
         name="secured-kill-cluster",
-        title="All brokers of the primary are killed; both clusters ask for credentials and allow what is documented",
+        title="All brokers of the primary are killed; both clusters require credentials and allow what is documented",
         steps=(_KILL_EAST,), moves=True, verdicts=_DOWN, files=(SECURED,),
     ),
     Scenario(
         name="secured-runner-and-cluster",
-        title="The runner dies with its cluster, the warm runner takes over; both clusters ask for credentials",
+        title="The runner dies with its cluster, the warm runner takes over; both clusters require credentials",
         steps=(FaultStep(act=Act.KILL, on=(*EAST, "runner-a")),),
         moves=True, verdicts=_DOWN, runner="b", files=(SECURED,),
     ),

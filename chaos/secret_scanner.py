@@ -33,7 +33,7 @@ def gather(folder: Path, suffixes: Sequence[str]) -> dict[str, str]:
 def look(folders: Sequence[Path], secrets: Mapping[str, str], block: int = _BLOCK) -> dict[str, list[Any]]:
     """Search every file below some folders; ``block`` bytes of one are held at a time.
 
-    What is gone before it is its turn was nobody's to read; what is there and cannot be read is told.
+    A file that is gone before its turn could not be read by others. One that is there and cannot be read is reported.
     """
     wanted = {name: secret.encode() for name, secret in secrets.items()}
     told: dict[str, list[Any]] = {"read": [], "unread": [], "hits": []}

@@ -1,4 +1,4 @@
-"""A long story of random faults that heal; the same seed gives the same story. Pure."""
+"""A long test run of random faults that heal; the same seed gives the same run. Pure."""
 
 import random
 from dataclasses import replace
@@ -23,7 +23,7 @@ def _killed_and_started(name: str, service: str, *, away_seconds: float, heal_se
 SMALLER = (
     # It takes a minute to start on a crowded machine, and until it has caught up nothing could be moved.
     _killed_and_started("replicator-restarts", "replicator", away_seconds=20, heal_seconds=90, what="The replicator"),
-    # Its tasks are given to the other worker, and meanwhile something must be delivered.
+    # Its tasks are given to the other worker, and during that time something must be delivered.
     _killed_and_started("worker-restarts", "worker-1", away_seconds=40, heal_seconds=30, what="A Spark worker"),
     _killed_and_started("leader-restarts", LEADER, away_seconds=40, heal_seconds=20, what="The leading controller"),
     _killed_and_started("controller-restarts", "controller-two", away_seconds=40, heal_seconds=20, what="A controller"),
@@ -31,12 +31,12 @@ SMALLER = (
     Scenario(
         # Four looks must fail for a DOWN, begun every 2 s and given up after 5 s: 11 s at the least. The commands that
         # freeze and thaw take seconds, too.
-        name="primary-stands-still", title="All brokers of the primary stand still, for less long than a DOWN takes",
+        name="primary-stands-still", title="All brokers of the primary freeze, for less long than a DOWN takes",
         steps=(FaultStep(act=Act.FREEZE, on=EAST), FaultStep(act=Act.THAW, on=EAST, after_seconds=5)),
         moves=False, never=frozenset({"DOWN"}), heal_seconds=20,
     ),
 )  # fmt: skip
-"""Faults of the soak alone: by themselves they show little."""
+"""Faults of the soak only: each alone shows little."""
 
 
 def draw_soak(minutes: float, seed: int) -> Scenario:

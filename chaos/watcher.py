@@ -19,7 +19,7 @@ _ONE_LOOK = "timeout 30 tideover watch --interval 250ms -o json | head -n 1"
 
 
 class Watcher:
-    """Collects every situation that was told; one for an environment, for what it starts there outlives it."""
+    """Collects every situation that was printed; one for an environment, for what it starts there outlives it."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -27,7 +27,7 @@ class Watcher:
         self._process: subprocess.Popen[str] | None = None
         self._sights: list[Observation] = []
         self.reconnects: list[float] = []
-        """Unix times at which the watch ended by itself; it is started again then, with the whole situation."""
+        """Unix times at which the watch ended; it is started again then, with the whole situation."""
         self._thread = threading.Thread(target=self._watch, name="watcher", daemon=True)
 
     def __enter__(self) -> "Watcher":
@@ -49,13 +49,13 @@ class Watcher:
         return len(self._sights)
 
     def since(self, mark: int) -> list[Observation]:
-        """What was seen since a mark, and the situation that stood at it."""
+        """What was seen since a mark, and the situation at it."""
         return self._sights[max(0, mark - 1) :]
 
     def look(self) -> Observation | None:
-        """How things stand now, asked for again; nothing where that cannot be said, as while the store is away.
+        """How things are now, read again; None where that cannot be read, as while the store is away.
 
-        The watch ends by itself once its reader has gone, so this leaves no process behind.
+        The watch ends once its reader has gone, so this leaves no process behind.
         """
         try:
             told = self._environment.execute(TOOLS, "sh", "-c", _ONE_LOOK, check=False)[1]
@@ -74,7 +74,7 @@ class Watcher:
         """Wait until the newest situation is as wanted. Raises StoryFailed.
 
         Only changes are printed, and nothing while the store is away, so the newest situation may be one of long ago.
-        ``afresh`` must hold, too, of one that was asked for since this waiting began; that one is returned then.
+        ``afresh`` must hold, too, of one that was read since this waiting began; that one is returned then.
         """
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

@@ -2,7 +2,7 @@
 
 A pipeline is a plain function from Kafka DataFrames to a writer. It never sees a cluster, a checkpoint or a trigger:
 those are Tideover's. The topic holds JSON, `{"id": 17, "amount": 1999, "at_ms": 1763000000000}` (amount in cents), with
-the customer as key; records with a negative id belong to somebody else.
+the customer as key; records with a negative id are foreign.
 
 | Pipeline           | State                     | Sink                               | What a repeat does to it    |
 | revenue_per_minute | de-duplication and window | rows by window, replaced           | nothing: dropped by its id  |
@@ -13,7 +13,7 @@ the customer as key; records with a negative id belong to somebody else.
 |                    |                           |                                    | another on another cluster  |
 
 The rows of a window are one for each partition of each topic, and beside the count they keep the sum of a hash of the
-ids: so the lab's verifier can tell which records a row stands for, and a lost order cannot cancel out against a
+ids: so the lab's verifier knows which records a row counts, and a lost order cannot cancel out against a
 repeated one. A pipeline that need not be verified needs neither.
 """
 
@@ -100,7 +100,7 @@ def _by_window(orders: DataFrame, settings: Mapping[str, object]) -> DataFrame:
 def id_hash(start: int) -> Column:
     """A number of 32 bits: eight hexadecimal digits of the MD5 of `id`, from the one at `start`, which counts from 1.
 
-    Two such numbers tell ids apart as one of 64 bits would, and the sum of two thousand million of either fits a LONG.
+    Two such numbers distinguish ids as one of 64 bits would, and the sum of two thousand million of either fits a LONG.
     """
     return f.conv(f.substring(f.md5(f.col("id").cast("string")), start, 8), 16, 10).cast("long")
 

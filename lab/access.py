@@ -3,7 +3,7 @@
 Made for each world, in its folder `secrets`, which only its owner may read (and for every cluster in containers,
 see ``lab.credentials``). `admin` is the lab itself and
 `replicator` is MirrorMaker 2, both free to do anything; `tideover` has exactly the ACLs of docs/security.md. The
-controllers' ports speak plain text: they are nobody's but the brokers'.
+controllers' ports speak plain text: only the brokers use them.
 """
 
 import secrets
@@ -32,7 +32,7 @@ _ACL_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Access:
-    """The credentials of one world, and what each part of it must be told to use them."""
+    """The credentials of one world, and what each part of it needs to use them."""
 
     folder: Path
     kind: Kind
@@ -90,7 +90,7 @@ class Access:
     def _password(self, user: str) -> str:
         return (self.folder / f"{user}.password").read_text(encoding="ascii").strip()
 
-    # -- telling ---------------------------------------------------------------------------------------------------
+    # -- settings ---------------------------------------------------------------------------------------------------
     def storage(self) -> list[str]:
         """Arguments for the storage tool: users of SCRAM have to be there before the first broker starts."""
         if self.kind == "mtls":
@@ -134,7 +134,7 @@ class Access:
         return f'{_LOGIN} username="{user}" password="{self._password(user)}";'
 
     def client(self) -> dict[str, str]:
-        """What confluent-kafka is told, as the lab's own user."""
+        """The settings of confluent-kafka, as the lab's own user."""
         settings = {"security.protocol": self.protocol, "ssl.ca.location": str(self.ca)}
         if self.kind == "mtls":
             files = {"certificate": "pem", "key": "key"}
@@ -191,6 +191,6 @@ class Servers(list[str]):
 
 
 def settings_for(bootstrap: Sequence[str]) -> dict[str, str]:
-    """What confluent-kafka is told about a cluster."""
+    """The settings of confluent-kafka for a cluster."""
     more = bootstrap.security if isinstance(bootstrap, Servers) else {}
     return {"bootstrap.servers": ",".join(bootstrap), **more}

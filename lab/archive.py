@@ -1,6 +1,6 @@
 """A trial run that leaves the archives of classes behind: everything that starts later starts sooner.
 
-It is a small world with a runner, as in every story; its programs write what they loaded when they end.
+It is a small world with a runner, as in every test run; its programs write what they loaded when they end.
 """
 
 import tempfile
@@ -30,7 +30,7 @@ _END_SECONDS = 120.0
 def make(say: Say) -> list[Path]:
     """Make the archives of this machine, unless they are there; those that are there now.
 
-    Of two that are told to at once, the second waits and finds them. Raises ``Refused`` where a program left none.
+    Of two that are started at once, the second waits and finds them. Raises ``Refused`` where a program left none.
     """
     folder = class_archive.archives()
     folder.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ def _complete(say: Say) -> bool:
 
 
 def _play(scratch: Path, say: Say) -> None:
-    """A world comes up, its queries commit some batches, and everything ends by itself."""
+    """A world comes up, its queries commit some batches, and everything ends without a kill."""
     with stage(scratch, say) as on:
         on.environment[class_archive.SETTING] = "write"
         on.lab("up", "--base-port", str(free_base_port()))
@@ -78,5 +78,5 @@ def _await_end() -> None:
 
 def _command_lines() -> Iterator[str]:
     for process in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):  # it has ended since, or is somebody else's
+        with suppress(OSError):  # it has ended since, or is another user's
             yield process.read_bytes().decode(errors="replace")

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def say(text: str) -> None:
-    """Tell the operator something."""
+    """Print a line for the operator."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
@@ -187,10 +187,10 @@ def _place(chosen: argparse.Namespace) -> World | ExternalClusters:
 
 
 def _partitions(world: World | ExternalClusters, chosen: argparse.Namespace) -> int:
-    """Tell how many partitions the topic has, making it on both clusters if it is new."""
+    """Print how many partitions the topic has, making it on both clusters if it is new."""
     if isinstance(world, ExternalClusters):
         return world.partitions(chosen.topic, chosen.to)
-    if chosen.topic == TOPIC:  # known without asking: traffic may start while its cluster is dead
+    if chosen.topic == TOPIC:  # known without a look-up: traffic may start while its cluster is dead
         return world.options.partitions
     count = topics.partition_count(world.bootstrap(chosen.to), chosen.topic)
     if not count:

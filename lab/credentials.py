@@ -1,8 +1,8 @@
 """Credentials of clusters in containers: made before the first broker starts, in a volume that all parts mount.
 
 `secrets/<cluster>` holds what ``lab.access`` makes, and for its brokers `broker.properties` and `storage.arguments`;
-`secrets/replicator.properties` is what MirrorMaker 2 is told in addition. The containers have users of their own, so
-everything is readable by the group of who made it, and by nobody else.
+`secrets/replicator.properties` is what MirrorMaker 2 gets in addition. The containers have users of their own, so
+everything is readable by the group of its owner, and by no other user.
 """
 
 from collections.abc import Mapping, Sequence

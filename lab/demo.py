@@ -1,8 +1,8 @@
 """The main job before a person's eyes: ``make demo``.
 
-Plays one story and prints it as it happens; ends with a page that a person can read and ``report.json`` for a program.
-The exit code is the verdict: 0 when the carried queries lost nothing and repeated nothing and the fresh query's repeats
-equal its forecast, 1 when not, 2 when the story broke or was ended.
+Plays one test run and prints it as it happens; ends with a page that a person can read and ``report.json`` for a
+program. The exit code is the verdict: 0 when the carried queries lost nothing and repeated nothing and the fresh
+query's repeats equal its forecast, 1 when not, 2 when the run broke or was ended.
 """
 
 import argparse
@@ -156,7 +156,7 @@ def judge_home(home: Homecoming) -> list[str]:
 def forecasts(operation: Mapping[str, Any]) -> set[int]:
     """The repeats that keep the forecast: without the batch that was in flight, or with it if the sink had it.
 
-    None where the plan could not tell: that is no forecast to be kept.
+    None where the plan does not know: that is no forecast to be kept.
     """
     replay, possible = _repeats(operation)
     return set() if replay is None else {replay, replay + (possible or 0)}

@@ -2,7 +2,7 @@
 
 LabError
 ├── NoWorld          nothing was ever brought up in this directory
-├── Refused          asked for something that contradicts what stands; nothing was done
+├── Refused          the request contradicts what is there; nothing was done
 ├── StartFailed      a process of the world did not come up; carries the end of its log
 ├── ClusterSilent    a cluster did not answer in time
 ├── NotDelivered     a cluster did not take every record that was written to it
@@ -19,7 +19,7 @@ ERROR = "error: "
 
 
 class LabError(TideoverError):
-    """The lab could not do what was asked."""
+    """The lab could not do what was requested."""
 
     kind = "lab"
     exit_code: ClassVar[int] = 2
@@ -32,7 +32,7 @@ class NoWorld(LabError):
 
 
 class Refused(LabError):
-    """What was asked contradicts what stands, and nothing was done."""
+    """The request contradicts what is there, and nothing was done."""
 
     kind = "refused"
     exit_code = 1
@@ -63,6 +63,6 @@ class NoSink(LabError):
 
 
 class Unjudgeable(LabError):
-    """The judge was asked about something that it does not know, and judged nothing."""
+    """The judge does not know what it shall judge, and judged nothing."""
 
     kind = "unjudgeable"

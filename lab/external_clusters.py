@@ -1,4 +1,4 @@
-"""Clusters that somebody else runs: known by the product's configuration, while the ledger of traffic is the lab's.
+"""Clusters that are not the lab's: known by the product's configuration, while the ledger of traffic is the lab's.
 
 So the same traffic and the same verifier serve a world of local processes and one of containers.
 """

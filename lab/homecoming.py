@@ -1,4 +1,4 @@
-"""The way home after a failover, as docs/failback.md tells it: everything by the two command lines, under load.
+"""The way home after a failover, as docs/failback.md describes it: everything by the two command lines, under load.
 
 The old replicator is ended before the old primary comes up, so that what only that one had stays there: the tail. It is
 reported record by record, and the verdict takes the report by its word: one record too many or too few would show.

@@ -2,9 +2,9 @@
 
 **By id** (sinks that keep ids) everything is exact.
 
-**By sums** (sinks that keep, by window, topic and partition, a count and the sum of a hash of the ids) a partition is
-right when its rows, over all windows together, are what one reading of its logs gives. A query reads a partition in
-order and without gaps, so there are few readings, and the hashes tell them apart:
+**By sums** is for sinks that keep a count and the sum of a hash of the ids, by window, topic and partition. There a
+partition is right when its rows, over all windows together, are what one reading of its logs gives. A query reads a
+partition in order and without gaps, so there are few readings, and the hashes distinguish them:
 
 - *one move*: the primary's log up to one place, then the standby's log from another place to its end. Which two places
   explain the rows is found by trying all; what the query thereby lost or repeated is counted record by record.
@@ -53,7 +53,7 @@ class QueryVerdict:
     exposed: int
     """Acknowledged, and not on the standby."""
     late_dropped: int | None
-    """Dropped behind the watermark: 0 without one; a sink cannot tell, so None with one."""
+    """Dropped behind the watermark: 0 without one; a sink does not know it, so None with one."""
     judged: str
     """By what: ids or sums, and where no reading explains the sums."""
 

@@ -1,4 +1,4 @@
-"""Bringing a world up, taking it down, and telling how it fares.
+"""Bringing a world up, taking it down, and reporting its state.
 
 `up` is safe to repeat: what runs is left alone, what is missing is started on the data that it had. A world whose first
 `up` never ended is removed and built again, since nothing can have relied on it yet.

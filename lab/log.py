@@ -59,7 +59,7 @@ def read_on(bootstrap: Sequence[str], topic: str, starts: Mapping[int, int]) -> 
         while missing:
             for message in consumer.consume(_BATCH, _POLL_SECONDS):
                 if message.error():
-                    continue  # the client retries by itself; a silence that lasts ends below
+                    continue  # the client retries; a silence that lasts ends below
                 heard_at = time.monotonic()
                 yield message
             # The position also passes over what is no record, such as a transaction's marker.

@@ -1,4 +1,4 @@
-"""The replicator: MirrorMaker 2 in its dedicated mode, east to west until it is turned round; topics keep their names.
+"""The replicator: MirrorMaker 2 in its dedicated mode, east to west until it is reversed; topics keep their names.
 
 Heartbeats: MirrorMaker emits into the topic `heartbeats` of *both* clusters, whichever direction is replicated. The
 one written on east travels like any record and arrives on west as `east.heartbeats` (the identity policy makes an
@@ -71,7 +71,7 @@ def settings_for(
         f"{route}.offset.lag.max": 10,
         f"{source}.consumer.isolation.level": isolation,
         f"{route}.consumer.fetch.max.wait.ms": 50,
-        f"{route}.consumer.fetch.min.bytes": 65536,  # not every record by itself: fifty milliseconds of them
+        f"{route}.consumer.fetch.min.bytes": 65536,  # not each record alone: fifty milliseconds of them
         "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
         "offset-syncs.topic.location": "target",
         "emit.heartbeats.interval.seconds": 1,

@@ -17,13 +17,13 @@ from lab.credentials import FOLDER
 _TRIPS = 3
 _MOST_SECONDS = 10.0
 _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
-"""What any client asks first: size, key and version of the request, a number for the answer, no name of the client."""
+"""What any client sends first: size, key and version of the request, a number for the answer, no name of the client."""
 
 
 def round_trip(address: str, *, tls: bool) -> float:
     """Seconds from a request to its answer, over a connection that is there. Raises OSError.
 
-    Of a listener that speaks TLS the first flight of the handshake is asked for, and nobody's certificate looked at.
+    Of a listener that speaks TLS the first flight of the handshake is requested, and no certificate is checked.
     """
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=_MOST_SECONDS) as connection:

@@ -38,7 +38,7 @@ class Postgres:
         return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{database}"
 
     def new_database(self, template: str = "template1") -> str:
-        """Make a database, empty or as another stands, and return its URL."""
+        """Make a database, empty or a copy of another, and return its URL."""
         name = f"tideover_{next(self._numbers)}"
         with psycopg.connect(host="127.0.0.1", port=self.port, user="postgres", autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
@@ -74,7 +74,7 @@ class Postgres:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """No process of it moves, as in a paused container: the kernel acknowledges for it, and nobody answers."""
+        """No process of it moves, as in a paused container: the kernel acknowledges for it, and no process answers."""
         server = int((self.data / "postmaster.pid").read_text().split("\n")[0])
         os.kill(server, signal.SIGSTOP)  # first, so that it makes no more of them
         children = Path(f"/proc/{server}/task/{server}/children").read_text().split()

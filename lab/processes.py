@@ -38,7 +38,7 @@ def identify(pid: int) -> Process | None:
 
 
 def look(process: Process) -> State:
-    """Tell whether a process runs, is stopped by a signal, or is gone."""
+    """Return whether a process runs, is stopped by a signal, or is gone."""
     if identify(process.pid) != process:
         return "gone"
     fields = _stat(process.pid)
@@ -65,7 +65,7 @@ def send(process: Process, number: signal.Signals) -> bool:
 
 
 def end(processes: Iterable[Process], grace_seconds: float) -> None:
-    """Ask all to end at once, wait, and kill those that did not (a frozen one cannot hear anything else)."""
+    """Send all the signal to end, wait, and kill those that did not (a frozen one cannot hear anything else)."""
     left = [process for process in processes if send(process, signal.SIGTERM)]
     deadline = time.monotonic() + grace_seconds
     while left and time.monotonic() < deadline:
@@ -103,7 +103,7 @@ def find(argument: str) -> list[Process]:
             continue
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0")
-        except OSError:  # it ended while we looked, or belongs to somebody else
+        except OSError:  # it ended while we looked, or belongs to another user
             continue
         process = identify(int(entry.name)) if argument.encode() in words else None
         if process is not None:

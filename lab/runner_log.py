@@ -1,4 +1,4 @@
-"""What a runner's log says on its way up, and what of it a person who waits is told.
+"""What a runner's log says on its way up, and what of it a person who waits should see.
 
 To follow a file costs nothing; a look by a command is a process of its own, and takes a second of a core from what it
 waits for.
@@ -54,7 +54,7 @@ def parsed(line: str) -> Entry | None:
 
 
 def in_words(entries: Sequence[Entry]) -> list[str]:
-    """What these lines mean to somebody who waits for the queries, in their order; most of them mean nothing."""
+    """What these lines mean to a person who waits for the queries, in their order; most of them mean nothing."""
     told: list[str] = []
     started = [entry.values["query"] for entry in entries if entry.event == STARTED]
     for entry in entries:

@@ -1,7 +1,7 @@
-"""One whole story on real parts: world up, queries running, load, fault, failover, verdict.
+"""One whole test run on real parts: world up, queries running, load, fault, failover, verdict.
 
-The demo tells it once to a person, the tests tell it many times to an assertion. Everything is done as a user would do
-it, through the two command lines, each in a process of its own; nothing is imported from the product. A story leaves
+The demo plays it once for a person, the tests play it many times with assertions. Everything is done as a user would do
+it, through the two command lines, each in a process of its own; nothing is imported from the product. A run leaves
 its directory behind (logs, sinks, store), so that a verdict can be looked at again.
 """
 
@@ -35,7 +35,7 @@ Resume = Literal["auto", "carry", "switch"]
 SPARE = "b"
 """The runner that stands by."""
 _MOVED_SECONDS = 180.0
-"""An attempt that a gate refuses behind the fence is made again after a minute (``decide.gates.automatic``), and on a
+"""An attempt that a gate refuses behind the fence is made again after a minute (``decide.gates.automatic``). On a
 busy machine each of the two may last for tens of seconds."""
 _KEEPS_UP_SECONDS = 120.0
 _SLOW_SECONDS = 45.0
@@ -55,8 +55,8 @@ class Script:
     lowers_rate: bool = False
     """Half of the rate, again and again, where the machine does not replicate and read that many in time."""
     calm_seconds: float = 8.0
-    """Load on the primary, once all queries commit what it sends, before the fault strikes; a plan is made meanwhile,
-    and may take longer."""
+    """Load on the primary, once all queries commit what it sends, before the fault strikes. A plan is made during that
+    time, and may take longer."""
     decide_seconds: float = 1.0
     """From the fault to the moment the operator types the failover."""
     after_seconds: float = 4.0
@@ -68,16 +68,16 @@ class Script:
     secured: str | None = None
     """How, if at all: ``lab.world.SECURED``."""
     resume: Resume = "carry"
-    """How the queries go on that have exact places: from a copy of their checkpoint, or from the checkpoint itself;
+    """How the queries resume that have exact offsets: from a copy of their checkpoint, or from the checkpoint itself;
     ``auto`` as everywhere."""
     loses_driver: bool = False
-    """The fault takes the runner of all queries too; another one, which has stood by, goes on."""
+    """The fault takes the runner of all queries too; a warm one takes over."""
     automatic: bool = False
-    """A controller watches and moves the queries by itself."""
+    """A controller watches and moves the queries automatically."""
     shows_desk: bool = False
-    """A controller serves its page, and whoever has the token that is said may act there."""
+    """A controller serves its page, and a person with its token may act there."""
     returns: bool = False
-    """The primary comes up again, replication is turned round, and the carried queries go home under load."""
+    """The primary comes up again, replication is reversed, and the carried queries move back under load."""
 
     @classmethod
     def at_random(cls, seed: int, *, fault: Fault, base_port: int, wait_warm: bool) -> "Script":
@@ -110,7 +110,7 @@ class Story:
     """``history -o json`` from the fault on, oldest first."""
     home: Homecoming | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
-    """How long the parts of the story took."""
+    """How long the parts of the run took."""
 
     def operation(self, query: str) -> Mapping[str, Any]:
         """The operation that moved a query."""
@@ -254,7 +254,7 @@ def _type_it(on: Stage, script: Script, struck_at: float) -> tuple[int, list[str
 
 
 def _watch_it(on: Stage, _: Script, struck_at: float) -> tuple[int, list[str]]:
-    """The controller moves by itself: wait until every query has left, each by one operation."""
+    """The controller moves automatically: wait until every query has left, each by one operation."""
     on.say("no command is typed; the controller acts")
     while time.time() < struck_at + _MOVED_SECONDS:
         rows = on.ask("list")
@@ -280,7 +280,7 @@ def declare(config: Path, script: Script) -> None:
 
 
 def give_token(on: Stage) -> str:
-    """Let whoever has a new token act on the page; where that is, in words."""
+    """Let the holder of a new token act on the page; return where that is, in words."""
     token, file = secrets.token_hex(24), on.world / "desk.token"
     file.write_text(token + "\n", encoding="ascii")
     file.chmod(0o600)

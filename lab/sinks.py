@@ -77,7 +77,7 @@ SINKS: Mapping[str, Sink] = {
 
 
 def archived(folder: Path) -> dict[int, int]:
-    """Return how often each id stands in the Parquet files that the file sink committed.
+    """Return how often each id is in the Parquet files that the file sink committed.
 
     The sink's own log names them (Spark's ``FileStreamSinkLog``): the folder also holds files of batches that failed.
     """

@@ -1,4 +1,4 @@
-"""Where a story plays: a world's directory, with the processes that were started in it.
+"""Where a test run plays: a world's directory, with the processes that were started in it.
 
 Everything is done as a user would do it, through the two command lines, each in a process of its own.
 """
@@ -27,7 +27,7 @@ _LOOK_SECONDS, _RARE_SECONDS = 3.0, 20.0
 
 
 class StoryFailed(Exception):
-    """A step of the story did not come to its end; the sentence names the step and the log to look at."""
+    """A step of the run did not come to its end; the sentence names the step and the log to look at."""
 
 
 class TooSlow(StoryFailed):
@@ -35,7 +35,7 @@ class TooSlow(StoryFailed):
 
 
 class Stage:
-    """A world's directory with the processes that the story started in it."""
+    """A world's directory with the processes that the run started in it."""
 
     def __init__(self, directory: Path, say: Say) -> None:
         self.directory = directory.resolve()
@@ -67,7 +67,7 @@ class Stage:
         return code, [row["id"] for row in (rows if isinstance(rows, list) else [rows])]
 
     def start(self, name: str, *command: str, inside: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-        """Start a process in the background; its log is ``<name>.log``, and it ends with the story."""
+        """Start a process in the background; its log is ``<name>.log``, and it ends with the run."""
         words = [*inside, sys.executable, "-m", *command]
         path = self.directory / f"{name}.log"
         said = RunnerLog(path)
@@ -83,7 +83,7 @@ class Stage:
         return self.start(f"runner-{name}", *command, inside=inside)
 
     def hear(self, runner: subprocess.Popen[bytes]) -> set[str]:
-        """What a runner's log has said since the last time, by name; what is worth telling is told."""
+        """What a runner's log has said since the last time, by name; what matters to a person is printed."""
         news = self.log_of(runner).news()
         for text in in_words(news):
             self.say(text)
@@ -115,7 +115,7 @@ class Stage:
         return process.wait()
 
     def close(self) -> None:
-        """End everything that the story started, newest first."""
+        """End everything that the run started, newest first."""
         for process in reversed(self._started):
             self.stop(process)
         if self.world.exists():

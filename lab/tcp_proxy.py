@@ -1,8 +1,8 @@
-"""The link between the sites: forwards TCP, and delays or stalls what it forwards when it is told to.
+"""The link between the sites: forwards TCP, and delays or stalls what it forwards on request.
 
 `tc netem` would do it below TCP, but not every kernel has it, and it wants a privilege. This proxy holds every chunk
-back for the delay of a slow line, and a lost packet is what TCP makes of it: the stream stands still for a
-retransmission timeout, and what is behind waits, too. What is asked of it stands in a file: `DELAY_MS LOSS_PERCENT`.
+back for the delay of a slow line, and a lost packet is what TCP makes of it: the stream stops for a
+retransmission timeout, and what is behind waits, too. The request is in a file: `DELAY_MS LOSS_PERCENT`.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 ORDERS = Path("/tmp/link")
-"""Where it is told; absent or empty: forward at once."""
+"""Where the request is; absent or empty: forward at once."""
 TALLY = Path("/tmp/link.tally")
 """Where it says how many chunks it has passed on since the orders last changed, and how many of those it stalled."""
 
@@ -82,7 +82,7 @@ class TcpProxy:
             self._line, self._passed, self._lost = line, 0, 0
         whole = self._tally.with_suffix(".new")
         whole.write_text(f"{self._passed} {self._lost}\n", encoding="ascii")
-        whole.replace(self._tally)  # whoever reads meanwhile reads all of the old one
+        whole.replace(self._tally)  # a reader at the same time gets all of the old one
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, there: int) -> None:
         """Forward one connection to an address, both ways, until both ends have closed."""

@@ -64,7 +64,7 @@ def create(bootstrap: Sequence[str], topic: str, partitions: int, replicas: int)
 
 
 def ends(bootstrap: Sequence[str], topic: str, *, timeout: float = TIMEOUT_SECONDS) -> dict[int, int]:
-    """Return the end offset of every partition; asks again for a while: a broker that starts leads nothing yet."""
+    """Return the end offset of every partition; tries again for a while: a broker that starts leads nothing yet."""
     count = partition_count(bootstrap, topic, timeout=timeout)
     consumer = Consumer({**settings_for(bootstrap), "group.id": "lab", **QUIET})
     deadline = time.monotonic() + timeout
@@ -84,7 +84,7 @@ def ends(bootstrap: Sequence[str], topic: str, *, timeout: float = TIMEOUT_SECON
 
 
 def put_foreign(bootstrap: Sequence[str], topic: str, count_of: Callable[[int], int], *, aged: bool = False) -> int:
-    """Put records that belong to nobody (their id is negative) into every partition; returns how many.
+    """Put foreign records (their id is negative) into every partition; returns how many.
 
     They make offsets differ between clusters, as they do in life. `aged` dates them an hour back.
     """
@@ -100,7 +100,7 @@ def put_foreign(bootstrap: Sequence[str], topic: str, count_of: Callable[[int], 
 
 
 def delete_all(bootstrap: Sequence[str], topic: str) -> None:
-    """Delete the records that a topic holds, as retention does: its offsets go on from there."""
+    """Delete the records that a topic holds, as retention does: its offsets continue from there."""
     admin = AdminClient({**settings_for(bootstrap), **QUIET})
     wanted = [TopicPartition(topic, partition, end) for partition, end in ends(bootstrap, topic).items()]
     for deleted in admin.delete_records(wanted, request_timeout=TIMEOUT_SECONDS).values():

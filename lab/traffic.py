@@ -58,7 +58,7 @@ class Sender:
         )
 
     def run(self, stop: threading.Event) -> Tally:
-        """Send until everything is sent, the time is over, or somebody says stop; then wait a little for answers."""
+        """Send until everything is sent, the time is over, or it is stopped; then wait a little for answers."""
         begun = time.monotonic()
         waiting = orders(self._shape)
         while not stop.is_set():

@@ -1,6 +1,6 @@
-"""What is known without asking any sink: what producers were acknowledged, and what both clusters hold. Pure.
+"""What is known without reading any sink: what producers were acknowledged, and what both clusters hold. Pure.
 
-The order of a primary's partition is the order in which a query read it. A primary that is dead cannot be asked for
+The order of a primary's partition is the order in which a query read it. A primary that is dead cannot give
 it; then it follows from what its producers were answered, see `in_order`.
 """
 
@@ -107,8 +107,8 @@ def in_order(read: Sequence[Held], sent: Iterable[Sent]) -> list[Held]:
     """Return the records of one partition of the primary in the order of its log.
 
     `read` is what was read of it, from its beginning, in offset order. What was acknowledged beyond has an offset. What
-    was never answered follows the record that its idempotent producer had sent before it, in the order of sending, but
-    only as many such records as there is room between the offsets of answered ones; at the end, all.
+    was never answered follows the record that its idempotent producer had sent before it, in the
+    order of sending: only as many as there is room for between the offsets of answered ones; at the end, all.
     """
     known, end = {each.id for each in read}, max((each.offset for each in read), default=-1)
     places: list[tuple[int, int, Held]] = [(each.offset, 0, each) for each in read]

@@ -52,13 +52,13 @@ class Home:
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise LabError(f"{path} is no report of a tail: {error!r}") from error
             if report["cluster"] != cluster:
-                raise LabError(f"{path} tells of {report['cluster']}, not of {cluster}")
+                raise LabError(f"{path} is about {report['cluster']}, not about {cluster}")
             told |= records
         return cls(cluster, frozenset(told))
 
 
 class Verifier:
-    """Verifies the queries of one configuration; reading goes on where the last verdict left off."""
+    """Verifies the queries of one configuration; reading continues where the last verdict ended."""
 
     def __init__(
         self, world: Place, configuration: Path, say: Say, *, only: Collection[str] = (), home: Home | None = None
@@ -88,9 +88,9 @@ class Verifier:
             time.sleep(min(_AGAIN_SECONDS, max(0.0, deadline - time.monotonic())))
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """By query, what was acknowledged to producers and delivered to the sink; no cluster is asked.
+        """By query, what was acknowledged to producers and delivered to the sink; no cluster is queried.
 
-        Whether there is load, told in a moment and in little memory, however much was sent: no verdict.
+        Whether there is load, known in a moment and in little memory, however much was sent: no verdict.
         """
         return {query.name: self._count(query) for query in self._queries}
 

@@ -73,7 +73,7 @@ class Options:
     partitions: int = 4
     """Of the topic `orders`."""
     secured: str | None = None
-    """The clusters want certificates (`mtls`) or passwords (`scram`), and allow what they were told to."""
+    """The clusters want certificates (`mtls`) or passwords (`scram`), and allow only what the documents list."""
     isolation: str = "read_committed"
     """The `isolation.level` of the replicator: whether it copies aborted transactions as ordinary records."""
 
@@ -115,7 +115,7 @@ class World:
     directory: Path
     options: Options
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Tells the processes of this world from those of any other."""
+    """Distinguishes the processes of this world from those of any other."""
     phase: Phase = "rising"
     cluster_ids: dict[str, str] = field(default_factory=lambda: {cluster: _cluster_id() for cluster in CLUSTERS})
     started: dict[str, Process | None] = field(default_factory=dict)
@@ -235,7 +235,7 @@ class World:
         return f"-Dtideover.lab={self.token}/{part}"
 
     def look(self, part: str) -> processes.State | Literal["stopped"]:
-        """Tell how a process fares; `stopped` when it was never started or was taken down on purpose."""
+        """Return the state of a process; `stopped` when it was never started or was taken down on purpose."""
         if part not in self.started:
             return "stopped"
         process = self.started[part]

@@ -5,7 +5,7 @@ its offsets are higher than those of west, and new records on west have offsets 
 refused, with the number of records that would be dropped. A person insists, and the judge counts what is lost. Beside
 it the same query with ``home_offsets: true`` is moved without a word, and loses nothing.
 
-The exit code is 0 when it happened so, 1 when not, 2 when the story broke or was ended.
+The exit code is 0 when it happened so, 1 when not, 2 when the run broke or was ended.
 """
 
 import argparse

@@ -1,4 +1,4 @@
 """Makes the reports of ``docs/reports`` on one clean commit: results as JSON, one renderer, one index.
 
-Stands beside ``lab``, ``bench`` and ``chaos``: no part of the wheel.
+Lies beside ``lab``, ``bench`` and ``chaos``: no part of the wheel.
 """

@@ -1,4 +1,4 @@
-"""Where a report comes from: commit, time, machine. Every generator asks here, and here a changed checkout is refused.
+"""Where a report comes from: commit, time, machine. Every generator reads them here. A changed checkout is refused.
 
 Nothing here names a host, a user or a path.
 """

@@ -94,7 +94,7 @@ def no_match(time_ms: int, facts: StandbyLookup, now: datetime, *, idle: bool | 
 
 
 def cut_since(place: int, end: int) -> PartitionError:
-    """The standby's log ended at the place or behind it when it was first asked."""
+    """The standby's log ended at the place or behind it when it was first queried."""
     text = f"its end went back to {end}, before the resume offset {place}: the log was cut"
     return PartitionError(name="CONTRADICTION", text=text, retriable=True)
 

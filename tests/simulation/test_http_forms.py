@@ -99,7 +99,7 @@ def test_a_button_that_is_pressed_twice_asks_once(world: World, served: Served) 
 def test_a_button_of_another_plan_begins_nothing(world: World, served: Served, change: Fields) -> None:
     answer = send(served, MOVE, button(served) | change)
     assert answer.code == 409
-    assert b"Nothing was asked for" in answer.body
+    assert b"Nothing was requested" in answer.body
     assert world.store.open_requests() == []
 
 

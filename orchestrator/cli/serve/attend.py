@@ -20,7 +20,7 @@ from orchestrator.cli.serve.run import ending_for_good
 def attend(ctx: Context, application: str, log: str) -> int:
     """Attend an application: the process that tideover.AttachPlugin starts beside a Spark driver.
 
-    Nobody types this command. The plugin starts it, hands over the port and the secret of its driver in the
+    People do not type this command. The plugin starts it, hands over the port and the secret of its driver in the
     environment, and starts it again if it dies. It ends with the application.
 
     \b

@@ -1,6 +1,6 @@
 """What a move left behind: the records that the standby lacked when the query left the old cluster. Pure.
 
-Exposure is measured on the old cluster, once that can be asked: what its log holds behind the last record that the
+Exposure is measured on the old cluster, once that answers: what its log holds behind the last record that the
 standby had when the resume offset was looked up. No record's own time bounds that, for a producer's clock may be ahead:
 the end of the log does, as it was at the first answer. What a time or an open transaction leaves in doubt makes the
 number unknown, and two bounds are kept instead.

@@ -202,7 +202,7 @@ def target_offsets(targets: Iterable[Target]) -> Offsets:
 
 
 def resume_text(facts: MoveFacts) -> str:
-    """What the way to go on does to the checkpoint, and why it is this one where the configuration leaves that open."""
+    """What the resume does to the checkpoint, and why it is this one where the configuration leaves that open."""
     match facts.resume:
         case Resume.SWITCH:
             return "the checkpoint stays, and from now on only a Spark with the companion can continue from it"
@@ -247,7 +247,7 @@ def prepare_request(facts: MoveFacts, *, target_folder: str, attempt: int = 1) -
 def _merged(offsets: Offsets) -> dict[str, dict[str, int]]:
     """Spark's ``startingOffsets`` shape: all sources in one map of topics.
 
-    Of two sources that read one partition, the lower offset: nobody who starts there skips a record.
+    Of two sources that read one partition, the lower offset: a start there skips no record.
     """
     merged: dict[str, dict[str, int]] = {}
     for topics in offsets.values():

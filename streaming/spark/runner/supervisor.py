@@ -401,7 +401,7 @@ class QuerySupervisor:
         self._ledger.started(run.run_id, run.query_id)
 
     def _sources(self, row: Assignment) -> dict[str, dict[str, str]]:
-        """By declared source, with which options a run that goes on reads where a row says."""
+        """By declared source, with which options a run that continues reads where a row says."""
         return switched_sources(self._hosting, row)
 
     def _start(self) -> tuple[Run, Follower]:

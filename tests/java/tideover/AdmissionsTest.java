@@ -37,8 +37,8 @@ final class AdmissionsTest {
     assertEquals(
         Admission.of("archive", 5, "admitted next"),
         Admissions.of(hadoop(folder.resolve("y/commits")), conf));
-    assertSame(Admission.NOBODY, Admissions.of(hadoop(folder.resolve("z")), conf));
-    assertSame(Admission.NOBODY, Admissions.of(hadoop(folder.resolve("x/state/0/1")), conf));
+    assertSame(Admission.NEVER, Admissions.of(hadoop(folder.resolve("z")), conf));
+    assertSame(Admission.NEVER, Admissions.of(hadoop(folder.resolve("x/state/0/1")), conf));
   }
 
   @Test
@@ -65,8 +65,8 @@ final class AdmissionsTest {
   void whatIsWithdrawnIsNobodys() throws IOException {
     Admissions.grant(conf, folder.toString(), "revenue", 3, "admitted first");
     Admissions.withdraw("admitted next");
-    assertNotSame(Admission.NOBODY, Admissions.of(hadoop(folder), conf));
+    assertNotSame(Admission.NEVER, Admissions.of(hadoop(folder), conf));
     Admissions.withdraw("admitted first");
-    assertSame(Admission.NOBODY, Admissions.of(hadoop(folder), conf));
+    assertSame(Admission.NEVER, Admissions.of(hadoop(folder), conf));
   }
 }

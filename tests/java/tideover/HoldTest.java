@@ -140,7 +140,7 @@ final class HoldTest {
     assertEquals(1, Hold.waitingTasks("i"));
     Hold.begin("i");
     Hold.keepInBatch("i");
-    CountDownLatch wentOn = comer(hold::taskGoesOn);
+    CountDownLatch wentOn = comer(hold::taskContinues);
     assertFalse(wentOn.await(100, TimeUnit.MILLISECONDS));
     assertEquals(1, Hold.waitingTasks("i"));
     Hold.leaveBatch("i");

@@ -98,7 +98,7 @@ final class MappingsTest {
     String between = told(() -> away.onActive("0", SwitchOffset.parse("{\"a\":{\"0\":4}}")));
     assertTrue(between.contains("operation op3 found no place on west since epoch 3"), between);
     String other = told(() -> away.onActive("1", SwitchOffset.parse("{\"a\":{\"0\":5}}")));
-    assertTrue(other.startsWith("source 1 stands at {\"a\":{\"0\":5}} on east"), other);
+    assertTrue(other.startsWith("source 1 is at {\"a\":{\"0\":5}} on east"), other);
     String later = "{\"a\":{\"0\":5},\"@east\":{\"epoch\":9}}";
     String lost = told(() -> away.onActive("0", SwitchOffset.parse(later)));
     assertTrue(lost.endsWith("and no mapping leads from there"), lost);

@@ -7,18 +7,18 @@ import java.util.OptionalLong;
  * What a run was admitted as.
  *
  * @param run its query and epoch
- * @param follower by which its entries and its hold are known; empty: nobody follows it
+ * @param follower by which its entries and its hold are known; empty: it is not followed
  */
 record Admission(RunName run, Optional<String> follower) {
-  /** Of a run that was never admitted: it has no epoch, and nobody follows it. */
-  static final Admission NOBODY =
+  /** Of a run that was never admitted: it has no epoch and is not followed. */
+  static final Admission NEVER =
       new Admission(new RunName("this query", OptionalLong.empty()), Optional.empty());
 
   static Admission of(String query, long epoch, String follower) {
     return new Admission(new RunName(query, OptionalLong.of(epoch)), Optional.of(follower));
   }
 
-  /** The hold of the run; of one that nobody follows it is one that nobody can begin. */
+  /** The hold of the run; a run that is not followed gets one that cannot begin. */
   Hold hold() {
     return Hold.of(follower.orElse(null));
   }

@@ -40,18 +40,18 @@ public final class Admissions {
 
   /**
    * The admission for a checkpoint, or for a folder directly below it. Of what was never admitted
-   * it is {@link Admission#NOBODY}.
+   * it is {@link Admission#NEVER}.
    */
   static Admission of(Path given, Configuration conf) throws IOException {
     if (GRANTED.isEmpty()) {
-      return Admission.NOBODY; // as on every executor
+      return Admission.NEVER; // as on every executor
     }
     Path folder = new Path(given.toString()); // one that was made of a URI keeps a last slash
     Admission own = GRANTED.get(key(folder, conf));
     if (own != null || folder.getParent() == null) {
-      return own == null ? Admission.NOBODY : own;
+      return own == null ? Admission.NEVER : own;
     }
-    return GRANTED.getOrDefault(key(folder.getParent(), conf), Admission.NOBODY);
+    return GRANTED.getOrDefault(key(folder.getParent(), conf), Admission.NEVER);
   }
 
   /** One name for a folder, however it was written: whole, and without links on a local disk. */

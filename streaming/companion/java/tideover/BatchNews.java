@@ -8,8 +8,8 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Tells whoever follows a run of each entry that it published, the moment it is there. Without it
- * the folders of the checkpoint have to be looked at again and again.
+ * Gives the follower of a run each entry that it published, the moment it is there. Without it the
+ * folders of the checkpoint have to be looked at again and again.
  */
 public final class BatchNews {
   private static final int MOST_KEPT = 1000;
@@ -37,8 +37,8 @@ public final class BatchNews {
 
   /**
    * The next entry, waited for at most so long: {@code offsets/7}, a line break, its content. Null
-   * when nothing came, or when nobody follows. What comes while a thousand entries wait to be taken
-   * is lost: the checkpoint has it.
+   * when nothing came, or when it is not followed. What comes while a thousand entries wait to be
+   * taken is lost: the checkpoint has it.
    */
   public static String take(String follower, long milliseconds) throws InterruptedException {
     BlockingQueue<String> kept = FOLLOWED.get(follower);

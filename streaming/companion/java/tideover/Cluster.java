@@ -7,7 +7,7 @@ import java.io.Serializable;
  * later comes to another one.
  */
 record Cluster(String name, long epoch) implements Serializable {
-  /** As it is told to people. */
+  /** As people see it. */
   String text() {
     return epoch == SwitchOffset.HOME ? name : name + " since epoch " + epoch;
   }

@@ -14,10 +14,10 @@ import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 
 /**
- * Where the tasks of a batch go on that was under way when its run left its cluster.
+ * Where the tasks of a batch continue that was under way when its run left its cluster.
  *
- * @param place as the hold says it
- * @param shift from the offsets by which the batch was planned to those there
+ * @param place of the hold.
+ * @param shift from the offsets by which the batch was planned to those there.
  * @param refuted whether a task has found another record there than the one it was given last: then
  *     no other try of a task begins there, and the batch fails
  */
@@ -64,9 +64,9 @@ record Elsewhere(Hold.Place place, Reading reading, Shift shift, AtomicBoolean r
 
   private IllegalStateException unknown() {
     return new IllegalStateException(
-        "nobody knows which records of "
+        "it is unknown which records of "
             + cluster().name()
-            + " a task is to go on with: the batch is read again");
+            + " a task has to continue with: the batch is read again");
   }
 
   /** In their order; with minPartitions there is more than one. */

@@ -13,10 +13,10 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
 /**
- * Asks, before anything counts, whether this run may still write: one listing of a folder beside
+ * Checks, before anything counts, whether this run may still write: one listing of a folder beside
  * the checkpoint. It holds the epochs that operations planted, of which none may be newer than the
  * run's, and the file of the run that began last, which must be this one's. So a run is over as
- * well where somebody removed files from that folder: what is missing was never "nothing happened".
+ * well where files were removed from that folder: what is missing was never "nothing happened".
  *
  * <p>Between the look and the write an operation may plant its epoch. Such an entry is one that was
  * written before the fence; planting the log itself is what makes it meet the taken name.
@@ -39,7 +39,7 @@ final class Fence {
 
   /**
    * Says which process runs the checkpoint from now on, and ends every other one that may do so. A
-   * run without an epoch is nobody's and has no such file.
+   * run without an epoch was never admitted and has no such file.
    */
   void begin(Path checkpoint) throws IOException {
     Path folder = new Path(checkpoint, PlantedEpoch.FOLDER);

@@ -14,15 +14,15 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 
 /**
- * Keeps a run between two batches, until it goes on where it was or on another cluster.
+ * Keeps a run between two batches, until it continues where it was or on another cluster.
  *
- * <p>Spark asks each source of a run, one after the other, what is new, and plans a batch of the
- * answers. Who is asked first waits here, so that no answer of the cluster that is left gets into a
- * batch. A run is known by the follower of its {@link Admission}.
+ * <p>Spark requests from each source of a run, one after the other, what is new, and plans a batch
+ * of the answers. The first source waits here, so that no answer of the cluster that is left gets
+ * into a batch. A run is known by the follower of its {@link Admission}.
  *
  * <p>A run whose tasks all wait for a silent cluster does not come to the end of its batch. It can
  * be held in the middle: then no task of it gets another record, and nothing is published, until
- * the hold ends. Only tasks of this JVM are known, and go on elsewhere.
+ * the hold ends. Only tasks of this JVM are known, and continue elsewhere.
  */
 public final class Hold {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -46,13 +46,15 @@ public final class Hold {
 
   /** A source of the run, as far as a batch under way is concerned. */
   interface Source {
-    /** Whether the batch under way can go on there, every task with the record it comes to next. */
+    /**
+     * Whether the batch under way can continue there, every task with the record it comes to next.
+     */
     boolean prepare(Place there);
 
     /** Whether the batch under way has stayed on one cluster so far, so that it may leave that. */
     boolean mayLeave();
 
-    /** Where it goes on, once it was sent there. */
+    /** Where it continues, once it was sent there. */
     Optional<Elsewhere> elsewhere();
   }
 
@@ -65,7 +67,7 @@ public final class Hold {
 
   /**
    * Of the run with this follower, to be kept: the run has it for as long as it lives. Of one that
-   * nobody follows it is one that nobody can begin.
+   * is not followed it is one that cannot begin.
    */
   static Hold of(String follower) {
     Hold known = follower == null ? null : RUNS.get(follower);
@@ -90,7 +92,7 @@ public final class Hold {
     of(follower).setInBatch(true);
   }
 
-  /** Lets the batch of a run that is held go on to its end. */
+  /** Lets the batch of a run that is held continue to its end. */
   public static void leaveBatch(String follower) {
     of(follower).setInBatch(false);
   }
@@ -106,7 +108,7 @@ public final class Hold {
   }
 
   /**
-   * Whether a run that is held in its batch could go on under an epoch, with these options as in
+   * Whether a run that is held in its batch could continue under an epoch, with these options as in
    * {@link #end}. It stays held, and each source keeps what it has found out.
    */
   public static boolean canEnd(String follower, long epoch, String options)
@@ -115,7 +117,7 @@ public final class Hold {
   }
 
   /**
-   * Lets the run go on under an epoch. False where it cannot, because it was held in a batch of
+   * Lets the run continue under an epoch. False where it cannot, because it was held in a batch of
    * which a source does not find each record there: then it stays held.
    *
    * @param options as in {@link Place}, as JSON; null: it stays where it is
@@ -188,13 +190,13 @@ public final class Hold {
     waitingTasks++;
   }
 
-  /** It goes on with a record; not before a hold in its batch has ended. */
-  synchronized void taskGoesOn() {
+  /** It continues with a record; not before a hold in its batch has ended. */
+  synchronized void taskContinues() {
     passInBatch();
     waitingTasks--;
   }
 
-  /** It was stopped, or has failed: it goes on with nothing, and waits for no hold. */
+  /** It was stopped, or has failed: it continues with nothing, and waits for no hold. */
   synchronized void taskEnds() {
     waitingTasks--;
   }
@@ -226,7 +228,7 @@ public final class Hold {
     sources.remove(key);
   }
 
-  /** Where a source's tasks go on that were planned on this cluster; empty: where they are. */
+  /** Where a source's tasks continue that were planned on this cluster; empty: where they are. */
   Optional<Elsewhere> elsewhere(String key, Cluster planned) {
     Source source;
     synchronized (this) {
@@ -237,10 +239,10 @@ public final class Hold {
         .filter(there -> !there.cluster().equals(planned));
   }
 
-  /** Whether a source is the first to be asked for the next batch. */
+  /** Whether a source is the first one of the next batch. */
   synchronized boolean isFirst(String source) {
     if (answered.contains(source)) {
-      answered.clear(); // asked again: a new round has begun
+      answered.clear(); // the second call: a new round has begun
     }
     return answered.isEmpty();
   }

@@ -14,12 +14,12 @@ import org.apache.spark.sql.types.DataTypes;
 
 /**
  * What a query's own logic sees of where a record was read: its topic by the name at home, and,
- * where the query wants that, an offset that goes on from the home position.
+ * where the query wants that, an offset that continues the home position.
  *
  * <p>Such an offset is {@code offset - target offset of the move + position on the cluster that was
- * left}, from move to move. So it grows with every record that is read, it is unique in its
- * partition whatever the clusters' own offsets are, and the mappings beside the checkpoint alone
- * say what it is.
+ * left}, from move to move. So it grows with every record that is read, and it is unique in its
+ * partition whatever the clusters' own offsets are. The mappings beside the checkpoint alone say
+ * what it is.
  *
  * @param naming of the cluster that is read
  * @param ahead by topic at home and partition, what is added to an offset; empty: nothing
@@ -45,7 +45,7 @@ record HomeColumns(Naming naming, Map<String, Map<Integer, Long>> ahead) impleme
    *
    * @param source the key by which the log names it
    * @param named by cluster, how topics are renamed there
-   * @param offsets whether offsets go on from home
+   * @param offsets whether offsets continue those of home
    */
   static HomeColumns of(
       Mappings mappings, String source, Map<String, Naming> named, boolean offsets) {

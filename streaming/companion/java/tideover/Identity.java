@@ -9,9 +9,9 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * Which Kafka cluster stands behind a name. One name may lead to another cluster from one moment to
- * the next, whose offsets mean other records: so the cluster is compared by its id before a batch
- * is planned, by the driver here and by each consumer in {@link SameCluster}.
+ * Which Kafka cluster a name leads to. One name may lead to another cluster from one moment to the
+ * next, whose offsets mean other records: so the cluster is compared by its id before a batch is
+ * planned, by the driver here and by each consumer in {@link SameCluster}.
  *
  * <p>A run belongs to the cluster whose id was pinned when it came there. The runner pins ids here
  * while runs live. What was never pinned is the cluster that answered first.
@@ -45,7 +45,7 @@ public final class Identity {
     client.remove(SameCluster.SETTING);
   }
 
-  /** Says which id a cluster has; told by the runner, at each change. */
+  /** Says which id a cluster has; the runner calls it at each change. */
   public static void pin(String cluster, String id) {
     PINNED.put(cluster, id);
   }
@@ -56,7 +56,7 @@ public final class Identity {
   }
 
   /**
-   * Asks the cluster for its id. A client that may not ask is no reason to stop: then Spark's own
+   * Requests the cluster's id. A client that may not do so is no reason to stop: then Spark's own
    * client says what is wrong.
    *
    * @throws WrongCluster where it is another one

@@ -16,8 +16,8 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 /**
  * What a task reads of one cluster. The first leg is its whole range. A later one passes over what
  * the task was given on the cluster before. The last record that it passes over has to be the one
- * that the task was given last: where it is another one the batch fails, for then nobody knows
- * where to go on.
+ * that the task was given last: where it is another one the batch fails, for then it is unknown
+ * where to continue.
  */
 final class Leg implements PartitionReader<InternalRow> {
   private static final int KEY = 0;
@@ -99,7 +99,7 @@ final class Leg implements PartitionReader<InternalRow> {
     return patience;
   }
 
-  /** Called again behind a failure it goes on where it was, also among what it passes over. */
+  /** Called again behind a failure it continues where it was, also among what it passes over. */
   @Override
   public boolean next() throws IOException {
     while (toSkip > 0) {
@@ -169,7 +169,7 @@ final class Leg implements PartitionReader<InternalRow> {
     return new Given(hasRow ? kafka.get().copy() : last, records);
   }
 
-  /** The whole range of the task in this cluster's offsets; empty where nobody knows it. */
+  /** The whole range of the task in this cluster's offsets; empty where it is unknown. */
   Optional<KafkaRange> range() {
     return range.get();
   }

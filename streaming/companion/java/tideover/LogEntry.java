@@ -25,7 +25,7 @@ record LogEntry(Path checkpoint, String log, long batch) {
     return Optional.of(new LogEntry(log.getParent(), log.getName(), Long.parseLong(name)));
   }
 
-  /** As it is told to people: {@code offsets/7}. */
+  /** As people see it: {@code offsets/7}. */
   String name() {
     return log + "/" + batch;
   }

@@ -10,8 +10,9 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * One move of a query: where each of its sources goes on, for each place from which it may have to.
- * It lies beside the checkpoint as a file, which a runner writes once before the move is committed.
+ * One move of a query: where each of its sources continues, for each place from which it may have
+ * to. It lies beside the checkpoint as a file, which a runner writes once before the move is
+ * committed.
  *
  * @param attempt which request of the operation wrote it; of several the last counts
  * @param places by the source's key in the log: the ends of the last batch, and of the one in

@@ -38,8 +38,8 @@ final class Mappings {
 
   /**
    * The moves that lead to where a run is to read: the rule that {@code mapping.chain_of} applies
-   * too. There must be one of the epoch under which the query came there, it must end there, and
-   * each must begin where the one before it ended, back to the cluster on which the checkpoint
+   * too. There must be one of the epoch under which the query came there, and it must end there.
+   * Each must begin where the one before it ended, back to the cluster on which the checkpoint
    * began.
    *
    * @param found all mappings beside the checkpoint
@@ -162,7 +162,7 @@ final class Mappings {
     }
     if (first == chain.size()) {
       throw new IllegalStateException(
-          "source " + source + " stands at " + offset.json() + ", and no mapping leads from there");
+          "source " + source + " is at " + offset.json() + ", and no mapping leads from there");
     }
     JsonNode at = parsed(offset.kafka());
     for (Mapping mapping : chain.subList(first, chain.size())) {
@@ -175,7 +175,7 @@ final class Mappings {
                       new IllegalStateException(
                           "source "
                               + source
-                              + " stands at "
+                              + " is at "
                               + there
                               + " on "
                               + mapping.from().text()

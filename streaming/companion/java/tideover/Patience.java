@@ -25,7 +25,7 @@ record Patience(String cluster, long milliseconds) implements Serializable {
           RuntimeException.class.getName(),
           "org.apache.kafka.common.KafkaException");
 
-  /** Whether nobody answered: a time-out, and nothing else among its causes. */
+  /** Whether the cluster was silent: a time-out, and nothing else among its causes. */
   static boolean isSilence(Throwable failure) {
     boolean silent = false;
     for (Throwable each = failure; each != null; each = each.getCause()) {
@@ -39,7 +39,7 @@ record Patience(String cluster, long milliseconds) implements Serializable {
     return silent;
   }
 
-  /** Whether a wait that began then, on the clock of {@code System.nanoTime}, may go on. */
+  /** Whether a wait that began then, on the clock of {@code System.nanoTime}, may continue. */
   boolean lasts(long since) {
     return waited(since) < milliseconds;
   }
@@ -49,7 +49,7 @@ record Patience(String cluster, long milliseconds) implements Serializable {
     if (milliseconds == 0 || !isSilence(failure)) {
       return failure;
     }
-    // No cause: the innermost one is what people are told.
+    // No cause: the innermost one is what people see.
     Throwable told =
         new IllegalStateException(
             cluster

@@ -21,9 +21,9 @@ import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 
 /**
- * Readers of Kafka's partitions whose tasks wait while their cluster is silent, and go on where
+ * Readers of Kafka's partitions whose tasks wait while their cluster is silent. They continue where
  * they were when it answers again, or with the same record on the cluster to which their run was
- * sent meanwhile.
+ * sent during the wait.
  *
  * <p>Of a task the first attempt alone waits: a job fails when four attempts have failed, and
  * together they are to wait no longer than one.
@@ -39,7 +39,7 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
    * @param cluster on which the batch was planned
    * @param source the key by which the log names it
    * @param run the id of the run: its own code may give its jobs another group
-   * @param follower as in {@link Hold}; null where nobody follows
+   * @param follower as in {@link Hold}; null where the run is not followed
    */
   record Origin(
       Cluster cluster,
@@ -75,14 +75,14 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
   }
 
   /**
-   * One reader. Kafka's consumer cannot be interrupted for as long as it asks, two seconds and
-   * more, and whoever stops a run waits for its tasks. So once a cluster is silent a thread of its
-   * own asks, for which a task that is stopped does not wait, nor one that goes on elsewhere: that
-   * reads on, is heard by nobody, and closes the reader when it is done.
+   * One reader. Kafka's consumer cannot be interrupted during a call, two seconds and more, and the
+   * stop of a run waits for its tasks. So once a cluster is silent a thread of its own calls it. A
+   * stopped task does not wait for that, nor one that continues elsewhere: the thread reads on
+   * without effect, and closes the reader when it is done.
    */
   static final class Patient implements PartitionReader<InternalRow> {
     private static final ExecutorService ASKING = Companion.daemons("tideover reader");
-    private static final Future<Boolean> NOBODY = CompletableFuture.completedFuture(false);
+    private static final Future<Boolean> NO_CALL = CompletableFuture.completedFuture(false);
     private static final long LOOK_MILLISECONDS = 20;
 
     private final String source;
@@ -90,7 +90,7 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
     private final String run;
     private final BooleanSupplier isStopped;
     private Leg leg;
-    private Future<Boolean> asked = NOBODY;
+    private Future<Boolean> asked = NO_CALL;
 
     Patient(Leg first, String source, Hold hold, String run, BooleanSupplier isStopped) {
       this.leg = first;
@@ -110,7 +110,7 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
     }
 
     private boolean wait(Throwable failure) throws IOException {
-      Leg.Given given = leg.given(); // whoever asks meanwhile may be given the next one
+      Leg.Given given = leg.given(); // a caller at the same time may get the next one
       Optional<KafkaRange> range = leg.range();
       Boolean answer;
       try {
@@ -124,7 +124,7 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
       Leg before = leg;
       leg = elsewhere().orElseThrow().leg(range, given);
       close(before, asked);
-      asked = NOBODY;
+      asked = NO_CALL;
       return next();
     }
 
@@ -134,7 +134,7 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
       hold.taskWaits();
       try {
         Boolean answer = askAfter(failure);
-        hold.taskGoesOn();
+        hold.taskContinues();
         return answer;
       } catch (Throwable ended) {
         hold.taskEnds();
@@ -146,7 +146,7 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
 
     /**
      * Each try lasts for a second or more, for so long Kafka's clients wait themselves. The next
-     * one begins only when the last is known to have failed: an answer that came while nobody
+     * one begins only when the last is known to have failed: an answer that came while no task
      * looked is the task's next record.
      */
     private Boolean askAfter(Throwable first) throws InterruptedException {
@@ -155,7 +155,7 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
       while (true) {
         if (hold.isInBatch()) {
           hold.passInBatch();
-          since = System.nanoTime(); // nobody expected an answer meanwhile
+          since = System.nanoTime(); // no answer was expected during the hold
         }
         if (elsewhere().isPresent()) {
           return null;
@@ -199,7 +199,7 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
       close(leg, asked);
     }
 
-    /** A consumer is not to be given back while it asks: the next task would get it. */
+    /** A consumer is not to be given back during its call: the next task would get it. */
     private static void close(Leg leg, Future<Boolean> asked) throws IOException {
       if (asked.isDone()) {
         leg.close();

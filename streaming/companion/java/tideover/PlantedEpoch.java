@@ -9,7 +9,7 @@ import java.util.stream.Stream;
 /**
  * An epoch that an operation planted beside a checkpoint when it fenced it: every run with an older
  * one is over. It is a file named {@code <epoch>-<operation>.<attempt>}, so that planting creates
- * and never replaces, and of two operations the newer one counts whoever comes last.
+ * and never replaces, and of two operations the newer one counts whichever comes last.
  */
 record PlantedEpoch(long epoch, String operation) {
   /** The folder inside a checkpoint; Spark passes over it. */
@@ -27,13 +27,15 @@ record PlantedEpoch(long epoch, String operation) {
         .max(Comparator.comparingLong(PlantedEpoch::epoch));
   }
 
-  /** Whether a run may not write any more; one that has no epoch is nobody's, and may not. */
+  /**
+   * Whether a run may not write any more; one that has no epoch was never admitted, and may not.
+   */
   boolean ends(RunName run) {
     return run.epoch().isEmpty() || run.epoch().getAsLong() < epoch;
   }
 
   /**
-   * What the run is told.
+   * The sentence for the run.
    *
    * @param consequence what does not happen: {@code offsets/7 is not written}
    */

@@ -11,8 +11,8 @@ import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * Spark's Kafka source on one cluster, and what leads there from where the log of the checkpoint
- * stands.
+ * Spark's Kafka source on one cluster, and what leads there from the offset in the log of the
+ * checkpoint.
  */
 record Reading(
     MicroBatchStream kafka,

@@ -8,13 +8,13 @@ record RunName(String query, OptionalLong epoch) {
   /** What begins the name of the file by which a run is known to be the one that counts. */
   static final String FILE = "run-";
 
-  /** The same for all of a process, whichever loader of classes asks. */
+  /** The same for all of a process, whichever loader of classes calls. */
   private static final String PROCESS = "tideover.run";
 
   /** The setting of the run's session from which its own code reads the epoch. */
   static final String EPOCH = "spark.tideover.epoch";
 
-  /** As it is now: a run that was held may have gone on under a newer epoch. */
+  /** As it is now: a run that was held may have continued under a newer epoch. */
   RunName after(Hold hold) {
     OptionalLong later = hold.place().epoch();
     return later.isPresent() ? new RunName(query, later) : this;
@@ -22,7 +22,7 @@ record RunName(String query, OptionalLong epoch) {
 
   /**
    * The file beside the checkpoint that says which process runs it. A query of one process waits
-   * for its own former run; that of another one is told apart by this.
+   * for its own former run; this distinguishes that of another one.
    */
   static String file() {
     Object process =
@@ -30,7 +30,7 @@ record RunName(String query, OptionalLong epoch) {
     return FILE + process;
   }
 
-  /** As it is told to people. */
+  /** As people see it. */
   String text() {
     return epoch.isEmpty() ? "a run without an epoch" : query + " with epoch " + epoch.getAsLong();
   }

@@ -11,7 +11,7 @@ import java.util.Set;
  * By how much the offsets of one batch differ between two clusters: one number per partition, the
  * same at both ends of the batch.
  *
- * <p>A move's plan promises by the same rule that a batch goes on in its run ({@code
+ * <p>A move's plan promises by the same rule that a batch continues in its run ({@code
  * streaming.resume.shift}); both are tested with the cases of {@code tests/cases/shift.json}.
  *
  * @param topics by name what a topic is called there

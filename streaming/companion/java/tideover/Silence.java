@@ -5,12 +5,12 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 
 /**
- * Which runs of this JVM wait for an answer of their cluster now, and since when. The runner asks
+ * Which runs of this JVM wait for an answer of their cluster now, and since when. The runner reads
  * it: a run that waits commits nothing, plans nothing and says nothing, as one with nothing to read
  * does.
  */
 public final class Silence {
-  private static final String NOBODY = "";
+  private static final String UNNAMED = "";
   private static final ConcurrentMap<String, Map<Object, Long>> WAITING = new ConcurrentHashMap<>();
 
   private Silence() {}
@@ -29,7 +29,7 @@ public final class Silence {
    * run without an id, because its own code has cleared it, waits as well, and is not seen.
    */
   static Wait begin(String id, long since) {
-    String run = id == null ? NOBODY : id;
+    String run = id == null ? UNNAMED : id;
     Object own = new Object();
     WAITING.compute(
         run,
@@ -49,7 +49,7 @@ public final class Silence {
 
   /** A wait of a run. */
   interface Wait {
-    /** Somebody answered, or the run gave up. */
+    /** An answer came, or the run gave up. */
     void end();
   }
 }

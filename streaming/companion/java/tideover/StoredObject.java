@@ -37,9 +37,7 @@ final class StoredObject implements Draft.Way {
     this.stream = (FSDataOutputStream) builder.build();
   }
 
-  /**
-   * Whether the connector can put on that condition; whether the store heeds it, it cannot tell.
-   */
+  /** Whether the connector can put on that condition; whether the store obeys it is unknown. */
   static boolean canBeExclusive(FileSystem store, Path path) throws IOException {
     return store.hasPathCapability(path, EXCLUSIVE);
   }
@@ -51,7 +49,7 @@ final class StoredObject implements Draft.Way {
   }
 
   /**
-   * The store may have taken the object and its answer be lost; the client asks once more then, and
+   * The store may have taken the object and its answer be lost; the client then tries again, and
    * meets its own object. So what is there is read before it counts as another writer's.
    */
   @Override

@@ -9,10 +9,10 @@ import java.util.List;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 
 /**
- * Where a source stands, in the offsets of one cluster. At home, which is where the checkpoint
- * began, its text is exactly what Spark's Kafka source writes. Elsewhere it says beside the topics
- * which cluster it is of, and since which epoch: {@code "@west":{"epoch":3}}. No topic has such a
- * name, and Spark's Kafka source refuses to read it, so that nobody takes such offsets for others.
+ * Where a source is, in the offsets of one cluster. At home, which is where the checkpoint began,
+ * its text is exactly what Spark's Kafka source writes. Elsewhere it says beside the topics which
+ * cluster it is of, and since which epoch: {@code "@west":{"epoch":3}}. No topic has such a name,
+ * and Spark's Kafka source refuses to read it, so such offsets are never taken for others.
  */
 final class SwitchOffset extends Offset {
   /** The epoch of a checkpoint's first cluster. */
@@ -42,7 +42,7 @@ final class SwitchOffset extends Offset {
     return new SwitchOffset(cluster.epoch(), kafka, marked.toString());
   }
 
-  /** As it stands in the log; a text without a mark stays byte for byte what it is. */
+  /** As it is in the log; a text without a mark stays byte for byte what it is. */
   static SwitchOffset parse(String text) {
     ObjectNode topics = object(text);
     List<String> marks = new ArrayList<>();

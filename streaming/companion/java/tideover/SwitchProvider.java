@@ -10,9 +10,9 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * {@code readStream.format("tideover.SwitchProvider")}: Spark's Kafka source, which goes on from a
- * checkpoint that another cluster's offsets stand in. It knows Spark's by its public interfaces
- * alone, and takes all of its options, beside its own, which begin with {@code tideover}.
+ * {@code readStream.format("tideover.SwitchProvider")}: Spark's Kafka source, which continues from
+ * a checkpoint that has another cluster's offsets. It knows Spark's by its public interfaces alone,
+ * and takes all of its options, beside its own, which begin with {@code tideover}.
  */
 public final class SwitchProvider implements TableProvider {
   /** The name of the cluster that {@code kafka.bootstrap.servers} leads to. */
@@ -25,7 +25,7 @@ public final class SwitchProvider implements TableProvider {
   static final String PATIENCE = "tideover.patience.ms";
 
   /**
-   * The name of the declared source: by it a run that goes on elsewhere knows its options there.
+   * The name of the declared source: by it a run that continues elsewhere knows its options there.
    */
   static final String SOURCE = "tideover.source";
 
@@ -35,7 +35,7 @@ public final class SwitchProvider implements TableProvider {
   /** By cluster, how topics are renamed there, as in {@link Naming#parse}. */
   static final String TOPICS = "tideover.topics";
 
-  /** Whether the query gets offsets that go on from those of its home cluster. */
+  /** Whether the query gets offsets that continue those of its home cluster. */
   static final String HOME_OFFSETS = "tideover.home.offsets";
 
   /** How many records a batch takes at most until a run has caught up; 0: as many as there are. */

@@ -24,11 +24,11 @@ import org.apache.spark.sql.internal.SQLConf;
 /**
  * Spark's Kafka source of the cluster that a query reads now, behind offsets that may be of a
  * cluster that it read before: those are translated, end for end, and what has no translation is
- * refused. A run that was held may go on with that of another cluster: between two batches, or in
- * the middle of one whose tasks wait.
+ * refused. A run that was held may continue with that of another cluster: between two batches, or
+ * in the middle of one whose tasks wait.
  *
- * <p>What asks the cluster runs in a thread of its own. A stop interrupts whoever waits for it, and
- * nobody waits for a client of a dead cluster to close.
+ * <p>Calls to the cluster run in a thread of their own. A stop interrupts the thread that waits,
+ * and no thread waits for a client of a dead cluster to close.
  */
 final class SwitchStream
     implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics, Hold.Source {
@@ -50,9 +50,9 @@ final class SwitchStream
   private volatile Elsewhere elsewhere;
   private Hold.Place place = Hold.Place.START;
   private final String run = SparkContext.getOrCreate().getLocalProperty(PatientReaders.RUN);
-  // Whoever begins on a cluster that is silent fails at once: a wrong address is silent as well.
+  // A run that begins on a silent cluster fails at once: a wrong address is silent as well.
   private volatile boolean answered;
-  // For what another thread than the query's asks: the workers have the session of that one.
+  // For calls of other threads than the query's: the workers have the session of that one.
   private static final ExecutorService ASIDE = Companion.daemons("tideover aside");
   // Made when a call comes, by the query's own thread, so that they have its session.
   private final ExecutorService workers = Companion.daemons("tideover source");
@@ -79,9 +79,9 @@ final class SwitchStream
   }
 
   /**
-   * The same; where a hold may begin meanwhile there is no answer then. The query's thread stays
-   * here: it plans no batch and does not say that there is nothing new, which would be taken for a
-   * sign of the cluster's life.
+   * The same; where a hold may begin during the call there is no answer then. The query's thread
+   * stays here: it plans no batch and does not say that there is nothing new, which would be taken
+   * for a sign of the cluster's life.
    */
   private <T> Optional<T> ask(Callable<T> what, boolean mayBeHeld) {
     Patience patience = reading.patience();
@@ -104,7 +104,7 @@ final class SwitchStream
             throw Companion.<RuntimeException>undeclared(
                 answered ? patience.over(since, failure) : failure);
           }
-          reading.catchUp().begin(); // what came while nobody answered comes at once
+          reading.catchUp().begin(); // what came during the silence comes at once
         }
         Thread.sleep(PAUSE_MILLISECONDS);
       }
@@ -130,8 +130,8 @@ final class SwitchStream
     }
   }
 
-  /** Waits while the run is held, and goes on where it is sent. */
-  private void heed(boolean first) {
+  /** Waits while the run is held, and continues where it is sent. */
+  private void obey(boolean first) {
     if (first) {
       hold.await();
     }
@@ -148,7 +148,7 @@ final class SwitchStream
     }
     drop(elsewhere);
     elsewhere = null;
-    // What the user's own code asks for: this thread has the session of the run.
+    // What the user's own code reads: this thread has the session of the run.
     SQLConf.get().setConfString(RunName.EPOCH, Long.toString(now.epoch().orElseThrow()));
     place = now;
   }
@@ -206,8 +206,8 @@ final class SwitchStream
 
   /**
    * Whether each task finds its records there. A task that reads all that the batch reads of its
-   * partition counts them; any other one, and a query that is given offsets that go on from home,
-   * goes by offsets, and needs a record at each.
+   * partition counts them; any other one, and a query that is given offsets that continue those of
+   * home, goes by offsets, and needs a record at each.
    */
   private boolean isShown(Shift shift, Batch under, Reading next) {
     boolean byOffset = next.columns().movesOffsets() || reading.columns().movesOffsets();
@@ -291,7 +291,7 @@ final class SwitchStream
     batch = null;
     boolean first = hold.isFirst(source.key());
     while (true) {
-      heed(first);
+      obey(first);
       Offset here = unmarked(start);
       Optional<Offset> latest = ask(() -> newest(here, limit), first);
       if (latest.isPresent()) {
