@@ -23,7 +23,6 @@ from orchestrator.config.load import load
 from state.errors import StoreError
 from state.messages import (
     CheckpointReport,
-    Evidence,
     Failure,
     FenceReport,
     FenceRequest,
@@ -32,6 +31,7 @@ from state.messages import (
     PrepareReport,
     PrepareRequest,
     Process,
+    Proof,
     ReleaseRequest,
 )
 from state.model.entities import (
@@ -254,7 +254,7 @@ class SimulatedRunner:
         report = self._report(request.checkpoint)
         planted = (0 if report.batch is None else report.batch + 1,)
         return FenceReport(
-            checkpoint=report, planted=planted, evidence=Evidence.RUNNER, detail="no Spark ran: nothing can write"
+            checkpoint=report, planted=planted, proof=Proof.RUNNER, detail="no Spark ran: nothing can write"
         )
 
     def _prepare(self, request: PrepareRequest) -> PrepareReport:

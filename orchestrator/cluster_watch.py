@@ -128,7 +128,7 @@ class ClusterWatch:
     the store is neither read nor written. While every cluster is well, no other report can change a verdict. So it is
     written only as often as its readers need, who take a verdict for present that is 10 s old (``VERDICT_STANDS``). A
     controller that does not lead reports every look: the leader that loses sight of a cluster counts half-seconds, and
-    fresh evidence has to be there by then.
+    a fresh sign of life has to be there by then.
     """
 
     def __init__(
@@ -269,7 +269,7 @@ def _newest(stored: Iterable[ProbeReport], own: Iterable[ProbeReport]) -> Iterab
     """One probe report of each observer, in order: this process need not write to the store first what it wants to
     read.
 
-    A replicator is heard by every controller: one that has just begun has no evidence yet, and hides no other's.
+    A replicator is heard by every controller: one that has just begun has heard nothing yet, and hides no other's.
     """
     found = {(each.cluster, each.viewpoint): each for each in stored}
     for each in own:

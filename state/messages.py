@@ -154,7 +154,7 @@ class CheckpointReport(Message):
         return bool(self.operators)
 
 
-class Evidence(StrEnum):
+class Proof(StrEnum):
     """What proves that the old run can write nothing more: nothing is started elsewhere without it."""
 
     RUNNER = "runner"
@@ -212,7 +212,7 @@ class FenceRequest(Message):
     hosting: Process | None
     """The process that hosted the query last; None if none ever did."""
     wait_seconds: float = 3.0
-    """How long the runner may wait for evidence before it reports without."""
+    """How long the runner may wait for a proof before it reports without."""
     finish_seconds: float = 0.0
     """How long the batch under way may take to finish before the run has to stop; 0: it stops at once."""
     cluster: str = ""
@@ -225,9 +225,9 @@ class FenceReport(Message):
     checkpoint: CheckpointReport
     planted: tuple[int, ...]
     """Batch ids whose offset-log entry the fence holds, with those that an earlier attempt planted."""
-    evidence: Evidence | None
+    proof: Proof | None
     detail: str
-    """What was seen, in one sentence; also when evidence is missing."""
+    """What was seen, in one sentence; also when there is no proof."""
 
 
 class UncommittedBatch(StrEnum):

@@ -28,7 +28,7 @@ def is_planned(kind: OperationKind, consents: Iterable[str]) -> bool:
 
 
 PENDING, UNPROVEN = "pending", "none"
-"""What stands for the evidence of a fence: nothing was stopped yet, or nothing proves that it stopped."""
+"""What is written in place of the proof of a fence: nothing was stopped yet, or nothing proves that it stopped."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -188,7 +188,7 @@ class MoveFacts:
     """The last move away from the cluster to which the query goes; None where it never left it."""
     choice: BatchChoice | None = None
     fence: str | None = None
-    """The evidence that the old run has stopped, ``PENDING`` before anything is stopped, or ``UNPROVEN``."""
+    """The proof that the old run has stopped, ``PENDING`` before anything is stopped, or ``UNPROVEN``."""
     epoch: int | None = None
     operation: str | None = None
     rewind: Rewind | None = None

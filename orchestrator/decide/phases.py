@@ -26,7 +26,7 @@ class Trigger(StrEnum):
     DOWN = "verdict down"
     HELD = "hold recorded"
     FENCED = "fence proven"
-    UNPROVEN = "no fence evidence"
+    UNPROVEN = "no fence proof"
     NO_RUNNER = "no runner alive"
     UNBLOCKED = "condition holds again"
     RESOLVED = "gates passed"

@@ -1,7 +1,7 @@
 """What to believe of a cluster: the looks of this controller, weighed against what everybody else saw; pure.
 
 The question is never "how many say so" but "who has seen it live, and when". A look that failed counts against the
-cluster only if it *began* after the newest evidence that the cluster lives, whichever observer produced it: evidence
+cluster only if it *began* after the newest sign of life, whichever observer saw it: a sign of life
 starts the count again. And it comes late: heartbeats are written once a second, and looks that are refused fail twice
 as fast. So an observer that has seen it live is given the time to say so again. That is until its next word is due, or
 until it fails itself. But where it saw the cluster live *after* our looks began to fail, our looks are what is in
@@ -23,7 +23,7 @@ from state.model.entities import Event
 from state.settings.keys import Detection
 
 _FUTURE = timedelta(seconds=1)
-"""Evidence from further ahead than this comes from a clock that was set back since, and is none."""
+"""A sign of life from further ahead than this comes from a clock that was set back since, and is none."""
 _SLACK = timedelta(seconds=1)
 
 
@@ -45,13 +45,13 @@ class View:
 
     @property
     def witnesses(self) -> list[ProbeReport]:
-        """All others who have evidence that the cluster lives, the newest first."""
+        """All others who have seen the cluster live, the newest first."""
         known = [each for each in self.others if each.last_ok_at is not None and each.last_ok_at <= self.now + _FUTURE]
         return sorted(known, key=_produced_at, reverse=True)
 
     @property
     def witness(self) -> ProbeReport | None:
-        """Whose evidence is the newest."""
+        """Whose sign of life is the newest."""
         return next(iter(self.witnesses), None)
 
     @property
@@ -61,7 +61,7 @@ class View:
 
     @property
     def against(self) -> int:
-        """Failures in a row of this process that are the cluster's, and began after all evidence."""
+        """Failures in a row of this process that are the cluster's, and began after every sign of life."""
         seen = None if self.witness is None else self.witness.last_ok_at
         return sum(1 for each in self.mine.failed_at if seen is None or each > seen)
 
@@ -281,8 +281,8 @@ def _why(seen: ProbeReport) -> str:
 
 def _says(view: View, other: ProbeReport) -> str:
     """What another observer adds, in one sentence."""
-    name, evidence = other.viewpoint, other.last_ok_at
-    when = "never saw it alive" if evidence is None else f"saw it alive at {_clock(evidence)}"
+    name, alive_at = other.viewpoint, other.last_ok_at
+    when = "never saw it alive" if alive_at is None else f"saw it alive at {_clock(alive_at)}"
     age = (view.now - other.seen_at).total_seconds()
     if age > stale_after(view.detection).total_seconds():
         return f"{name} {when}, and has been silent for {age:.0f} s"
@@ -291,12 +291,12 @@ def _says(view: View, other: ProbeReport) -> str:
 
 def _produced_at(seen: ProbeReport) -> datetime:
     if seen.last_ok_at is None:
-        raise ValueError(f"{seen.viewpoint} has no evidence")
+        raise ValueError(f"{seen.viewpoint} has seen no sign of life")
     return seen.last_ok_at
 
 
 def _denials(seen: ProbeReport) -> int:
-    """Looks of a witness that failed since its evidence; none where that came by another way than by its looks."""
+    """Looks of a witness that failed since its sign of life; none where that came by another way than by its looks."""
     if seen.first_failed_at is not None and seen.first_failed_at <= _produced_at(seen):
         return 0
     return len(seen.failed_at)

@@ -234,7 +234,7 @@ class FigureReader:
         return None
 
     def _heartbeats(self) -> dict[Route, datetime | None]:
-        """The newest evidence of any observer, by route that names its heartbeats."""
+        """The newest sign of life that any observer saw, by route that names its heartbeats."""
         newest = {(each.cluster, each.viewpoint): each.last_ok_at for each in self.store.probe_reports()}
         return {
             Route(route.source, route.target): newest.get((route.source, f"replicator:{route.source}->{route.target}"))

@@ -2,8 +2,8 @@
 
 A ``viewpoint`` is an observer: ``controller:NAME``, ``runner:NAME``, ``replicator:east->west``. Every time here
 is on the store's clock, so that two processes' words can be put in order; each reporter turns its own monotonic times
-into it. Evidence counts from when it was *produced*: a look that ended well proves that the cluster lived after the
-look began, and no more.
+into it. A sign of life counts from when it was *produced*: a look that ended well proves that the cluster lived after
+the look began, and no more.
 """
 
 from collections.abc import Mapping
@@ -104,9 +104,9 @@ class ProbeReport:
     longest_row: int = 0
     """The longest row of failures since it last answered often enough in a row to be trusted."""
     last_ok_at: datetime | None = None
-    """When the newest evidence that the cluster lives was produced."""
+    """When the newest sign of life of the cluster was produced."""
     due_at: datetime | None = None
-    """By when newer evidence is due while the cluster lives; None where that follows from the pace of looks alone."""
+    """By when a newer one is due while the cluster lives; None where that follows from the pace of looks alone."""
     voided_at: datetime | None = None
     """Set while nothing counts that was seen before: this process was stopped, or its clock jumped."""
     seen_at: datetime

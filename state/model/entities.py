@@ -238,7 +238,7 @@ class IntentKind(StrEnum):
     INSPECT = "inspect"
     """Read the checkpoint: newest committed batch, its offsets, a planned batch, state metadata. Changes nothing."""
     FENCE = "fence"
-    """Stop the run without waiting for a stuck thread, plant the next offset-log entries, gather the evidence."""
+    """Stop the run without waiting for a stuck thread, plant the next offset-log entries, look for the proof."""
     PREPARE = "prepare"
     """Make the new checkpoint and read it back; the old one stays as it is."""
     RELEASE = "release"

@@ -177,7 +177,7 @@ class Spark(Settings):
     master: str = "local[*]"
     conf: dict[str, str | int | float | bool] = Field(default_factory=dict)
     master_ui: str | None = None
-    """Web address of a standalone master: queried for whether a lost driver's application ended (fence evidence)."""
+    """Web address of a standalone master: queried for whether a lost driver's application ended (proof for a fence)."""
 
     @model_validator(mode="after")
     def _ask_standalone_masters_only(self) -> Self:

@@ -145,7 +145,7 @@ _THEIRS = {
 }
 THROTTLED = "throttled"
 _HELD_UP = {Meaning.THROTTLED: THROTTLED, Meaning.PASSING: "authentication", Meaning.CLOCK: "clock"}
-"""What keeps us out although neither our credentials nor the cluster are at fault; it is no evidence about the cluster,
+"""What keeps us out although neither our credentials nor the cluster are at fault; it says nothing of the cluster,
 so it moves nothing.
 """
 _ALIVE = frozenset({"credential", "permission", "version", "protocol", *_HELD_UP.values()})

@@ -77,7 +77,7 @@ class ReplicatedHeartbeats:
         """The topic could not be read: that says nothing of the source."""
         return replace(self, tried=at, misses=self.misses + 1, text=text, fault=fault)
 
-    def evidence(self, at: Callable[[float], datetime]) -> datetime | None:
+    def alive_at(self, at: Callable[[float], datetime]) -> datetime | None:
         """When the source lived at the latest, as far as this route proves it."""
         if self.seen is None or self.newest_ms is None:
             return None
@@ -167,7 +167,7 @@ class Heartbeats:
             retriable=True if carried.fault else None,
             latency_ms=None,
             failures_in_a_row=carried.misses,
-            last_ok_at=carried.evidence(at),
+            last_ok_at=carried.alive_at(at),
             due_at=None if carried.due is None else at(carried.due),
             seen_at=at(carried.tried),
         )

@@ -138,7 +138,7 @@ class Window:
     longest_row: int = 0
     """Since it last succeeded ``trusted`` times in a row."""
     voided: Voided | None = None
-    """None again after a success, or after ``trusted`` failures: then there is fresh evidence."""
+    """None again after a success, or after ``trusted`` failures: then it counts again."""
 
     def after(self, sight: ProbeResult) -> "Window":
         """The window with one more look, wherever in the order it belongs."""

@@ -425,15 +425,15 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/spark/runner/fence.py",
-        '        return FenceProof(None, f"ordered to stop, but {unrest}")',
-        '        return FenceProof(Evidence.RUNNER, f"ordered to stop, but {unrest}")',
+        '        return FenceFinding(None, f"ordered to stop, but {unrest}")',
+        '        return FenceFinding(Proof.RUNNER, f"ordered to stop, but {unrest}")',
         ("tests/unit/streaming/spark/runner/test_fence.py",),
-        "'stop requested' taken as evidence although something still runs",
+        "'stop requested' taken as proof although something still runs",
     ),
     Mistake(
         "streaming/spark/runner/fence.py",
-        '    return FenceProof(None, f"the master does not know {application}")',
-        '    return FenceProof(Evidence.APPLICATION, f"the master does not know {application}")',
+        '    return FenceFinding(None, f"the master does not know {application}")',
+        '    return FenceFinding(Proof.APPLICATION, f"the master does not know {application}")',
         ("tests/unit/streaming/spark/runner/test_fence.py",),
         "an application the master does not know counts as ended",
     ),
@@ -601,7 +601,7 @@ CATALOGUE = (
         "return sum(1 for each in self.mine.failed_at if seen is None or each > seen)",
         "return len(self.mine.failed_at)",
         ("tests/unit/orchestrator/decide/test_verdict.py",),
-        "failures that began before the evidence count",
+        "failures that began before the sign of life count",
     ),
     Mistake(
         "orchestrator/decide/verdict.py",
@@ -885,7 +885,7 @@ CATALOGUE = (
             "tests/unit/streaming/spark/runner/test_supervisor.py",
             "tests/unit/streaming/spark/query/test_query_run_pieces.py",
         ),
-        "runner says 'stopped' of a query that is still restless (= evidence)",
+        "runner says 'stopped' of a query that is still restless (= proof)",
     ),
     Mistake(
         "streaming/spark/runner/runner.py",

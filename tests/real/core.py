@@ -18,7 +18,7 @@ CORE = {
         "test_switch.py::test_a_batch_in_flight_runs_again_under_its_id_on_the_standby",
     "a carried query keeps its state, record by record":
         "test_carry_spark.py::test_sums_without_deduplication_stay_exact[replan-before-format-2-2]",
-    "a run on a frozen cluster is stopped with evidence before anything is started":
+    "a run on a frozen cluster is stopped with proof before anything is started":
         "test_runner.py::test_a_query_fenced_on_a_frozen_cluster_goes_on_at_the_standby",
     "a killed runner is followed by another one":
         "test_runner.py::test_a_killed_runner_is_followed_by_one_that_serves_on_a_dead_cluster",

@@ -13,7 +13,6 @@ from lab import faults
 from lab.world import CLUSTERS, World
 from orchestrator.operation.reconcile import accept_files, contradicted_of
 from state.messages import (
-    Evidence,
     FenceReport,
     FenceRequest,
     InspectRequest,
@@ -22,6 +21,7 @@ from state.messages import (
     PrepareReport,
     PrepareRequest,
     Process,
+    Proof,
     UncommittedBatch,
 )
 from state.model.entities import (
@@ -252,7 +252,7 @@ def test_a_runner_adopts_its_queries_reports_and_obeys_a_hold(stage: Stage, pair
 
         runner = stage.runner()
         report = stage.fence(runner, operation, host="elsewhere")
-        assert report.evidence is Evidence.RUNNER, report.detail
+        assert report.proof is Proof.RUNNER, report.detail
         assert "reported that it had stopped" in report.detail
     finally:
         runner.kill()
@@ -267,7 +267,7 @@ def test_a_query_fenced_on_a_frozen_cluster_goes_on_at_the_standby(stage: Stage,
         faults.freeze(pair, "east", print)
         operation = stage.hold()
         report = stage.fence(runner, operation)
-        assert report.evidence is Evidence.RUNNER, report.detail
+        assert report.proof is Proof.RUNNER, report.detail
         assert len(report.planted) == 2
         delivered = len(stage.ids())
         place = _prepared(stage, runner, operation, report)
@@ -318,7 +318,7 @@ def test_a_killed_runner_is_followed_by_one_that_serves_on_a_dead_cluster(stage:
         inspect = InspectRequest(checkpoint=stage.row().checkpoint)
         assert stage.ask(runner, operation, IntentKind.INSPECT, inspect).state is IntentState.DONE
         report = stage.fence(runner, operation)
-        assert report.evidence is Evidence.RUNNER, report.detail
+        assert report.proof is Proof.RUNNER, report.detail
         stage.place(operation, _prepared(stage, runner, operation, report).checkpoint)
         stage.extend(400, stage.west)
         runner.until("the standby is read", lambda: stage.has_all(400))

@@ -164,7 +164,7 @@ class Theatre(Stage):
 
     def fence_text(self, operation: str) -> str:
         """What the fence of an operation found."""
-        found = [each.detail["detail"] for each in self.store.steps(operation) if "evidence" in each.detail]
+        found = [each.detail["detail"] for each in self.store.steps(operation) if "proof" in each.detail]
         return str(found[-1])
 
     def freeze_host(self) -> Driver:

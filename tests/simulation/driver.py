@@ -14,7 +14,6 @@ from state.messages import (
     MOVED_ON,
     CheckpointReport,
     DrillReport,
-    Evidence,
     Failure,
     FenceReport,
     FenceRequest,
@@ -23,6 +22,7 @@ from state.messages import (
     PrepareReport,
     PrepareRequest,
     Process,
+    Proof,
     ReleaseRequest,
     RetainedBatch,
     SinkState,
@@ -420,7 +420,7 @@ class Driver:
         query = intent.query
         if query in self.runs:
             self._stop(query, f"operation {request.operation} fences it")
-        evidence, detail = self._prove(query, request.hosting)
+        proof, detail = self._prove(query, request.hosting)
         first = checkpoint.batch + (1 if checkpoint.planned is None else 2)
         held = checkpoint.plant(self.store, request.checkpoint, intent, {first, first + 1})
         if held is not None:
@@ -431,21 +431,21 @@ class Driver:
             told = SinkState.HAS if hosted.in_sink else SinkState.HAS_NOT
             report = report.model_copy(update={"planned": report.planned.model_copy(update={"sink": told})})
         planted = tuple(sorted(checkpoint.planted))
-        return FenceReport(checkpoint=report, planted=planted, evidence=evidence, detail=detail)
+        return FenceReport(checkpoint=report, planted=planted, proof=proof, detail=detail)
 
-    def _prove(self, query: str, hosting: Process | None) -> tuple[Evidence | None, str]:
+    def _prove(self, query: str, hosting: Process | None) -> tuple[Proof | None, str]:
         """As ``streaming.spark.runner.fence`` does: what this process and this host can know."""
         if any(self._is_active(run) for run in self.ended if run.row.query == query):
             return None, "told to stop, but a task of it is running"
         if hosting is None or hosting.instance == self.instance:
-            return Evidence.RUNNER, "stopped here"
+            return Proof.RUNNER, "stopped here"
         if hosting.stopped:
-            return Evidence.RUNNER, f"runner {hosting.runner} reported that it had stopped the query"
+            return Proof.RUNNER, f"runner {hosting.runner} reported that it had stopped the query"
         if hosting.host != self.host:
             return None, f"runner {hosting.runner} is on another host, which {self.host} cannot check"
         if self.processes[hosting.instance].alive:
             return None, f"runner {hosting.runner} is alive and is not this process"
-        return Evidence.PROCESS, f"runner {hosting.runner} is gone, and so is its JVM"
+        return Proof.PROCESS, f"runner {hosting.runner} is gone, and so is its JVM"
 
     def _report(self, path: str, checkpoint: Checkpoint, to_time_ms: int | None) -> CheckpointReport:
         return CheckpointReport(

@@ -16,7 +16,7 @@ from pathlib import Path
 from orchestrator.decide.reconcile import lost_text, put_back_text
 from orchestrator.decide.times import instant
 from orchestrator.operation.reconcile import lost_of, reconcile, reconcile_as_found, sides_of
-from state.messages import Evidence
+from state.messages import Proof
 from state.model.entities import Assignment, Desired, Operation, OperationKind, Phase
 from streaming.spark.checkpoint.mapping import Placed
 from tests.memory_store import MemoryStore
@@ -145,7 +145,7 @@ class Stage:
     def _lose_the_runner(self) -> None:
         """Runner a ends when it is to start the query at its new place; b can prove that."""
         world, obey = self.world, self.world.runner._obey
-        world.other.alive, world.other.evidence = True, Evidence.PROCESS
+        world.other.alive, world.other.proof = True, Proof.PROCESS
 
         def end(row: Assignment) -> None:
             world.runner.alive = row.epoch == 1
@@ -190,7 +190,7 @@ class Stage:
         held = scheduler(world)
         waits = self.case.history.endswith(("cancelled", "blocked"))
         if waits:
-            world.runner.evidence = None
+            world.runner.proof = None
         self._until = until
         back = {"to_time": instant(BACK_MS)} if kind is OperationKind.REWIND else {}
         target = "east" if back else target
@@ -203,7 +203,7 @@ class Stage:
                 if asked is not None and asked.operation is not None and phase is None:
                     break
                 if waits and phase is Phase.BLOCKED and self._put_back is not None:
-                    waits, world.runner.evidence = False, Evidence.RUNNER
+                    waits, world.runner.proof = False, Proof.RUNNER
                     if self.case.history.endswith("cancelled"):
                         self._cancel(self.store.operations(only_open=True)[0])
             held.lead.give_up()
@@ -226,7 +226,7 @@ class Stage:
         assert self._put_back is not None
         self._truth = self.world.starts[-1] if self.world.starts else None
         runner, self._until = self.here, ""
-        runner.evidence = Evidence.RUNNER if runner is self.world.runner else Evidence.PROCESS
+        runner.proof = Proof.RUNNER if runner is self.world.runner else Proof.PROCESS
         if self.case.runner != "alive":
             runner.instance = "two"
             runner.ran.clear()

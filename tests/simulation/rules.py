@@ -133,11 +133,11 @@ class Rules:
         return stays and self._may_begin(former)
 
     def _is_fenced(self, name: str, epoch: int) -> bool:
-        """Whether a fence of this very epoch was answered with evidence, or somebody answers for the lack of it."""
+        """Whether a fence of this very epoch was answered with a proof, or somebody answers for the lack of it."""
         operation = self.world.store.operation(name)
         consents = operation.consents if operation is not None else ()
         fences = [each for each in self._done(name, IntentKind.FENCE) if each.epoch == epoch]
-        return any((each.result or {}).get("evidence") or _is_answered_for(each, consents) for each in fences)
+        return any((each.result or {}).get("proof") or _is_answered_for(each, consents) for each in fences)
 
     def _done(self, operation: str, kind: IntentKind) -> list[Intent]:
         found = self.world.store.intents(operation)

@@ -26,7 +26,7 @@ def assert_called_off(world: World, operation: Operation) -> None:
 
 def test_failover_to_where_the_query_is_calls_off_a_blocked_operation() -> None:
     world = World()
-    world.runner.evidence = None
+    world.runner.proof = None
     world.request()
     held = scheduler(world)
     assert seen_to(world, held, 10).phase in {Phase.BLOCKED, Phase.FENCING}

@@ -10,7 +10,7 @@ __all__ = ["two"]
 
 
 def test_an_operation_before_its_commit_is_taken_back(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.runner.evidence = None
+    world.runner.proof = None
     blocked = world.carry_out(world.request(), seconds=5)
     assert blocked is not None
     assert blocked.is_open

@@ -59,7 +59,7 @@ def test_a_time_that_cannot_be_gone_back_to_is_refused(
 
 
 def test_a_rewind_is_taken_back_by_its_id(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.runner.evidence = None
+    world.runner.proof = None
     assert run(capsys, "rewind", QUERY, "--to-time", THEN, "--yes", "--timeout", LONG_ENOUGH_TO_BEGIN)[0] == 3
     (blocked,) = world.store.operations()
     code, shown = run_json(capsys, "cancel", blocked.id)

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.facts.evidence import check_chain, keep_evidence
 from state.errors import StoreUnavailable
-from state.messages import Evidence, Failure, Planned, PrepareReport, PrepareRequest, SinkState
+from state.messages import Failure, Planned, PrepareReport, PrepareRequest, Proof, SinkState
 from state.model.entities import Assignment, Desired, IntentKind, Operation, OperationKind, Phase, Request
 from state.model.evidence import KEPT
 from state.settings.keys import Resume
@@ -77,7 +77,7 @@ def in_flight() -> World:
 
 def unproven() -> World:
     world = World()
-    world.runner.evidence = None
+    world.runner.proof = None
     return world
 
 
@@ -126,7 +126,7 @@ def called_off() -> World:
 def proven_late() -> World:
     """The run that would not stop stops after all."""
     world = unproven()
-    return when_blocked(world, lambda: setattr(world.runner, "evidence", Evidence.RUNNER))
+    return when_blocked(world, lambda: setattr(world.runner, "proof", Proof.RUNNER))
 
 
 def without_its_runner() -> World:
@@ -145,7 +145,7 @@ def without_its_runner() -> World:
 def loses_its_runner() -> World:
     """Runner a dies when it is told to start on west; b can prove it."""
     world = World()
-    world.other.alive, world.other.evidence, world.runner.commits = True, Evidence.PROCESS, False
+    world.other.alive, world.other.proof, world.runner.commits = True, Proof.PROCESS, False
     obey = world.runner._obey
 
     def die(assignment: Assignment) -> None:
@@ -160,7 +160,7 @@ def loses_its_runner() -> World:
 def loses_its_runner_in_place() -> World:
     """The same of a query that stays on east: runner a dies when it is told to start there again."""
     world = World()
-    world.other.alive, world.other.evidence, world.runner.commits = True, Evidence.PROCESS, False
+    world.other.alive, world.other.proof, world.runner.commits = True, Proof.PROCESS, False
     obey = world.runner._obey
 
     def die(assignment: Assignment) -> None:

@@ -157,7 +157,7 @@ def test_every_kind_of_move_ends_a_drill(kind: OperationKind) -> None:
 
 def test_a_drill_is_refused_while_its_query_moves() -> None:
     world = World()
-    world.runner.evidence = None
+    world.runner.proof = None
     held = scheduler(world)
     moving = world.request()
     see_to(world, held, 2.0)

@@ -111,7 +111,7 @@ def test_the_evidence_tells_how_an_operation_ended(name: str) -> None:
     assert said["moved"] == (operation.phase is Phase.SETTLED)
     assert (said["checkpoint"]["to"] is not None) >= said["moved"]
     assert [step["name"] for step in said["steps"]] == [step.name for step in world.store.steps(operation.id)]
-    assert any(fence["evidence"] for fence in said["fences"]) or "unproven" in story.world.__name__ or not said["moved"]
+    assert any(fence["proof"] for fence in said["fences"]) or "unproven" in story.world.__name__ or not said["moved"]
     lines = world.store.history(operation=operation.id)
     assert [line["text"] for line in said["history"]] == [line.text for line in lines if line.kind != "evidence"]
     assert said["versions"]["tideover"]

@@ -192,7 +192,7 @@ def test_the_tail_of_a_move_is_printed_for_a_program(world: World, capsys: pytes
 
 
 def test_a_move_that_was_given_up_has_no_tail(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.runner.evidence = None
+    world.runner.proof = None
     blocked = world.carry_out(world.request(), seconds=5)
     assert blocked is not None
     assert run(capsys, "cancel", blocked.id)[0] == 0

@@ -160,7 +160,7 @@ def test_only_the_first_batch_with_data_proves_the_move() -> None:
 
 def test_without_evidence_the_operation_is_blocked_until_a_consent_joins_it() -> None:
     world = World()
-    world.runner.evidence = None
+    world.runner.proof = None
     operation = world.carry_out(world.request(), seconds=10)
     assert operation is not None
     assert (operation.phase, operation.outcome) == (Phase.BLOCKED, None)
@@ -175,7 +175,7 @@ def test_without_evidence_the_operation_is_blocked_until_a_consent_joins_it() ->
 
 def on_another_host(world: World) -> World:
     """Runner b can look at nothing of runner a's host."""
-    world.other.host, world.other.instance, world.other.evidence = "elsewhere", "two", None
+    world.other.host, world.other.instance, world.other.proof = "elsewhere", "two", None
     world.other.alive = True
     return world
 
@@ -192,7 +192,7 @@ def test_a_clean_stop_is_proof_enough_for_a_runner_on_another_host() -> None:
 def test_a_runner_stopped_and_started_elsewhere_needs_no_consent() -> None:
     world = World()
     world.runner.stop()
-    world.runner.alive, world.runner.instance, world.runner.host, world.runner.evidence = True, "two", "h2", None
+    world.runner.alive, world.runner.instance, world.runner.host, world.runner.proof = True, "two", "h2", None
     world.runner._obey = lambda assignment: None  # type: ignore[method-assign] # it is still starting Spark
     request = world.request()
     operation = world.carry_out(request, seconds=2)
@@ -239,9 +239,9 @@ def test_a_killed_runner_without_registration_is_named_in_full() -> None:
 
 def test_evidence_that_turns_up_later_unblocks() -> None:
     world = World()
-    world.runner.evidence = None
+    world.runner.proof = None
     world.carry_out(world.request(), seconds=5)
-    world.runner.evidence = world.other.evidence
+    world.runner.proof = world.other.proof
     operation = world.carry_out(world.request())
     assert operation is not None
     assert operation.outcome == "done"
@@ -427,7 +427,7 @@ def test_a_checkpoint_still_written_to_is_given_up_and_stays_with_its_runner() -
     """Somebody consented that the silent runner's run was over, and it was not."""
     world = World()
     world.clock.wait(1)
-    world.runner.alive, world.other.alive, world.other.evidence = False, True, None
+    world.runner.alive, world.other.alive, world.other.proof = False, True, None
     world.clock.wait(6)
     prepare, checkpoint = world.other._prepare, world.checkpoints[f"/cp/{QUERY}"]
 

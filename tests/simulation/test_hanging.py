@@ -66,7 +66,7 @@ def test_a_fence_that_hangs_for_ever_ends_with_its_process() -> None:
 def test_another_runner_fences_for_a_hung_one_and_the_late_fence_is_undone() -> None:
     """It proves nothing of a process that is alive: the operation waits, and is called off."""
     world = World()
-    world.other.alive, world.other.evidence = True, None
+    world.other.alive, world.other.proof = True, None
     world.runner.hangs = {FENCE}
     world.request()
     held = scheduler(world)
@@ -84,7 +84,7 @@ def test_another_runner_fences_for_a_hung_one_and_the_late_fence_is_undone() -> 
 
 def test_a_late_fence_ends_the_wait_of_another_runner_for_proof() -> None:
     world = World()
-    world.other.alive, world.other.evidence = True, None
+    world.other.alive, world.other.proof = True, None
     world.runner.hangs = {FENCE}
     world.request()
     held = scheduler(world)

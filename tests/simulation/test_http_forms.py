@@ -150,7 +150,7 @@ def test_without_a_leader_the_button_begins_nothing(world: World, served: Served
 
 
 def test_an_open_operation_has_a_button_that_takes_it_back(world: World, served: Served) -> None:
-    world.runner.evidence = None
+    world.runner.proof = None
     blocked = world.carry_out(world.request(), seconds=5)
     assert blocked is not None
     path, cancel = f"/operations/{blocked.id}", f"/operations/{blocked.id}/cancel"

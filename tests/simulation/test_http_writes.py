@@ -198,7 +198,7 @@ def test_a_rewind_goes_back_to_a_time_and_to_no_other_cluster(served: Served, ch
 
 
 def test_an_operation_before_its_commit_is_taken_back(world: World, served: Served) -> None:
-    world.runner.evidence = None
+    world.runner.proof = None
     blocked = world.carry_out(world.request(), seconds=5)
     assert blocked is not None
     assert blocked.is_open

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.operation.requests import RequestSpec, submit
 from orchestrator.operation.wait import RequestWait
-from state.messages import Evidence, Failure
+from state.messages import Failure, Proof
 from state.model.entities import Assignment, Desired, Intent, IntentKind, Operation, OperationKind, Phase, Request
 from state.store.sql.schema import requests
 from tests.contract.samples import plan_of
@@ -30,7 +30,7 @@ def carried_out(world: World, request: Request, *, seconds: float = 60.0) -> Ope
 def loses_its_runner(*, started: bool = False) -> World:
     """Runner a dies when it is told to start on west, or right after it did; b is alive and can prove it."""
     world = World()
-    world.other.alive, world.other.evidence = True, Evidence.PROCESS
+    world.other.alive, world.other.proof = True, Proof.PROCESS
     world.runner.commits = False
     obey = world.runner._obey
 
@@ -73,7 +73,7 @@ def test_a_runner_that_dies_after_the_commit_is_followed_once_proven_gone(starte
     names = ["hold", "fence", "resolve", "prepare", "commit", *waiting, "hold", "takeover", "start", "verify"]
     assert [step.name for step in steps] == names
     assert [step.outcome for step in steps].count("failed") == 1
-    assert steps[names.index("takeover")].detail["evidence"] == "process"
+    assert steps[names.index("takeover")].detail["proof"] == "process"
 
 
 def test_the_process_to_be_proven_gone_is_the_last_that_got_the_query() -> None:
@@ -93,7 +93,7 @@ def test_the_process_to_be_proven_gone_is_the_last_that_got_the_query() -> None:
 
 def test_a_lost_run_without_proof_is_not_followed_without_consent() -> None:
     world = loses_its_runner()
-    world.other.evidence = None
+    world.other.proof = None
     request = world.request()
     operation = carried_out(world, request, seconds=200)
     assert (operation.phase, operation.outcome) == (Phase.STARTING, None)
@@ -108,7 +108,7 @@ def test_a_lost_run_without_proof_is_not_followed_without_consent() -> None:
 def test_a_consent_for_the_run_of_a_dead_host_answers_for_no_later_run() -> None:
     """A person has looked at the host of ``a``; of ``b``, silent behind the commit, nobody has said a word."""
     world = World()
-    world.runner.evidence = world.other.evidence = None
+    world.runner.proof = world.other.proof = None
     world.other.commits = False
     world.clock.wait(1)
     world.runner.alive, world.other.alive = False, True
@@ -133,7 +133,7 @@ def test_a_consent_for_the_run_of_a_dead_host_answers_for_no_later_run() -> None
 
 def test_a_lost_runner_that_comes_back_proves_its_own_run_gone() -> None:
     world = loses_its_runner()
-    world.other.evidence = None
+    world.other.proof = None
     request = world.request()
     carried_out(world, request, seconds=20)
     del world.runner._obey
@@ -328,7 +328,7 @@ def test_another_target_is_refused_while_a_placed_query_may_still_start() -> Non
 
 def test_another_target_is_refused_while_a_takeover_lacks_its_proof() -> None:
     world = loses_its_runner()
-    world.other.evidence = None
+    world.other.proof = None
     carried_out(world, world.request(), seconds=20)
     world.clusters["west"].reachable = False
     assert "is open (STARTING)" in refusal(world, world.request(target="east"))

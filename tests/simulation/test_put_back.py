@@ -14,7 +14,7 @@ from orchestrator.errors import Refused
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import check_queries
 from orchestrator.operation.reconcile import Lost, lost_of, reconcile, reconcile_as_found, reconcile_by_hand, sides_of
-from state.messages import Evidence, Failure
+from state.messages import Failure, Proof
 from state.model.entities import (
     Assignment,
     Desired,
@@ -314,7 +314,7 @@ def fenced_and_put_back(disk: Disk) -> tuple[Request, Operation, Lost]:
     """The store is a copy of before an operation that had fenced, and moved nothing; its request as it was asked."""
     world = disk.world
     disk.back_up()
-    world.runner.evidence = None
+    world.runner.proof = None
     request = world.request()
     begun = world.carry_out(request, seconds=2)
     assert begun is not None
@@ -346,7 +346,7 @@ def test_a_query_fenced_by_a_lost_operation_goes_on_where_it_was(disk: Disk) -> 
     world.clock.wait(1)
     assert [(start.cluster, start.epoch, start.checkpoint) for start in world.starts] == [("east", 4, "/cp/revenue")]
     assert lost_of(world.store, QUERY) is None
-    world.runner.evidence = Evidence.RUNNER
+    world.runner.proof = Proof.RUNNER
     moved = world.carry_out(world.request())
     assert moved is not None
     assert (moved.outcome, moved.epoch) == ("done", 5)

@@ -253,7 +253,7 @@ def test_without_state_batch_ids_go_on_and_no_sink_drops_one() -> None:
 # -- other operations, and what breaks ---------------------------------------------------------------------------------
 def test_a_second_rewind_joins_only_for_the_same_time() -> None:
     world = World()
-    world.runner.evidence = None
+    world.runner.proof = None
     first = rewound(world, seconds=5.0)
     assert first is not None
     assert first.phase is Phase.BLOCKED
@@ -270,7 +270,7 @@ def test_a_second_rewind_joins_only_for_the_same_time() -> None:
 @pytest.mark.parametrize("taken", [True, False])
 def test_a_rewind_is_cancelled_by_asking_for_where_the_query_is(taken: bool) -> None:
     world = World()
-    world.runner.evidence = None
+    world.runner.proof = None
     request = asked(world)
     if taken:
         world.carry_out(request, seconds=5.0)
@@ -287,7 +287,7 @@ def test_a_rewind_is_cancelled_by_asking_for_where_the_query_is(taken: bool) -> 
 
 def test_a_failover_elsewhere_waits_for_the_end_of_a_rewind() -> None:
     world = World()
-    world.runner.evidence = None
+    world.runner.proof = None
     open_one = rewound(world, seconds=5.0)
     assert open_one is not None
     moving = world.request(target="west")
@@ -314,7 +314,7 @@ def test_a_cluster_that_dies_before_the_commit_ends_the_rewind_at_once() -> None
 
 def test_a_rewind_that_waits_ends_when_its_cluster_is_believed_down() -> None:
     world = World()
-    world.runner.evidence = None
+    world.runner.proof = None
     open_one = rewound(world, seconds=5.0)
     assert open_one is not None
     lead = world.lead()

@@ -138,31 +138,31 @@ def test_a_start_whose_operation_asked_for_no_fence_is_seen(hand: Hand) -> None:
     hand.names(UNFENCED.format(2))
 
 
-def test_a_start_behind_a_fence_without_evidence_is_seen(hand: Hand) -> None:
+def test_a_start_behind_a_fence_without_proof_is_seen(hand: Hand) -> None:
     hand.hold()
-    hand.answered(IntentKind.FENCE, epoch=2, evidence=None)
+    hand.answered(IntentKind.FENCE, epoch=2, proof=None)
     hand.place()
     hand.names(UNFENCED.format(2))
 
 
 def test_a_start_of_an_operation_that_the_store_does_not_know_is_seen(hand: Hand) -> None:
     hand.hold()
-    hand.answered(IntentKind.FENCE, epoch=2, evidence="runner")
+    hand.answered(IntentKind.FENCE, epoch=2, proof="runner")
     hand.place(operation="another")
     hand.names(UNFENCED.format(2))
 
 
 def test_a_start_behind_a_proven_fence_breaks_no_rule(hand: Hand) -> None:
     hand.hold()
-    hand.answered(IntentKind.FENCE, epoch=2, evidence="runner")
+    hand.answered(IntentKind.FENCE, epoch=2, proof="runner")
     hand.answered(IntentKind.PREPARE, epoch=2, target_offsets=OFFSETS)
     hand.place()
     assert hand.world.broken == []
 
 
-def test_a_start_without_evidence_that_somebody_answers_for_breaks_no_rule(hand: Hand) -> None:
+def test_a_start_without_proof_that_somebody_answers_for_breaks_no_rule(hand: Hand) -> None:
     hand.hold()
-    hand.answered(IntentKind.FENCE, epoch=2, evidence=None)
+    hand.answered(IntentKind.FENCE, epoch=2, proof=None)
     assert hand.world.store.consent("by-hand", ["unfenced"], term=hand.term, event=hand._event())
     hand.place()
     assert hand.world.broken == []
@@ -170,7 +170,7 @@ def test_a_start_without_evidence_that_somebody_answers_for_breaks_no_rule(hand:
 
 def test_a_takeover_that_does_not_fence_anew_is_seen(hand: Hand) -> None:
     hand.hold()
-    hand.answered(IntentKind.FENCE, epoch=2, evidence="runner")
+    hand.answered(IntentKind.FENCE, epoch=2, proof="runner")
     hand.place()
     assert hand.world.broken == []
     hand.place(epoch=3, runner="a")
@@ -179,9 +179,9 @@ def test_a_takeover_that_does_not_fence_anew_is_seen(hand: Hand) -> None:
 
 def test_a_takeover_that_fences_anew_breaks_no_rule(hand: Hand) -> None:
     hand.hold()
-    hand.answered(IntentKind.FENCE, epoch=2, evidence="runner")
+    hand.answered(IntentKind.FENCE, epoch=2, proof="runner")
     hand.place()
-    hand.answered(IntentKind.FENCE, epoch=3, name="fence#2", evidence="process")
+    hand.answered(IntentKind.FENCE, epoch=3, name="fence#2", proof="process")
     hand.place(epoch=3, runner="a")
     assert hand.world.broken == []
 
@@ -205,7 +205,7 @@ def test_returning_a_query_to_another_runner_without_a_fence_breaks_a_rule(hand:
 
 def test_returning_a_query_to_another_runner_behind_a_fence_is_allowed(hand: Hand) -> None:
     hand.hold()
-    hand.answered(IntentKind.FENCE, epoch=2, evidence="process")
+    hand.answered(IntentKind.FENCE, epoch=2, proof="process")
     give_back(hand, "b")
     assert hand.world.broken == []
 
@@ -215,7 +215,7 @@ def test_returning_a_query_to_another_runner_behind_a_fence_is_allowed(hand: Han
 def placed(hand: Hand) -> Hand:
     """Rightly."""
     hand.hold()
-    hand.answered(IntentKind.FENCE, epoch=2, evidence="runner")
+    hand.answered(IntentKind.FENCE, epoch=2, proof="runner")
     hand.answered(IntentKind.PREPARE, epoch=2, target_offsets=OFFSETS)
     hand.place()
     assert hand.world.broken == []
@@ -244,7 +244,7 @@ def test_offsets_that_are_chosen_anew_behind_the_commit_are_seen(placed: Hand) -
 
 def test_a_checkpoint_that_holds_other_offsets_than_were_chosen_is_seen(hand: Hand) -> None:
     hand.hold()
-    hand.answered(IntentKind.FENCE, epoch=2, evidence="runner")
+    hand.answered(IntentKind.FENCE, epoch=2, proof="runner")
     hand.answered(IntentKind.PREPARE, epoch=2, target_offsets={"orders": {"orders": {"0": 130, "1": 133}}})
     hand.place()
     hand.names("revenue resumes at")

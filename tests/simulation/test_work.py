@@ -13,7 +13,7 @@ from orchestrator.operation.requests import RequestSpec, standing_of, submit
 from orchestrator.operation.scheduler import Scheduler
 from orchestrator.operation.wait import RequestWait
 from state.errors import StoreUnavailable
-from state.messages import Evidence
+from state.messages import Proof
 from state.model.automation import AUTOMATIC
 from state.model.entities import Intent, OperationKind, Phase, Request
 from state.settings.keys import Tideover
@@ -291,7 +291,7 @@ def test_operations_that_wait_for_a_person_leave_their_threads_to_the_others() -
     original = world.runner._answer
 
     def answer(intent: Intent) -> None:
-        world.runner.evidence = None if intent.query in {"one", "two"} else Evidence.RUNNER
+        world.runner.proof = None if intent.query in {"one", "two"} else Proof.RUNNER
         original(intent)
 
     world.runner._answer = answer  # type: ignore[method-assign] # nobody can prove these two stopped
@@ -379,7 +379,7 @@ def test_a_verb_that_leads_neither_refuses_nor_begins_what_others_asked_for(of: 
 
 def test_a_consent_that_others_type_joins_an_operation_of_ours() -> None:
     world = World(settings(queries=("one",)))
-    world.runner.evidence = None
+    world.runner.proof = None
     ours = wish(world, "one")
     worker = work(world, watch=lambda: blocked(world) and not world.store.open_requests() and consent(world))
     worker.see_through(ours, seconds=60)

@@ -22,13 +22,13 @@ from state.messages import (
     DrillRequest,
     DrillSource,
     DrillStep,
-    Evidence,
     Failure,
     FenceReport,
     FenceRequest,
     Planned,
     PrepareReport,
     PrepareRequest,
+    Proof,
     ReleaseRequest,
     Retained,
     RetainedBatch,
@@ -357,7 +357,7 @@ class FakeRunner:
     """Whether its Spark has it, as it registers next."""
     instance: str = "one"
     host: str = "h"
-    evidence: Evidence | None = Evidence.RUNNER
+    proof: Proof | None = Proof.RUNNER
     """What it can prove by itself; else there is only what the hosting process said."""
     failures: dict[IntentKind, list[Failure]] = field(default_factory=dict)
     start_error: str | None = None
@@ -468,9 +468,9 @@ class FakeRunner:
             if held is not None:
                 return held
             hosting = FenceRequest.of(intent.request).hosting
-            said = Evidence.RUNNER if hosting is None or hosting.stopped else None
+            said = Proof.RUNNER if hosting is None or hosting.stopped else None
             return FenceReport(
-                checkpoint=report, planted=tuple(sorted(old.planted)), evidence=self.evidence or said,
+                checkpoint=report, planted=tuple(sorted(old.planted)), proof=self.proof or said,
                 detail="stop returned",
             )  # fmt: skip
         if intent.kind is IntentKind.PREPARE:

@@ -110,10 +110,10 @@ def _fence(intent: Intent) -> dict[str, object]:
     }
     if intent.state is not IntentState.DONE:
         text = (intent.result or {}).get("text")
-        return {**asked, "evidence": None, "planted": [], "detail": text if isinstance(text, str) else ""}
+        return {**asked, "proof": None, "planted": [], "detail": text if isinstance(text, str) else ""}
     report = FenceReport.of(intent.result)
-    evidence = report.evidence.value if report.evidence is not None else None
-    return {**asked, "evidence": evidence, "planted": list(report.planted), "detail": report.detail}
+    proof = report.proof.value if report.proof is not None else None
+    return {**asked, "proof": proof, "planted": list(report.planted), "detail": report.detail}
 
 
 def _step(step: Step) -> dict[str, object]:

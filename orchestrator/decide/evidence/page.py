@@ -137,7 +137,7 @@ def _partitions(partitions: object) -> str:
 
 def _fences(fences: object) -> str:
     lines = [
-        f"<tr><td>{_text(row['asked_of'])}</td>{_cell(row['epoch'])}<td>{_text(row['evidence'] or 'none')}</td>"
+        f"<tr><td>{_text(row['asked_of'])}</td>{_cell(row['epoch'])}<td>{_text(row['proof'] or 'none')}</td>"
         f"<td>{_text(row['planted'])}</td><td>{_text(row['detail'])}</td></tr>"
         for row in _rows(fences)
     ]

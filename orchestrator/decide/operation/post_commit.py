@@ -40,7 +40,7 @@ from state.model.entities import (
 )
 
 FENCE_AGAIN = timedelta(seconds=2)
-"""Evidence may turn up later (a host comes back, an application ends): how long until the next look."""
+"""A proof may turn up later (a host comes back, an application ends): how long until the next look."""
 FENCE_AGAIN_AT_MOST = timedelta(minutes=1)
 _PROMPT_LOOKS = 5
 """This many follow each other quickly. Then the pauses double: a person may be asleep, and each look is recorded."""
@@ -48,7 +48,7 @@ LANDING = BEHIND_COMMIT - FINAL
 
 
 def looks_later(snapshot: Snapshot, fence: Intent, now: datetime) -> bool:
-    """Whether it is too early to look again for evidence that this fence did not find; news ends the pause at once.
+    """Whether it is too early to look again for a proof that this fence did not find; news ends the pause at once.
 
     The pause is counted from when the fence was ordered, on the store's clock; when it ended is on the clock of the
     runner's host, which may be hours ahead. A clock that was set back since does not prolong it.
@@ -206,7 +206,7 @@ def _released(snapshot: Snapshot, fenced: FenceReport, now: datetime) -> Decisio
         f"the run of the silent runner has ended ({snapshot.proof}): runner {taker} takes over with "
         f"epoch {snapshot.operation.epoch}"
     )
-    detail = {"evidence": snapshot.proof, "detail": fenced.detail, "runner": taker}
+    detail = {"proof": snapshot.proof, "detail": fenced.detail, "runner": taker}
     return moved(snapshot, Trigger.TAKEN_OVER, text, Land(runner=taker), detail=detail)
 
 

@@ -8,7 +8,7 @@ from orchestrator.decide.gates.checks import refusal
 from orchestrator.decide.gates.gate import Gate, covers
 from orchestrator.decide.gates.preconditions import choose_runner
 from orchestrator.decide.phases import BEFORE_COMMIT, Trigger, move
-from state.messages import NO_ANSWER, CheckpointReport, Evidence, FenceReport, FenceRequest, PrepareRequest, Process
+from state.messages import NO_ANSWER, CheckpointReport, FenceReport, FenceRequest, PrepareRequest, Process, Proof
 from state.model.entities import Assignment, Intent, IntentKind, IntentState, Operation, Phase, QueryFact, RunnerFact
 from state.model.plan import Plan
 from state.settings.keys import Query
@@ -112,17 +112,17 @@ class Snapshot:
 
     @property
     def proof(self) -> str | None:
-        """The evidence that the old run has stopped, or the operator's consent to go without; None for neither.
+        """The proof that the old run has stopped, or the operator's consent to go without; None for neither.
 
         A consent counts for the run that it was given for: the one that this fence was to prove stopped.
         """
         if self.fenced is None:
             return None
         report = FenceReport.of(self.fenced.result)
-        if report.evidence is not None:
-            return report.evidence.value
+        if report.proof is not None:
+            return report.proof.value
         in_doubt = FenceRequest.of(self.fenced.request).hosting
-        return Evidence.CONSENT.value if covers(self.operation.consents, in_doubt) else None
+        return Proof.CONSENT.value if covers(self.operation.consents, in_doubt) else None
 
     @property
     def report(self) -> CheckpointReport | None:

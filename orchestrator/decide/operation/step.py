@@ -118,7 +118,7 @@ def _put_back(snapshot: Snapshot, failed: Intent) -> Decision:
 
 
 def _fenced(snapshot: Snapshot, report: FenceReport) -> Decision:
-    detail = {"evidence": snapshot.proof, "detail": report.detail, "planted": list(report.planted)}
+    detail = {"proof": snapshot.proof, "detail": report.detail, "planted": list(report.planted)}
     if snapshot.proof is None:
         text = unproven(snapshot, "the old run", report)
         return moved(snapshot, Trigger.UNPROVEN, text, detail=detail)

@@ -125,7 +125,7 @@ def _reason_to_stop(runner: str, row: Assignment, under: Assignment) -> str | No
 
 
 _HOLD_WITHIN_SECONDS = 3.0
-"""As long as a fence waits for evidence: by then it wants the run again, or gives the order to another runner."""
+"""As long as a fence waits for a proof: by then it wants the run again, or gives the order to another runner."""
 
 
 class FenceWait:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from urllib.request import urlopen
 
-from state.messages import CheckpointReport, Evidence, FenceReport, FenceRequest, Process, SinkState
+from state.messages import CheckpointReport, FenceReport, FenceRequest, Process, Proof, SinkState
 from state.settings.keys import Spark
 from streaming.clocks import Clock, SystemClock
 from streaming.process import Identity, end_orphans, is_gone, orphans
@@ -45,10 +45,10 @@ _HELD_IN_BATCH = "held here in the middle of a batch: all of its tasks wait for 
 
 
 @dataclass(frozen=True, slots=True)
-class FenceProof:
-    """Evidence, or None, and what was seen."""
+class FenceFinding:
+    """A proof, or None, and what was seen."""
 
-    evidence: Evidence | None
+    proof: Proof | None
     detail: str
 
 
@@ -134,7 +134,7 @@ def fence(
     token = Fence(request.epoch, request.operation, request.attempt)
     authority = Authority(guard.files, request.checkpoint, token, guard.still)
     with authority.writing():
-        planted, proof = _fence(guard, authority, request, wait, hosted)
+        planted, found = _fence(guard, authority, request, wait, hosted)
     sink = sink_of()
     report = read_checkpoint(guard.files, request.checkpoint, declared, file_sink=sink.folder, placed=placed)
     report = _with_callbacks(report, hosted)
@@ -142,8 +142,8 @@ def fence(
     return FenceReport(
         checkpoint=report,
         planted=planted,
-        evidence=proof.evidence,
-        detail=proof.detail,
+        proof=found.proof,
+        detail=found.detail,
     )
 
 
@@ -153,8 +153,8 @@ def _fence(
     request: FenceRequest,
     wait: FinishWait,
     hosted: Sequence[QuerySupervisor],
-) -> tuple[tuple[int, ...], FenceProof]:
-    """Stop, plant, and wait for proof; the batch ids that are held, and the proof."""
+) -> tuple[tuple[int, ...], FenceFinding]:
+    """Stop, plant, and wait for proof; the batch ids that are held, and what was found."""
     if not wait.is_over() and any(one.is_finishing for one in hosted):
         _await_batch(guard.files, request, wait, hosted)
         authority.plant(guard.knows)
@@ -164,15 +164,15 @@ def _fence(
         if not one.is_held:
             one.close()
     authority.plant(guard.knows)
-    proof = _prove(guard, request.hosting, hosted)
-    while proof.evidence is None and time.monotonic() < deadline:
+    found = _prove(guard, request.hosting, hosted)
+    while found.proof is None and time.monotonic() < deadline:
         time.sleep(_LOOK_SECONDS)
-        proof = _prove(guard, request.hosting, hosted)
+        found = _prove(guard, request.hosting, hosted)
     # A batch that was in flight may have been committed until it was quiet: the entries move on with it.
     planted = authority.plant(guard.knows)
     # Only now: until here a batch that its sink has was welcome to be committed.
     authority.plant_epoch(is_held=any(one.is_held for one in hosted))
-    return planted, proof
+    return planted, found
 
 
 def _await_batch(
@@ -211,62 +211,62 @@ def _with_callbacks(report: CheckpointReport, hosted: Sequence[QuerySupervisor])
     return report.model_copy(update={"planned": planned.model_copy(update=known)})
 
 
-def _prove(guard: FenceContext, hosting: Process | None, hosted: Sequence[QuerySupervisor]) -> FenceProof:
+def _prove(guard: FenceContext, hosting: Process | None, hosted: Sequence[QuerySupervisor]) -> FenceFinding:
     unrest = next((sentence for one in hosted if (sentence := one.unrest()) is not None), None)
     if unrest is not None:
-        return FenceProof(None, f"ordered to stop, but {unrest}")
+        return FenceFinding(None, f"ordered to stop, but {unrest}")
     if hosting is None:
-        return FenceProof(Evidence.RUNNER, "no other process ever hosted it, and it does not run here")
+        return FenceFinding(Proof.RUNNER, "no other process ever hosted it, and it does not run here")
     if hosting.instance == guard.instance:
         held = next((one for one in hosted if one.is_held), None)
         if held is None:
-            return FenceProof(Evidence.RUNNER, _STOPPED)
-        return FenceProof(Evidence.RUNNER, _HELD_IN_BATCH if held.is_kept_in_batch else _HELD)
+            return FenceFinding(Proof.RUNNER, _STOPPED)
+        return FenceFinding(Proof.RUNNER, _HELD_IN_BATCH if held.is_kept_in_batch else _HELD)
     who = f"runner {hosting.runner} (pid {hosting.pid} on {hosting.host})"
     if hosting.stopped:
-        return FenceProof(
-            Evidence.RUNNER, f"{who} reported that it had stopped the query and that nothing of it was running"
+        return FenceFinding(
+            Proof.RUNNER, f"{who} reported that it had stopped the query and that nothing of it was running"
         )
     return _prove_gone(guard, hosting, who)
 
 
-def _prove_gone(guard: FenceContext, hosting: Process, who: str) -> FenceProof:
+def _prove_gone(guard: FenceContext, hosting: Process, who: str) -> FenceFinding:
     if hosting.spark_master.startswith("local"):
         return _process_gone(guard.here, hosting, who)
     application = _application_ended(guard.spark.master_ui, hosting.application_id)
-    if application.evidence is not None:
+    if application.proof is not None:
         return application
     process = _process_gone(guard.here, hosting, who)
-    if process.evidence is not None and guard.spark.master_ui is None:
-        return FenceProof(process.evidence, f"{process.detail}; its executors end with it (spark.master_ui is not set)")
-    return FenceProof(None, f"{process.detail}; {application.detail}")
+    if process.proof is not None and guard.spark.master_ui is None:
+        return FenceFinding(process.proof, f"{process.detail}; its executors end with it (spark.master_ui is not set)")
+    return FenceFinding(None, f"{process.detail}; {application.detail}")
 
 
-def _process_gone(here: Identity, hosting: Process, who: str) -> FenceProof:
+def _process_gone(here: Identity, hosting: Process, who: str) -> FenceFinding:
     gone = is_gone(hosting, here)
     if gone is None:
         if hosting.host == here.host:
-            return FenceProof(None, f"{who} ran before a reboot, and it is unknown whether of this machine")
-        return FenceProof(None, f"{who} is on another host, which {here.host} cannot check")
+            return FenceFinding(None, f"{who} ran before a reboot, and it is unknown whether of this machine")
+        return FenceFinding(None, f"{who} is on another host, which {here.host} cannot check")
     if not gone:
-        return FenceProof(None, f"{who} is alive and is not this process")
+        return FenceFinding(None, f"{who} is alive and is not this process")
     if hosting.boot_id == here.boot_id and end_orphans(hosting.instance) and orphans(hosting.instance):
-        return FenceProof(None, f"{who} is gone, but the JVM that it launched is still ending")
-    return FenceProof(Evidence.PROCESS, f"{who} is gone, and so is its JVM")
+        return FenceFinding(None, f"{who} is gone, but the JVM that it launched is still ending")
+    return FenceFinding(Proof.PROCESS, f"{who} is gone, and so is its JVM")
 
 
-def _application_ended(master_ui: str | None, application: str | None) -> FenceProof:
+def _application_ended(master_ui: str | None, application: str | None) -> FenceFinding:
     """Query a standalone master; an application that it does not know proves nothing."""
     if master_ui is None or application is None:
-        return FenceProof(None, "no cluster manager is known (spark.master_ui is not set)")
+        return FenceFinding(None, "no cluster manager is known (spark.master_ui is not set)")
     try:
         with urlopen(f"{master_ui.rstrip('/')}/json/", timeout=_MASTER_SECONDS) as answer:
             known = json.load(answer)
     except (OSError, HTTPException, ValueError) as error:
-        return FenceProof(None, f"the master at {master_ui} did not answer: {error}")
+        return FenceFinding(None, f"the master at {master_ui} did not answer: {error}")
     if any(each.get("id") == application for each in known.get("activeapps", ())):
-        return FenceProof(None, f"the master says that {application} is active")
+        return FenceFinding(None, f"the master says that {application} is active")
     for each in known.get("completedapps", ()):
         if each.get("id") == application:
-            return FenceProof(Evidence.APPLICATION, f"the master says that {application} ended ({each.get('state')})")
-    return FenceProof(None, f"the master does not know {application}")
+            return FenceFinding(Proof.APPLICATION, f"the master says that {application} ended ({each.get('state')})")
+    return FenceFinding(None, f"the master does not know {application}")

@@ -3,7 +3,7 @@
 A batch that a query plans proves that its cluster sent the ends of its partitions a moment before, through another
 client than ours; one that it commits proves less, because what it read may have come long ago. A report goes to the
 store after every look and not only on changes: a controller that loses sight of a cluster counts seconds, and has to
-find fresh evidence when it does.
+find a fresh sign of life when it does.
 """
 
 import contextlib

@@ -98,7 +98,7 @@ CASES = {
     "a heartbeat from before the first failure": Case(
         mine="silent@1 silent@1.5 silent@2", replicator="ok@0.9", now=3.1, verdict=Verdict.DOWN
     ),
-    "evidence from a clock that was set back since": Case(
+    "a sign of life from a clock that was set back since": Case(
         mine="refused@0 refused@0.5 refused@1", runner="ok@3600", now=1.1, verdict=Verdict.DOWN
     ),
     "our credentials are refused": Case(

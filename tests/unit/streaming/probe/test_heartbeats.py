@@ -35,7 +35,7 @@ def carried(*found: tuple[float, float | None]) -> ReplicatedHeartbeats:
 
 
 @pytest.mark.parametrize(
-    ("found", "evidence"),
+    ("found", "alive_at"),
     [
         (((0, None), (1, None)), None),
         (((10, 9.5), (10.5, 9.5)), None),  # it may be as old as it likes: we did not see it come
@@ -48,14 +48,14 @@ def carried(*found: tuple[float, float | None]) -> ReplicatedHeartbeats:
     ],
 )
 def test_a_heartbeat_counts_from_its_time_or_from_when_it_was_seen(
-    found: tuple[tuple[float, float | None], ...], evidence: float | None
+    found: tuple[tuple[float, float | None], ...], alive_at: float | None
 ) -> None:
-    assert carried(*found).evidence(at) == (None if evidence is None else at(evidence))
+    assert carried(*found).alive_at(at) == (None if alive_at is None else at(alive_at))
 
 
 def test_a_target_that_cannot_be_read_takes_no_evidence_away_and_adds_none() -> None:
     state = carried((10, 9.5), (10.5, 10.3)).missed("west: no answer", Fault.THEIRS, 11.0)
-    assert state.evidence(at) == at(10.3)
+    assert state.alive_at(at) == at(10.3)
     assert (state.misses, state.fault) == (1, Fault.THEIRS)
     assert state.found(ms(10.3), began=11.5, ended=11.5).misses == 0
 
@@ -124,7 +124,7 @@ def test_new_heartbeats_are_found_on_the_target_and_a_dead_one_is_silent() -> No
             seen = heartbeats.probe_report("1", wall)
             facts = {
                 "asked": seen is not None,
-                "evidence": seen is not None and seen.last_ok_at is not None,
+                "sign of life": seen is not None and seen.last_ok_at is not None,
                 "well": seen is not None and seen.fault is None,
                 "ill": seen is not None and seen.failures_in_a_row >= 2,
             }
@@ -145,7 +145,7 @@ def test_new_heartbeats_are_found_on_the_target_and_a_dead_one_is_silent() -> No
         assert (seen.cluster, seen.viewpoint, seen.layer) == ("east", "replicator:east->west", Layer.READ)
         assert seen.last_ok_at is None, "what was there before we looked proves nothing"
         west.append(TOPIC, 0, ms(7), bytes(16))
-        await_fact("evidence")
+        await_fact("sign of life")
         seen = heartbeats.probe_report("1", wall)
         assert seen is not None
         assert seen.last_ok_at == START + timedelta(seconds=7)

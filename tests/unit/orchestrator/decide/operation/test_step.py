@@ -17,12 +17,12 @@ from orchestrator.decide.phases import BEFORE_COMMIT, FINAL, TABLE, Trigger, mov
 from state.messages import (
     CONTRADICTED,
     CheckpointReport,
-    Evidence,
     Failure,
     FenceReport,
     PrepareReport,
     PrepareRequest,
     Process,
+    Proof,
 )
 from state.model.cluster_status import Verdict
 from state.model.entities import Desired, Intent, IntentKind, IntentState, Phase, RunnerFact, RunState
@@ -49,8 +49,8 @@ RUNS = samples.fact(
 COMMITS = replace(RUNS, batch=4, first_commit_at=NOW)
 
 
-def fence(evidence: Evidence | None = None) -> FenceReport:
-    return FenceReport(checkpoint=REPORT, planted=(4, 5), evidence=evidence, detail="stop returned")
+def fence(proof: Proof | None = None) -> FenceReport:
+    return FenceReport(checkpoint=REPORT, planted=(4, 5), proof=proof, detail="stop returned")
 
 
 def asked(kind: IntentKind, result: Any = None, *, epoch: int = 2, number: int = 1, **changes: Any) -> Intent:
@@ -65,7 +65,7 @@ def asked(kind: IntentKind, result: Any = None, *, epoch: int = 2, number: int =
 
 
 FENCE, PREPARING, RELEASE = IntentKind.FENCE, IntentKind.PREPARE, IntentKind.RELEASE
-FENCED = asked(FENCE, fence(Evidence.RUNNER))
+FENCED = asked(FENCE, fence(Proof.RUNNER))
 UNPROVEN = asked(FENCE, fence())
 
 
@@ -144,13 +144,13 @@ class Way:
 
 F, BL, RE, PR = Phase.FENCING, Phase.BLOCKED, Phase.RESOLVING, Phase.PREPARING
 ST, VE, AB, SE = Phase.STARTING, Phase.VERIFYING, Phase.ABORTED, Phase.SETTLED
-LOST = asked(FENCE, fence(Evidence.PROCESS), epoch=3, number=2, runner="b")
+LOST = asked(FENCE, fence(Proof.PROCESS), epoch=3, number=2, runner="b")
 FAILED = replace(RUNS, state=RunState.FAILED, error="no such table\n  at line 1")
 MOVES = [asked(PREPARING, MOVED_ON, number=number) for number in range(1, MOVES_ON + 2)]
 WAYS = [
     Way("the runner stopped it", at(F, FENCED), Trigger.FENCED, RE),
     Way("somebody consents", consenting(at(F, UNPROVEN), "unfenced"), Trigger.FENCED, RE),
-    Way("no evidence", at(F, UNPROVEN), Trigger.UNPROVEN, BL),
+    Way("no proof", at(F, UNPROVEN), Trigger.UNPROVEN, BL),
     Way("nobody to be asked", at(F, alive=()), Trigger.NO_RUNNER, BL),
     Way("whoever was asked died", at(F, asked(FENCE), alive=()), Trigger.NO_RUNNER, BL),
     Way("it cannot be planted", at(F, asked(FENCE, NO_SPACE)), Trigger.GIVEN_UP, AB),
@@ -321,7 +321,7 @@ def test_every_pair_of_the_table_has_a_cause() -> None:
 
 
 _RESULTS: dict[IntentKind, tuple[Any, ...]] = {
-    IntentKind.FENCE: (None, fence(), fence(Evidence.RUNNER), NO_SPACE, Failure(kind="internal", text="?")),
+    IntentKind.FENCE: (None, fence(), fence(Proof.RUNNER), NO_SPACE, Failure(kind="internal", text="?")),
     IntentKind.INSPECT: (None, REPORT, NO_SPACE),
     IntentKind.PREPARE: (None, PREPARED, MOVED_ON, NO_SPACE),
     IntentKind.RELEASE: (None, REPORT, Failure(kind="file-system", text="it hangs")),

@@ -47,8 +47,8 @@ def intents(**request: Any) -> list[Intent]:
         target_offsets=at(53), **request,
     )  # fmt: skip
     made = PrepareReport(checkpoint="/c2", data_batch=8, files=1, bytes=1, seconds=0.1)
-    fenced = FenceReport(checkpoint=old, planted=(9,), evidence=None, detail="")
-    again = FenceReport(checkpoint=new, planted=(8,), evidence=None, detail="")
+    fenced = FenceReport(checkpoint=old, planted=(9,), proof=None, detail="")
+    again = FenceReport(checkpoint=new, planted=(8,), proof=None, detail="")
     return [
         intent(IntentKind.FENCE, {}, fenced),
         intent(IntentKind.PREPARE, prepare.as_json(), made),

@@ -13,10 +13,10 @@ import pytest
 
 from state.messages import (
     CheckpointReport,
-    Evidence,
     FenceReport,
     FenceRequest,
     Process,
+    Proof,
     ReleaseRequest,
     SinkMemory,
     SinkState,
@@ -311,7 +311,7 @@ def held(
 def test_a_run_that_comes_to_rest_in_a_hold_is_fenced_alive(folder: Path) -> None:
     run = HoldableRun(looks=100)
     report = held(folder, run, finish_seconds=60.0)
-    assert report.evidence is Evidence.RUNNER
+    assert report.proof is Proof.RUNNER
     assert report.detail == "held here between two batches: no task and no callback of it is running"
     assert (run.closed, report.planted) == (False, (2, 3))
     assert planted_epochs(LocalFiles(), str(folder)) == (Fence(4, "op"),)
@@ -330,7 +330,7 @@ def test_a_run_is_held_in_its_batch_where_all_of_its_tasks_wait(folder: Path) ->
     CheckpointFolder(folder).plan(2)
     run = HoldableRun(looks=1_000_000, keeps_after=2)
     report = held(folder, run)
-    assert report.evidence is Evidence.RUNNER
+    assert report.proof is Proof.RUNNER
     text = "held here in the middle of a batch: all of its tasks wait for records, and it publishes nothing"
     assert report.detail == text
     assert not run.closed
@@ -420,14 +420,14 @@ def test_a_run_that_begins_no_batch_is_stopped_soon(folder: Path) -> None:
 
 def test_a_process_that_is_gone_proves_it(folder: Path) -> None:
     report = fenced(folder, process(pid_started=GONE_PID_STARTED))
-    assert report.evidence is Evidence.PROCESS
+    assert report.proof is Proof.PROCESS
     assert report.planted == (2, 3)
     assert report.checkpoint.batch == 1
 
 
 def test_a_checkpoint_that_was_never_run_is_fenced_and_holds_no_batch(tmp_path: Path) -> None:
     report = fenced(tmp_path / "new", process(pid_started=GONE_PID_STARTED))
-    assert (report.planted, report.evidence) == ((0, 1), Evidence.PROCESS)
+    assert (report.planted, report.proof) == ((0, 1), Proof.PROCESS)
     assert (report.checkpoint.batch, report.checkpoint.planned, report.checkpoint.offsets) == (None, None, {})
     files = LocalFiles()
     request = ReleaseRequest(checkpoint=str(tmp_path / "new"), planted=(0, 1), prepared=None, operation="op")
@@ -436,7 +436,7 @@ def test_a_checkpoint_that_was_never_run_is_fenced_and_holds_no_batch(tmp_path: 
 
 
 def test_a_host_that_has_booted_since_proves_it(folder: Path) -> None:
-    assert fenced(folder, process(boot_id="an earlier boot")).evidence is Evidence.PROCESS
+    assert fenced(folder, process(boot_id="an earlier boot")).proof is Proof.PROCESS
 
 
 def test_a_run_that_asked_a_silent_cluster_has_time_to_come_to_the_hold(folder: Path) -> None:
@@ -465,13 +465,13 @@ def test_a_boot_id_under_a_possibly_shared_name_proves_nothing(folder: Path) -> 
     hosting = process(host=container.host, boot_id="of another node")
     request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=0.05)
     report = fence(guard, request, wait_for(request), [], DECLARED, lambda: UNKNOWN_SINK)
-    assert report.evidence is None
+    assert report.proof is None
     assert "before a reboot" in report.detail
 
 
 def test_a_process_that_lives_is_no_proof_but_the_checkpoint_is_planted(folder: Path) -> None:
     report = fenced(folder, process())
-    assert report.evidence is None
+    assert report.proof is None
     assert report.planted == (2, 3)
     assert "alive" in report.detail
 
@@ -480,19 +480,19 @@ def test_another_container_of_the_same_host_cannot_be_looked_at(folder: Path) ->
     name, namespace = HERE.host.split("/")[:2]
     assert namespace, "the identity tells one pid namespace from another"
     report = fenced(folder, process(host=f"{name}/{int(namespace) + 1}", pid_started=GONE_PID_STARTED))
-    assert report.evidence is None
+    assert report.proof is None
 
 
 def test_another_host_cannot_be_looked_at(folder: Path) -> None:
     report = fenced(folder, process(host="elsewhere", pid_started=GONE_PID_STARTED))
-    assert report.evidence is None
+    assert report.proof is None
     assert "another host" in report.detail
 
 
 def test_a_process_that_said_it_had_stopped_need_not_be_looked_at(folder: Path) -> None:
     for spark_master in ("local[4]", "spark://m:7077"):
         report = fenced(folder, process(host="elsewhere", stopped=True, spark_master=spark_master))
-        assert report.evidence is Evidence.RUNNER
+        assert report.proof is Proof.RUNNER
         assert "reported that it had stopped" in report.detail
 
 
@@ -502,7 +502,7 @@ def test_fencing_twice_gives_the_same_report(folder: Path) -> None:
 
 
 def test_a_query_that_nobody_ever_hosted_is_quiet(folder: Path) -> None:
-    assert fenced(folder, None).evidence is Evidence.RUNNER
+    assert fenced(folder, None).proof is Proof.RUNNER
 
 
 def test_a_batch_in_flight_is_reported_as_planned_and_later_entries_held(folder: Path) -> None:
@@ -518,14 +518,14 @@ def test_a_run_here_whose_tasks_are_active_leaves_a_fence_without_evidence(
     folder: Path, hosting: Process | None
 ) -> None:
     report = fenced(folder, hosting, RunHere(quiet), RunHere(lambda: "2 tasks of its job group are still active"))
-    assert report.evidence is None
+    assert report.proof is None
     assert report.detail == "ordered to stop, but 2 tasks of its job group are still active"
     assert report.planted == (2, 3)
 
 
 def test_a_run_here_is_told_to_stop_before_anything_is_proven(folder: Path) -> None:
     run = RunHere(lambda: None if run.closed else "it still runs here")
-    assert fenced(folder, process(instance="mine"), run).evidence is Evidence.RUNNER
+    assert fenced(folder, process(instance="mine"), run).proof is Proof.RUNNER
     assert run.closed
 
 
@@ -543,7 +543,7 @@ def test_an_epoch_is_planted_once_nothing_is_waited_for(folder: Path) -> None:
 
 
 def test_an_epoch_is_planted_also_where_nothing_is_proven(folder: Path) -> None:
-    assert fenced(folder, process()).evidence is None
+    assert fenced(folder, process()).proof is None
     assert planted_epochs(LocalFiles(), str(folder)) == (Fence(4, "op"),)
 
 
@@ -601,21 +601,21 @@ def master() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "evidence", "detail"),
+    ("answer", "proof", "detail"),
     [
         (b'{"activeapps": [{"id": "app-1"}], "completedapps": []}', None, "app-1 is active"),
-        (b'{"completedapps": [{"id": "app-1", "state": "KILLED"}]}', Evidence.APPLICATION, "ended (KILLED)"),
+        (b'{"completedapps": [{"id": "app-1", "state": "KILLED"}]}', Proof.APPLICATION, "ended (KILLED)"),
         (b'{"activeapps": [], "completedapps": []}', None, "does not know app-1"),
         (b"<html>", None, "did not answer"),
     ],
 )
 def test_the_master_tells_whether_an_application_ended(
-    folder: Path, master: str, monkeypatch: pytest.MonkeyPatch, answer: bytes, evidence: Evidence | None, detail: str
+    folder: Path, master: str, monkeypatch: pytest.MonkeyPatch, answer: bytes, proof: Proof | None, detail: str
 ) -> None:
     monkeypatch.setattr(_Master, "answer", answer)
     hosting = process(host="elsewhere", spark_master="spark://m:7077", application_id="app-1")
     report = fenced(folder, hosting, master_ui=master)
-    assert report.evidence is evidence
+    assert report.proof is proof
     assert detail in report.detail
 
 
