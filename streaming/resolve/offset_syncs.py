@@ -247,6 +247,7 @@ def prove_copies(run: Lookup, cases: Sequence[Case]) -> None:
             begin=run.bound(case.key, Spec.EARLIEST),
             end=run.bound(case.key, Spec.LATEST),
             newest_ms=run.newest_ms(case.key),
+            newest_at=run.answers[case.key, Spec.MAX_TIMESTAMP].offset,
             append_time=run.asks_append_time(case.key.topic),
             topic_id=run.facts[case.key.topic].topic_id,
             old=run.old(case.want),

@@ -24,6 +24,9 @@ MOST_READ = 200_000
 """Behind the place of one partition no more offsets are looked through."""
 MOST_SEARCHED = 20_000
 """Records before the place that are read to find the first copy of one record."""
+MOST_BY_CONTENT = 2_000
+"""So many records right before the place, and as many at the log's begin, are read where only contents show first
+copies."""
 SEARCH_SECONDS = 2.0
 """How long is searched by default: as long as a verb that only looks may take."""
 AT_ONCE = 500
@@ -59,6 +62,7 @@ def count_sent_again(run: Lookup, cases: Iterable[Case]) -> None:
     deadline = Deadline.after(min(run.search_seconds, run.deadline.remaining / 2))
     for some in _in_turns(looks):
         _read(run, some, deadline)
+    _compare(run, [look for look in looks if look.left and look.behind and look.behind.needs_contents], deadline)
     doubted = [look for look in looks if look.left]
     while doubted:
         _search(run, doubted, deadline)
@@ -138,10 +142,17 @@ def _behind(look: _Look, records: Sequence[LogRecord]) -> Behind:
 
 
 def _read_before(look: _Look, records: Sequence[LogRecord]) -> int:
-    """How many of the records from ``first`` on are taken for read ones."""
+    """How many of the records from ``first`` on are taken for read ones that are not remembered.
+
+    One that is remembered is none of them: it was sent again.
+    """
     found = look.case.alignment
     assert isinstance(found, Found)
-    return min(bisect_left(records, found.offset, key=OFFSET) + (found.repeats or 0), len(records))
+    at = bisect_left(records, found.offset, key=OFFSET)
+    until = min(at + (found.repeats or 0), len(records))
+    ring = FingerprintMatcher(look.case.want.ring, 1)
+    again = (i for i in range(at, until) if ring.newest(records[i]) >= 0)
+    return next(again, until)
 
 
 def _with_twice(resent: Resent, look: _Look) -> Resent:
@@ -184,6 +195,47 @@ def _is_thinned(run: Lookup, look: _Look) -> bool:
     if not behind or not isinstance(found, Found) or not run.is_compacted(look.case.key.topic):
         return False
     return behind[-1].offset + 1 - found.offset - len(behind) > (found.missing or 0)
+
+
+def _compare(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
+    """Look for first copies by content: among the records before the place, and those at the log's begin.
+
+    A replicator that lost its position begins again where the source begins, one that was restarted a little before.
+    """
+    nearest: dict[_Look, tuple[int, int]] = {}
+    oldest: dict[_Look, tuple[int, int]] = {}
+    for look in looks:
+        first = max(look.begin, look.place - MOST_BY_CONTENT)
+        nearest[look] = first, max(first, look.place)
+        oldest[look] = look.begin, min(first, look.begin + MOST_BY_CONTENT)
+    read = [_read_each(run, ranges, deadline) for ranges in (nearest, oldest)]
+    for look in looks:
+        assert look.behind is not None
+        look.left = []
+        before, after = read[1][look], read[0][look]
+        if before is None or after is None:
+            look.case.resent = untold(notes.unsearched_behind(look.end - look.place))
+            continue
+        is_whole = look.begin == 0 or nearest[look][0] > look.begin
+        found = look.behind.by_contents([*before, *after], place=look.place, is_whole=is_whole)
+        look.case.resent = look.case.resent if found is None else _with_twice(found, look)
+
+
+def _read_each(
+    run: Lookup, ranges: Mapping[_Look, tuple[int, int]], deadline: Deadline
+) -> dict[_Look, Sequence[LogRecord] | None]:
+    """The records of each range, of which one partition may have several; None where it was not read whole."""
+    found: dict[_Look, Sequence[LogRecord] | None] = {}
+    left = dict(ranges)
+    while left:
+        turn = {look.case.key: look for look in reversed(left)}
+        bounds = {key: left[look] for key, look in turn.items() if left[look][0] < left[look][1]}
+        read: Mapping[TopicPartition, Sequence[LogRecord] | None] = {}
+        if bounds and not deadline.passed:
+            read = read_ranges(run.log, bounds, limit=MOST_BY_CONTENT, timeout=deadline.remaining)
+        found |= {look: read.get(key) if key in bounds else () for key, look in turn.items()}
+        left = {look: each for look, each in left.items() if look not in found}
+    return found
 
 
 def _search(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:

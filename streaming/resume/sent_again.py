@@ -79,6 +79,9 @@ class Behind:
         self._is_timeless = not (keeps_offsets or ring.is_first) and _is_timeless(ring)
         last, alike = self._copies()
         self._last, self._alike = last, -1 if keeps_offsets else alike
+        stamped = any(each.append_time for each in records)
+        self.needs_contents = stamped and not (keeps_offsets or ring.is_all)
+        """Whether only contents show first copies: the standby has times of its own, and not all is remembered."""
 
     def proven(self) -> Resent:
         """What the remembered records alone prove, or allow."""
@@ -89,7 +92,12 @@ class Behind:
         return Resent(records=self._read(self._last), later=self._later(self._last), note=self._note(self._last))
 
     def suspects(self) -> list[int]:
-        """Of the records behind the newest proven copy, some that are too old to be taken for unread; by position."""
+        """Of the records behind the newest proven copy, some that are too old to be taken for unread; by position.
+
+        All of them where only contents show first copies.
+        """
+        if self.needs_contents:
+            return list(range(self._last + 1, len(self.records)))
         row: list[int] = []
         found: list[int] = []
         oldest = min((each.timestamp_ms for each in self.records), default=self._top_ms)
@@ -110,6 +118,23 @@ class Behind:
         copies = [each for each in self.records[: upto + 1] if not self._is_unread(each)]
         seen = tuple(Fingerprint(each.offset, each.timestamp_ms, each.digest) for each in copies[-SEEN:])
         return Resent(records=len(copies), later=to_come, seen=seen, note=self._note(upto))
+
+    def by_contents(self, earlier: Sequence[LogRecord], *, place: int, is_whole: bool) -> Resent | None:
+        """What contents show: a record that equals one of the ``earlier`` ones may be a copy, and all before it; None
+        where nothing does.
+
+        ``is_whole``: no first copy can lie elsewhere than among them. If one can, each record may be a copy, and what
+        is to come is unknown.
+        """
+        if not is_whole:
+            note = "retention may have deleted first copies, so each record after the resume offset may be a second one"
+            return Resent(records=len(self.records), later=None, note=note)
+        first = {each.digest: each.offset for each in reversed(earlier)}
+        copies = [at for at in range(self._last + 1, len(self.records)) if self.records[at].digest in first]
+        if not copies:
+            return None
+        oldest = min(first[self.records[at].digest] for at in copies)
+        return self.with_copies(copies[-1], to_come=place - oldest - 1)
 
     def untold(self, at: int) -> Resent:
         """Where no first copy of old records was found, and not all could be searched for one."""

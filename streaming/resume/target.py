@@ -188,7 +188,7 @@ def _behind_seconds(
     newest = min(old.newest_timestamp_ms, int(old.sampled_at.timestamp() * 1000))
     if copies:
         behind = max(0, newest - max(record.timestamp_ms for record in copies[-LAST:])) / 1000
-        is_there = any(record.timestamp_ms == newest for record in facts.behind or ())
+        is_there = any(record.timestamp_ms >= newest for record in facts.behind or ())
         if (behind and not is_there) or lacking == 1:
             return behind
     last = timestamps_of(want.ring[-LAST:])

@@ -85,9 +85,9 @@ def _bounds(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, str
 
 
 def _losses(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, str]]:
-    last = {of: max(row.time for row in truth.partition.kept if row.of == of) for of in truth.skipped(place)}
-    skipped = [of for of, time in last.items() if not _is_out_of_reach(truth, target, time)]
     times = {row.offset: row.time for row in truth.partition.kept}
+    last = {of: max(times[at] for at in truth.shown[of]) for of in truth.skipped(place)}
+    skipped = [of for of, time in last.items() if not _is_out_of_reach(truth, target, time)]
     others = [at for at in truth.strangers(place) if not _is_out_of_reach(truth, target, times[at])]
     if target.method == "synced" and truth.is_first_unread(place):
         others = []  # section 4, synced: the place is the sync point, whatever others wrote before it

@@ -287,7 +287,7 @@ class Search:
         short = walk.agreed < demanded or (record.append_time and not self.matcher.is_told_apart(walk.agreed))
         short = short and (record.append_time or not self.matcher.is_whole)
         if not back and not short:
-            return Found(record.offset + 1)
+            return Found(record.offset + 1, missing=self._missing_behind(self.matcher.size - 1, walk.agreed))
         repeats = None if open_ended or short or self.matcher.holed else back
         missing = self._missing_of_twin(record)
         if short and not self._is_no_older(record, walk.agreed):
@@ -305,7 +305,21 @@ class Search:
         is_only = oldest == self.matcher.size - 1
         if not self.matcher.is_whole and (record.append_time or not is_only):
             return None
-        return self.matcher.last.offset - self.matcher.records[oldest].offset
+        at = bisect_left(self.records, record.offset, key=OFFSET)
+        return self._missing_behind(oldest, self.matcher.fit(self.records, at, oldest).agreed)
+
+    def _missing_behind(self, index: int, agreed: int) -> int:
+        """Offsets that were read behind the record of which one that equals ``index`` is the copy, at most.
+
+        Where remembered records are few or alike, it may be the copy of one in a hole: that was read, too, and is not
+        remembered. Where it lags and fewer than ``THIN`` agree, they may be another writer's: nothing may be there yet.
+        """
+        missing = self.matcher.last.offset - self.matcher.records[index].offset
+        if self.matcher.is_telling:
+            return missing
+        if missing and agreed < THIN and self.matcher.is_whole:
+            return self.matcher.size
+        return missing + self.matcher.between(index, agreed + 1)
 
     def _first_seen(self, fitting: Found | None) -> Found:
         """Right after the first equal record; ``fitting`` is the later place whose context agreed."""
@@ -359,10 +373,11 @@ class Search:
         homes = [index for index in self.matcher.indices(self.records[at]) if self._is_at_home(at, index)]
         if not homes:
             return NoPlace(Cause.UNACCOUNTED if self._is_older else Cause.MISMATCH)
-        home, last, newest = homes[-1], self.matcher.last.offset, self.matcher.size - 1
-        missing = last - self.matcher.records[home].offset
+        home, newest = homes[-1], self.matcher.size - 1
+        agreed = self.matcher.fit(self.records, at, home).agreed
+        missing = self._missing_behind(home, agreed)
         bound = MISSING_BOUND if missing > newest - home else ""
-        is_known = self._is_no_older(self.records[at], self.matcher.fit(self.records, at, home).agreed)
+        is_known = self._is_no_older(self.records[at], agreed)
         again = self.records[at + 1 :]
         came = next((i for i in reversed(range(len(indices))) if indices[i] >= 0), at)
         oldest = self.matcher.indices(self.records[came])[-1]
@@ -442,7 +457,7 @@ class Search:
             )
         at = bisect_left(self.records, place - 1, key=OFFSET)
         oldest = self.matcher.indices(self.records[at])[-1]
-        missing = self.matcher.last.offset - self.matcher.records[oldest].offset
+        missing = self._missing_behind(oldest, 1 if len(self._survivors) < THIN else oldest + 1)
         is_known = self._is_no_older(self.records[at], 1)
         note = (
             "" if index == newest else f"compacted: the last {newest - index} records read are gone, or not there yet"

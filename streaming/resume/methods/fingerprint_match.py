@@ -125,6 +125,11 @@ class FingerprintMatcher:
         """How many of the last records have consecutive offsets."""
         return self.known.unbroken
 
+    @property
+    def is_all(self) -> bool:
+        """Whether every record that was read up to the last of them is among them."""
+        return self.is_first and self.unbroken == self.size
+
     def is_told_apart(self, agreed: int) -> bool:
         """Whether one of the last ``agreed`` records has a content that no other remembered one has.
 
@@ -184,6 +189,10 @@ class FingerprintMatcher:
     def holed(self) -> bool:
         """Whether old offsets are missing between the last ``context`` records."""
         return self.hidden > 0
+
+    def between(self, index: int, agreed: int) -> int:
+        """How many old offsets are missing between the last ``agreed`` records up to ``index``."""
+        return self._offset(index) - self._offset(max(0, index + 1 - agreed)) + 1 - min(agreed, index + 1)
 
     def fit(self, records: Sequence[LogRecord], at: int, index: int) -> Walk:
         """Walk backwards from ``records[at]``, taken for the remembered record ``index``."""

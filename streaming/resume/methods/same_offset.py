@@ -36,6 +36,8 @@ class Lineage:
     end: int
     """Of the standby, one snapshot."""
     newest_ms: int | None
+    newest_at: int | None
+    """The standby's offset of the record with that time; None unknown."""
     append_time: bool
     topic_id: str | None
     old: EndSample | None
@@ -77,7 +79,7 @@ def prove(want: Want, here: Lineage, records: Sequence[LogRecord] | None) -> Fou
     if len(expected) < TRUSTED and not is_whole and not same_ends:
         return f"{len(expected)} remembered records are within the standby's log, {TRUSTED} are needed"
     untold = min(want.offset, here.end) - (want.ring_offset or 0)
-    if untold > 0 and not _ends_agree(want, here):
+    if untold > 0 and not (_ends_agree(want, here) and _is_newest_behind(want, here)):
         return f"the remembered records end {untold} before the position"
     missing = max(0, want.offset - here.end)
     note = f"the standby lags: it ends {missing} offsets before the position" if missing else ""
@@ -140,6 +142,11 @@ def _ends_agree(want: Want, here: Lineage) -> bool:
     if old is None or here.newest_ms is None:
         return False
     return want.offset <= here.end == old.end and here.newest_ms == old.newest_timestamp_ms
+
+
+def _is_newest_behind(want: Want, here: Lineage) -> bool:
+    """Whether the record of the newest time lies behind those remembered: else it shows nothing of what lies there."""
+    return here.newest_at is not None and here.newest_at >= (want.ring_offset or 0)
 
 
 def _is_repetitive(expected: Sequence[Fingerprint], there: Mapping[int, LogRecord], here: Lineage) -> bool:

@@ -221,6 +221,88 @@ WORLDS = {
     "a compacted log of which the first unread record is deleted": _one(
         "0 0 p3, 1 0 p4, 2 0 p4, 3 0 p4", "0 0 p4 of 2, 1 0 p4 of 3", position=2, kept_begin=1, compacted=True, now=10
     ),
+    "a standby that stamps, and the oldest record again": _one(
+        "0 0 r0, 1 160 r1, 2 10 r2, 3 170 r3, 4 20 r4, 5 180 r5, 6 30 r6, 7 190 r7, 8 40 r8",
+        "0 60 r0 of 0, 1 70 r1 of 1, 2 80 r2 of 2, 3 90 r3 of 3, 4 100 r4 of 4, 5 110 r5 of 5, 6 120 r6 of 6, "
+        "7 130 r7 of 7, 8 140 r8 of 8, 9 150 r0 of 0",
+        position=9,
+        remembered=((1, 9),),
+        append_time=True,
+        now=200,
+    ),
+    "a standby that stamps, a gap, and the oldest record again": _one(
+        "0 0 r0, 1 20 r1, 2 40 r2, 3 50 r3, 4 80 r4, 5 100 r5, 6 100 r6, 7 100 r7, 8 100 r8, 9 110 r9, 10 120 r10",
+        "0 10 r0 of 0, 1 30 r1 of 1, 2 60 r2 of 2, 3 70 r3 of 3, 4 90 r4 of 4, 5 120 r5 of 5, 6 120 r6 of 6, "
+        "7 120 r7 of 7, 8 120 r8 of 8, 9 130 r9 of 9, 10 140 r10 of 10, 11 160 r0 of 0",
+        position=11,
+        remembered=((1, 9),),
+        ring_at=9,
+        append_time=True,
+        now=200,
+    ),
+    "a standby that stamps, and a deleted record again": _one(
+        "0 0 r0, 1 10 r1, 2 20 r2, 3 30 r3, 4 40 r4, 5 50 r5, 6 60 r6, 7 70 r7, 8 80 r8, 9 90 r9, 10 100 r10",
+        "0 0 r0 of 0, 1 10 r1 of 1, 2 20 r2 of 2, 3 30 r3 of 3, 4 40 r4 of 4, 5 50 r5 of 5, 6 60 r6 of 6, "
+        "7 70 r7 of 7, 8 80 r8 of 8, 9 90 r9 of 9, 10 100 r10 of 10, 11 110 r0 of 0",
+        position=11,
+        remembered=((2, 11),),
+        kept_begin=1,
+        append_time=True,
+        now=200,
+    ),
+    "an equal record that is not remembered is the last that came": _one(
+        "0 0 p0, 1 10 p1, 2 10 p1, 3 20 p1, 4 30 p1",
+        "0 0 p0 of 0, 1 10 p1 of 1",
+        position=5,
+        remembered=((0, 1), (2, 3)),
+        ring_at=3,
+        next_copy=2,
+        now=40,
+    ),
+    "a compacted log of another writer's equal record alone": _one(
+        "0 0 p1, 1 10 p1", "0 0 p1", position=2, next_copy=0, compacted=True, now=10
+    ),
+    "another writer's equal record, and others behind it": _one(
+        "0 10 p1, 1 40 p0", "0 10 p1, 1 50 p0, 2 0 p1", position=2, next_copy=0, now=50
+    ),
+    "a gap, and a remembered record again": _one(
+        "0 0 r0, 1 10 r1, 2 20 r2",
+        "0 0 r0 of 0, 1 10 r1 of 1, 2 20 r2 of 2, 3 0 r0 of 0",
+        position=13,
+        written_end=13,
+        ring_at=12,
+        remembered=((0, 12),),
+        next_copy=1,
+        now=20,
+    ),
+    "holes, and a newest record ahead of the clock": _one(
+        "0 0 r0, 1 10 r1, 2 20 r2, 3 30 r3, 4 40 r4",
+        "0 0 r0 of 0, 1 20 r2 of 2, 2 40 r4 of 4",
+        position=1,
+        sample=Sample(end=5, at=31),
+        now=40,
+    ),
+    "holes, and a record from after the sample": _one(
+        "0 0 r0, 1 10 r1, 2 20 r2, 3 30 r3, 4 50 r4",
+        "0 0 r0 of 0, 1 20 r2 of 2, 2 50 r4 of 4",
+        position=1,
+        sample=Sample(end=4, at=40),
+        now=50,
+    ),
+    "a tail of another writer up to the same end": _one(
+        "0 20 r0, 11 10 r11",
+        "0 20 r0 of 0, 11 10 x11",
+        position=12,
+        written_end=17,
+        kept_end=17,
+        next_copy=1,
+        ring_at=4,
+        remembered=((0, 4),),
+        sample=Sample(end=17, at=30),
+        methods=("identity", "exact", "timestamp"),
+        keeps_offsets=True,
+        now=30,
+    ),
 }
 
 

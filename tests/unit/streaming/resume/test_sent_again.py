@@ -163,6 +163,40 @@ def test_a_standby_that_stamps_records_itself_is_told_by_content() -> None:
         shows(target, target_offset=600, replay_records=replay)
 
 
+def stamped(*behind: Records, begin: int = 0) -> Target:
+    """As ``resumed``, on a standby that stamps records itself."""
+    sent = [*OLD, *(record for some in behind for record in some)]
+    return one(standby(Slot(copied(sent), begin=begin, append_time=True), per_fetch=100), want(OLD))
+
+
+def test_where_a_standby_stamps_old_copies_are_found_by_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    shows(stamped(NEW), exact=True, replay_records=0, replay_later_records=0)
+    monkeypatch.setattr(sent_again_scan, "MOST_BY_CONTENT", 270)
+    for first in (0, 267, 331):
+        shows(stamped(OLD[first:][:3]), exact=False, replay_records=3, replay_later_records=599 - first)
+    shows(stamped(NEW, OLD[:3]), replay_records=43)
+    shows(stamped(NEW, OLD[270:330]), exact=True, replay_records=0)
+
+
+def test_where_a_standby_stamps_and_first_copies_may_be_deleted_each_record_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for behind in ((NEW,), (NEW, OLD[:3])):
+        count = sum(map(len, behind))
+        shows(stamped(*behind, begin=10), exact=False, replay_records=count, replay_later_records=None)
+    monkeypatch.setattr(sent_again_scan, "MOST_BY_CONTENT", 270)
+    shows(stamped(NEW, begin=10), exact=True, replay_records=0, replay_later_records=0)
+
+
+def test_where_a_standby_stamps_and_all_that_was_read_is_remembered_nothing_is_searched() -> None:
+    looks = []
+    for remembered in (200, 199):
+        log = standby(Slot(copied([*OLD[:200], *NEW]), append_time=True), per_fetch=1_000)
+        shows(one(log, want(OLD[:200], remembered=remembered)), target_offset=200, exact=True)
+        looks.append(log.fetched)
+    assert looks[0] < looks[1]
+
+
 def test_records_that_are_all_alike_count_as_read_before() -> None:
     alike = [(60 + i, T0 + i % 3, "same") for i in range(40)]
     shows(resumed(alike[-5:], read=[*OLD[:60], *alike]), is_proven=True, exact=False, replay_records=5)
