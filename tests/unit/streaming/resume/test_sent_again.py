@@ -178,9 +178,7 @@ def test_where_a_standby_stamps_old_copies_are_found_by_content(monkeypatch: pyt
     shows(stamped(NEW, OLD[270:330]), exact=True, replay_records=0)
 
 
-def test_where_a_standby_stamps_and_first_copies_may_be_deleted_each_record_counts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_where_a_standby_stamps_deleted_records_may_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
     for behind in ((NEW,), (NEW, OLD[:3])):
         count = sum(map(len, behind))
         shows(stamped(*behind, begin=10), exact=False, replay_records=count, replay_later_records=None)
@@ -188,7 +186,7 @@ def test_where_a_standby_stamps_and_first_copies_may_be_deleted_each_record_coun
     shows(stamped(NEW, begin=10), exact=True, replay_records=0, replay_later_records=0)
 
 
-def test_where_a_standby_stamps_and_all_that_was_read_is_remembered_nothing_is_searched() -> None:
+def test_where_a_standby_stamps_and_all_is_remembered_nothing_is_searched() -> None:
     looks = []
     for remembered in (200, 199):
         log = standby(Slot(copied([*OLD[:200], *NEW]), append_time=True), per_fetch=1_000)
