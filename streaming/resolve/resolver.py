@@ -17,13 +17,13 @@ from state.model.fingerprints import timestamps_of
 from state.settings.keys import MethodName
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, OffsetAnswer, Spec
+from streaming.resolve.answer_checks import confirm_times, unless_cut
 from streaming.resolve.batched_lookups import Question, ask_offsets, ask_segments
-from streaming.resolve.end_checks import unless_cut
-from streaming.resolve.offset_syncs import Case, Lookup, add_syncs, prove_copies
+from streaming.resolve.lookup import Case, Lookup
+from streaming.resolve.offset_syncs import add_syncs, prove_copies
 from streaming.resolve.ranges import read_ranges
 from streaming.resolve.scan import SKEW_MS, Scan, scan
 from streaming.resolve.sent_again_scan import SEARCH_SECONDS, count_sent_again
-from streaming.resolve.time_checks import confirm_times
 from streaming.resume import notes, topic_checks
 from streaming.resume.gaps import admitted, better, committed, is_countable, normalised, nothing_read
 from streaming.resume.methods import segment

@@ -13,7 +13,7 @@ from state.model.entities import Fingerprint, TopicPartition
 from streaming.clocks import Deadline
 from streaming.cluster_log import OFFSET, LogRecord, Spec
 from streaming.resolve.batched_lookups import ask_offsets
-from streaming.resolve.offset_syncs import Case, Lookup
+from streaming.resolve.lookup import Case, Lookup
 from streaming.resolve.ranges import read_ranges
 from streaming.resume import notes
 from streaming.resume.methods.content_search import Found

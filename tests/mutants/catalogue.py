@@ -286,14 +286,14 @@ CATALOGUE = (
         "re-send: a remembered record that came again counts as one of those that are not remembered",
     ),
     Mistake(
-        "streaming/resolve/end_checks.py",
-        "is_cut = end is not None and end < place and _is_open(target)",
+        "streaming/resolve/answer_checks.py",
+        "is_cut = end is not None and end < place and _is_unshown(target)",
         "is_cut = False",
         ("tests/unit/streaming/resume/test_contradictions.py",),
         "a place behind the end of a log that was cut since is kept (skips what comes later)",
     ),
     Mistake(
-        "streaming/resolve/end_checks.py",
+        "streaming/resolve/answer_checks.py",
         "return place > 0 and (place >= (target.end or 0) or target.method not in _SHOWN)",
         "return place > (target.end or 0) and target.method not in _SHOWN",
         ("tests/unit/streaming/resume/test_contradictions.py",),

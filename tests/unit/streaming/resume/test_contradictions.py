@@ -127,7 +127,7 @@ def test_a_wrong_bound_shows_no_lag_and_no_second_copy_as_the_first(late: int | 
 
 
 def test_a_time_that_cannot_be_found_again_is_refused_with_the_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streaming.resolve.time_checks.SEARCHED", 20)
+    monkeypatch.setattr("streaming.resolve.answer_checks.SEARCHED", 20)
     old = [(i, T0, f"r{i}") for i in range(300)]
     target = one(liar(Slot(old), 100), want([], offset=150, timestamp_ms=T0), rules(MethodName.TIMESTAMP))
     shows(target, target_offset=None, error="CONTRADICTION")

@@ -1,9 +1,13 @@
-"""Whether the records of the standby agree with its look-ups by time, where a place goes by nothing else.
+"""Whether the answers of the standby agree with its records: its look-ups by time, and the ends of its log.
 
-A broker that answers too late makes a query skip records, and nothing in the answer shows it. The records before it do:
-a few are read, and one that is as new as the time in question contradicts the answer. Then the first record of that
-time is searched for among the records before, from the end of the log where the answer was that there is none. Where so
-many records do not show where that time begins, the answer is an error, and the method does not apply.
+A broker that answers a time too late makes a query skip records, and nothing in the answer shows it. The records before
+it do: a few are read, and one that is as new as the time in question contradicts the answer. Then the first record of
+that time is searched for among the records before, from the end of the log where the answer was that there is none.
+Where so many records do not show where that time begins, the answer is an error, and the method does not apply.
+
+A leader that just changed may have cut its log behind the look-up of its end. What comes to such a log later takes the
+offsets before the place, and the query would skip it without a word. So the end is looked up once more where no record
+shows that the log goes so far: where the place is that end, or what a sync, a segment or the same offset says.
 """
 
 from bisect import bisect_left
@@ -11,13 +15,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from state.model.entities import TopicPartition
-from streaming.cluster_log import OFFSET, LogRecord, OffsetAnswer, PartitionError
-from streaming.resolve.batched_lookups import Question
-from streaming.resolve.offset_syncs import Case, Lookup
+from state.settings.keys import MethodName
+from streaming.cluster_log import OFFSET, LogRecord, OffsetAnswer, PartitionError, Spec
+from streaming.resolve.batched_lookups import Question, ask_offsets
+from streaming.resolve.lookup import Case, Lookup
 from streaming.resolve.ranges import read_ranges
+from streaming.resume import notes
 from streaming.resume.contradictions import doubted
 from streaming.resume.methods.content_search import NoPlace
 from streaming.resume.methods.timestamp import asked_time
+from streaming.resume.model import Target
+from streaming.resume.target import failed_target
 
 BEFORE = 32
 """Records before an answer that are read."""
@@ -87,3 +95,27 @@ def _searched(run: Lookup, question: Question, why: str) -> OffsetAnswer:
     if first > begin and bisect_left(records, found.offset, key=OFFSET) < BEFORE:
         return looked
     return OffsetAnswer(offset=found.offset, timestamp_ms=found.timestamp_ms, leader_epoch=None)
+
+
+_SHOWN = frozenset({MethodName.EXACT, MethodName.TIMESTAMP})
+"""A record that lies at the place, or before it, was read or named by a look-up, unless the place is the end."""
+
+
+def unless_cut(run: Lookup, cases: Sequence[Case], targets: Sequence[Target]) -> list[Target]:
+    """The targets of these cases, in their order; one that lies behind the end as it is now has an error instead."""
+    pairs = list(zip(cases, targets, strict=True))
+    asked = [(case.key, int(Spec.LATEST)) for case, target in pairs if _is_unshown(target)]
+    ends = {key: looked.offset for (key, _), looked in ask_offsets(run.log, asked, run.deadline).items()}
+    kept = []
+    for case, target in pairs:
+        place, end = target.target_offset or 0, ends.get(case.key)
+        is_cut = end is not None and end < place and _is_unshown(target)
+        error = notes.cut_since(place, end) if is_cut and end is not None else None
+        kept.append(target if error is None else failed_target(case.want, run.rules, error))
+    return kept
+
+
+def _is_unshown(target: Target) -> bool:
+    """Whether nothing that was read or named shows that the log goes as far as the place."""
+    place = target.target_offset or 0
+    return place > 0 and (place >= (target.end or 0) or target.method not in _SHOWN)
