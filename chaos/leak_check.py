@@ -17,7 +17,7 @@ from chaos import secret_scanner
 from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
 from chaos.faults import WORKERS
-from chaos.outcome import Outcome
+from chaos.scenario_outcome import Outcome
 from chaos.watcher import TOOLS
 
 STORE_PASSWORD = "STORE_PASSWORD"

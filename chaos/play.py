@@ -24,7 +24,7 @@ from chaos.faults import (
     Observation,
     When,
 )
-from chaos.outcome import Load, Outcome, changes_of, is_counted, leaders_of
+from chaos.scenario_outcome import Load, Outcome, changes_of, is_counted, leaders_of
 from chaos.scenarios import Scenario
 from chaos.watcher import TOOLS, Watcher
 from lab.tcp_proxy import ORDERS, TALLY, Line

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from chaos.faults import PRIMARY
-from chaos.outcome import Outcome, announced_repeats, judge
+from chaos.scenario_outcome import Outcome, announced_repeats, judge
 from chaos.scenarios import Scenario
 from reports.entries import BY_RECORDS
 from reports.origin import Origin

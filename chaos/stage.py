@@ -10,8 +10,8 @@ from secrets import token_urlsafe
 from chaos.docker import Environment
 from chaos.errors import DockerFailed
 from chaos.leak_check import STORE_PASSWORD, searched
-from chaos.outcome import Outcome, judge
 from chaos.play import Say, Story, WaitLimits
+from chaos.scenario_outcome import Outcome, judge
 from chaos.scenarios import SECURED, Scenario
 from chaos.watcher import Watcher
 

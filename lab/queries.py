@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from lab.errors import LabError, Unjudgeable
-from lab.sinks import SINKS, Sink
+from lab.sink_contents import SINKS, Sink
 
 
 @dataclass(frozen=True, kw_only=True)

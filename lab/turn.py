@@ -7,8 +7,8 @@ from lab.access import ADMIN
 from lab.errors import Refused
 from lab.java import Say
 from lab.world import CLUSTERS, REPLICATOR, TOPIC, Place, World, other
+from replication_tool.producer import Writer
 from replication_tool.reverse import Side, reverse
-from replication_tool.writes import Writer
 from state.settings.keys import Cluster
 from streaming.kafka.link import Link
 

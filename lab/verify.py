@@ -23,7 +23,7 @@ from lab.java import Say
 from lab.judge import QueryVerdict, judge_by_id
 from lab.log import TopicReader
 from lab.queries import Query
-from lab.sinks import Judge
+from lab.sink_contents import Judge
 from lab.truth import Held, Topic, Truth
 from lab.world import Place
 

@@ -15,8 +15,8 @@ from streaming.clocks import Clocks, Drift, store_time
 from streaming.cluster_log import ClusterLog
 from streaming.probe.heartbeats import Heartbeats
 from streaming.probe.identities import Identities
+from streaming.probe.probe_result import ClusterProbe, Window, probe_report
 from streaming.probe.prober import Prober
-from streaming.probe.result import ClusterProbe, Window, probe_report
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,9 +9,9 @@ from typing import get_args
 
 from orchestrator.config.load import load
 from replication_tool.errors import Refused
+from replication_tool.producer import Writer
 from replication_tool.reverse import Side, WhereNone, reverse
 from replication_tool.tail import records_of
-from replication_tool.writes import Writer
 from state.errors import TideoverError
 from state.settings.keys import Cluster
 from streaming.kafka.link import Link

@@ -19,7 +19,7 @@ from typing import Literal
 
 from replication_tool.common import Begin, begins
 from replication_tool.errors import Refused
-from replication_tool.writes import Record, Writer
+from replication_tool.producer import Record, Writer
 from streaming.cluster_log import ClusterLog
 
 Say = Callable[[str], None]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from replication_tool.errors import Refused
-from replication_tool.writes import Record
+from replication_tool.producer import Record
 
 
 def records_of(file: Path, topic: str) -> Sequence[Record]:

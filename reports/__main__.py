@@ -12,8 +12,8 @@ from lab.interrupt import heed_signals
 from reports import index
 from reports.entries import chosen, counted
 from reports.errors import ReportsError
+from reports.making import Execute, execute, run
 from reports.origin import ROOT
-from reports.run import Execute, execute, run
 
 
 def main(arguments: Sequence[str] | None = None, *, root: Path = ROOT, execute: Execute = execute) -> int:

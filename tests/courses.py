@@ -11,7 +11,7 @@ from orchestrator.decide.verdict import judge_cluster
 from state.model.cluster_status import ProbeReport, Verdict
 from streaming.clocks import Clocks
 from streaming.probe.heartbeats import Heartbeats
-from streaming.probe.result import ProbeResult, Window, probe_report
+from streaming.probe.probe_result import ProbeResult, Window, probe_report
 from tests.memory_log import MemoryCluster
 from tests.sights import DETECTION, at, sight
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from state.model.cluster_status import Fault, Layer, ProbeReport
 from state.settings.keys import Detection
-from streaming.probe.result import Health, LayerPassed, ProbeFailure, ProbeResult, Window, probe_report
+from streaming.probe.probe_result import Health, LayerPassed, ProbeFailure, ProbeResult, Window, probe_report
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DETECTION = Detection()

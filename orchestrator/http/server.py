@@ -20,7 +20,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from orchestrator.http.app import Health, application
+from orchestrator.http.application import Health, application
 from orchestrator.http.auth import Gatekeeper, Sessions, cookie_name
 from orchestrator.http.endpoints import endpoints_of
 from orchestrator.http.events import Feed

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from state.model.entities import TopicPartition
-from streaming.probe.result import Health, ProbeFailure
+from streaming.probe.probe_result import Health, ProbeFailure
 
 _CHART_SECONDS = 5.0
 """How long a chart is used at least."""

@@ -14,7 +14,7 @@ from state.model.cluster_status import Fault
 from streaming.cluster_log import PartitionError
 from streaming.errors import CredentialRefused, WrongCluster
 from streaming.kafka.security import Hindrance, hindrance
-from streaming.probe.result import ProbeFailure
+from streaming.probe.probe_result import ProbeFailure
 
 # Renamed by Kafka since the library wrote its list (KIP-392, 2.6).
 UNKNOWN: int = errors.UnknownTopicOrPartitionError.errno

@@ -40,7 +40,7 @@ from streaming.kafka.network import BrokerRequest, Network
 from streaming.kafka.requests import list_offsets
 from streaming.kafka.security import Credentials, library_settings
 from streaming.probe.identities import Identify, Identities, anyone
-from streaming.probe.result import ClusterProbe, Health, LayerPassed, ProbeFailure, ProbeResult
+from streaming.probe.probe_result import ClusterProbe, Health, LayerPassed, ProbeFailure, ProbeResult
 
 _LEAST_PATIENCE_SECONDS = 0.25
 _READ_PATIENCE = 0.4

@@ -18,7 +18,7 @@ import structlog
 from state.model.cluster_status import Fault
 from state.settings.keys import Detection
 from streaming.clocks import Clocks
-from streaming.probe.result import ClusterProbe, ProbeFailure, ProbeResult, Window
+from streaming.probe.probe_result import ClusterProbe, ProbeFailure, ProbeResult, Window
 
 _STARVED_SECONDS = 0.5
 _LEAVING = 3

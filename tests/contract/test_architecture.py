@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 PRODUCT = ("orchestrator", "streaming", "state")
+BESIDE = ("replication_tool", "lab", "bench", "chaos", "reports")
 FOLDERS = re.findall(r"^\| `([\w/]+)/` \|", PAGE, re.MULTILINE)
 NAMES = sorted(set(re.findall(rf"`((?:{'|'.join(PRODUCT)})(?:\.\w+)+)`", PAGE)))
 
@@ -58,30 +59,42 @@ def test_no_folder_holds_more_than_a_dozen_modules() -> None:
 
 
 ONE_THING = {
-    "app.py": "the application of a layer: the command line's, the server's",
-    "drill.py": "a drill: typed, decided, taken in, carried out by a runner",
+    "cli.py": "the command line of a program",
+    "demo.py": "the demo: played, and timed",
+    "drill.py": "a drill: typed, decided, carried out by a runner, and timed",
     "errors.py": "each package's own branch of the tree of errors",
     "evidence.py": "an operation's evidence: its shape, and what keeps it",
+    "faults.py": "faults of an environment: the lab's by signal, those of containers as values",
     "former_checkpoints.py": "checkpoints that moves left behind: found, and judged",
     "history.py": "the history: printed, and stored",
     "intents.py": "intents: decided, and carried out by a runner",
+    "java.py": "Java: found on the machine, and how the lab starts Kafka with it",
+    "lookup.py": "look-ups of resume offsets: what one keeps, and what they take beside Kafka's own",
     "maintenance.py": "upkeep of the store: its shapes, and its statements",
     "offset_syncs.py": "a replicator's offset syncs: read off the standby, and looked up",
-    "plan.py": "a plan: printed, and made",
+    "plan.py": "a plan: typed, printed, and made",
     "reconcile.py": "a row that is put right after a restore: typed, decided, done",
+    "report.py": "the report that a program makes of its results",
     "rewind.py": "a rewind: typed, its facts, its gates",
+    "stage.py": "where a scenario is played: processes, or containers",
     "status.py": "the status: read, built, and as JSON",
     "store.py": "the store: its verb, and what it is",
-    "timeline.py": "the timeline: its shape, as JSON, and printed",
+    "switchover.py": "a switchover: typed, and timed",
+    "tail.py": "the tail of a failover: read off the cluster that was left, and written again",
+    "timeline.py": "the timeline: its shape, as JSON, printed, and what it takes",
+    "topics.py": "topics: what a query's are called on each cluster, and how the lab makes and reads them",
     "truncation.py": "a log that was cut: noticed, and judged",
+    "watch.py": "watching: the verb, and how soon it sees a cluster die",
 }
-"""File names that several modules have because they are one thing in several layers."""
+"""File names that several modules have because they are one thing in several layers, or in the program that measures
+it.
+"""
 
 
 def test_modules_share_a_name_only_where_they_are_one_thing() -> None:
     counts = Counter(
         path.name
-        for name in PRODUCT
+        for name in (*PRODUCT, *BESIDE)
         for path in (ROOT / name).rglob("*.py")
         if path.name not in {"__init__.py", "__main__.py"}
     )

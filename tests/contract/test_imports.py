@@ -54,7 +54,7 @@ PURE = (
     *(
         "streaming/resume/",
         "streaming/meaning/",
-        "streaming/probe/result.py",
+        "streaming/probe/probe_result.py",
         "streaming/probe/answers.py",
         "streaming/registry/wire.py",
         "orchestrator/decide/",
@@ -106,7 +106,7 @@ def test_pure_modules_know_values_only(path: Path) -> None:
         "state.model", "state.settings", "state.messages", "state.errors", "state.checkpoint_folders",
         "state.json_object", "streaming.resume", "streaming.cluster_log",
         "streaming.meaning", "streaming.registry.wire",
-        "streaming.probe.result", "streaming.probe.answers", "orchestrator.decide",
+        "streaming.probe.probe_result", "streaming.probe.answers", "orchestrator.decide",
     )  # fmt: skip
     strangers = {
         name

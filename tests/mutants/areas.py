@@ -84,7 +84,7 @@ AREAS = (
     ),
     Area(
         "judges",
-        ("lab/judge.py", "lab/verify.py", "chaos/outcome.py"),
+        ("lab/judge.py", "lab/verify.py", "chaos/scenario_outcome.py"),
         ("tests/unit/lab/test_judge.py", "tests/unit/lab/test_judge_planted.py", "tests/unit/lab/test_verify.py",
          "tests/unit/lab/test_verify_load.py", "tests/unit/chaos"),
     ),

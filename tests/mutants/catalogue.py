@@ -793,7 +793,7 @@ CATALOGUE = (
         "verifier: settles on the first clean verdict",
     ),
     Mistake(
-        "chaos/outcome.py",
+        "chaos/scenario_outcome.py",
         '        if row["lost"]:',
         '        if row["lost"] > allowed:',
         ("tests/unit/chaos",),
@@ -1226,7 +1226,7 @@ CATALOGUE = (
         "verifier reads only the first of a query's topics",
     ),
     Mistake(
-        "lab/sinks.py",
+        "lab/sink_contents.py",
         "if batch >= compacted for line",
         "if batch > compacted for line",
         ("tests/unit/lab/test_verify_load.py", "tests/unit/lab/test_judge.py"),
@@ -1625,10 +1625,10 @@ CATALOGUE = (
         "half a jar counts as whole",
     ),
     Mistake(
-        "reports/run.py",
+        "reports/making.py",
         "if found.missing:",
         "if not found.missing:",
-        ("tests/unit/reports/test_run.py",),
+        ("tests/unit/reports/test_making.py",),
         "a report that leaves something out is published",
     ),
 )

@@ -12,7 +12,7 @@ from streaming.errors import CredentialRefused
 from streaming.kafka.cluster_state import ProbeMemory
 from streaming.kafka.link import Link
 from streaming.kafka.probe import Probe
-from streaming.probe.result import ProbeResult
+from streaming.probe.probe_result import ProbeResult
 from tests.broker import running_broker
 from tests.certificates import make_certificates
 

@@ -21,7 +21,7 @@ from streaming.kafka.cluster_state import ProbeMemory
 from streaming.kafka.link import Link
 from streaming.kafka.probe import Probe
 from streaming.probe.heartbeats import Heartbeats
-from streaming.probe.result import ProbeResult
+from streaming.probe.probe_result import ProbeResult
 from streaming.resolve.resolver import resolve
 from streaming.resume.model import Rules, Target, Want
 from tests.certificates import make_certificates

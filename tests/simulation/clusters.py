@@ -8,7 +8,7 @@ from state.model.entities import Fingerprint, TopicPartition
 from streaming.cluster_log import Entry, LogRecord
 from streaming.errors import ClusterUnreachable, CredentialRefused
 from streaming.probe.identities import Identify, anyone
-from streaming.probe.result import Health, ProbeFailure
+from streaming.probe.probe_result import Health, ProbeFailure
 from tests.memory_log import MemoryCluster, MemoryPartition
 
 WHOLE = Health(

@@ -14,8 +14,8 @@ from streaming.clocks import Clocks, store_time
 from streaming.errors import WrongCluster
 from streaming.probe.heartbeats import Heartbeats
 from streaming.probe.identities import Identities
+from streaming.probe.probe_result import LayerPassed, ProbeFailure, ProbeResult, Window, probe_report
 from streaming.probe.prober import Pace
-from streaming.probe.result import LayerPassed, ProbeFailure, ProbeResult, Window, probe_report
 from tests.simulation.clusters import Through
 from tests.simulation.world import START, World
 

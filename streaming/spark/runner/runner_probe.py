@@ -17,8 +17,8 @@ from state.model.cluster_status import Fault, ProbeReport
 from state.settings.keys import Detection
 from state.store.runner_store import RunnerStore
 from streaming.clocks import Clocks, store_time
+from streaming.probe.probe_result import ClusterProbe, probe_report
 from streaming.probe.prober import Prober
-from streaming.probe.result import ClusterProbe, probe_report
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.hosting import BatchListener, EndedRun, Subject
 

@@ -9,7 +9,7 @@ import pytest
 from chaos import cli
 from chaos.docker import Environment
 from chaos.errors import DockerFailed
-from chaos.outcome import Outcome
+from chaos.scenario_outcome import Outcome
 from chaos.scenarios import SCENARIOS, Scenario
 from chaos.stage import Stage
 from reports.origin import Origin

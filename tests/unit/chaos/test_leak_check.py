@@ -14,11 +14,11 @@ from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
 from chaos.faults import WORKERS
 from chaos.leak_check import Place, leaks_in, leaks_in_folder, search, searched, secrets_of
-from chaos.outcome import Outcome, judge
 from chaos.play import WaitLimits
+from chaos.scenario_outcome import Outcome, judge
 from chaos.scenarios import SECURED
 from chaos.watcher import TOOLS
-from tests.unit.chaos.test_outcome import MOVED, scenario
+from tests.unit.chaos.test_scenario_outcome import MOVED, scenario
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = {

@@ -14,15 +14,15 @@ from chaos import cli, stage
 from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
 from chaos.faults import EAST, Act, FaultStep, Observation, When
-from chaos.outcome import Change, Load, Outcome, judge
 from chaos.play import Story, WaitLimits
 from chaos.report import result_of, story_of
+from chaos.scenario_outcome import Change, Load, Outcome, judge
 from chaos.scenarios import SCENARIOS, Scenario
 from chaos.stage import Stage, share
 from chaos.watcher import Watcher
 from reports.origin import Origin
 from reports.result import page
-from tests.unit.chaos.test_outcome import LOAD, MOVED, ROW, STAYED, deed, operation, scenario
+from tests.unit.chaos.test_scenario_outcome import LOAD, MOVED, ROW, STAYED, deed, operation, scenario
 from tests.unit.chaos.test_scenarios import sight
 
 QUICK = WaitLimits(up=1, running=1, calm=0, moment=1, end=1, after=0, verify=1)

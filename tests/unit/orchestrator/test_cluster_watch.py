@@ -14,7 +14,7 @@ from state.model.cluster_status import Layer, Verdict
 from state.settings.keys import Tideover
 from state.store.write_checks import CONTROLLER
 from streaming.probe.identities import Identities
-from streaming.probe.result import LayerPassed, ProbeResult
+from streaming.probe.probe_result import LayerPassed, ProbeResult
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.hosting import Subject
 from streaming.spark.runner.runner_probe import RunnerProbe

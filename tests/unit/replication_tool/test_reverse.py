@@ -16,9 +16,9 @@ from replication_tool import cli, common
 from replication_tool.__main__ import run
 from replication_tool.common import begins
 from replication_tool.errors import Refused
+from replication_tool.producer import Record, _security
 from replication_tool.reverse import Side, may_be_copied, reverse, topics
 from replication_tool.tail import records_of
-from replication_tool.writes import Record, _security
 from state.settings.keys import Security
 from tests.memory_log import MemoryCluster
 
@@ -327,7 +327,7 @@ def test_without_its_client_the_command_names_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
-    for name in ("replication_tool.cli", "replication_tool.writes"):
+    for name in ("replication_tool.cli", "replication_tool.producer"):
         monkeypatch.delitem(sys.modules, name)
     assert run() == 2
     assert "pip install 'tideover[replication]'" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from orchestrator.decide.verdict import Judgement, judge_cluster
 from state.model.cluster_status import Layer
 from state.settings.keys import Detection
-from streaming.probe.result import KEPT, LayerPassed, Window
+from streaming.probe.probe_result import KEPT, LayerPassed, Window
 from tests.sights import at, row, seen, sight, window
 
 

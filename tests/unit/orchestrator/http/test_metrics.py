@@ -299,9 +299,9 @@ def test_every_name_is_exported_once(shown: Shown) -> None:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    from orchestrator.http import app
+    from orchestrator.http import application
 
-    monkeypatch.setattr(app, "METRICS_SECONDS", 0.5)
+    monkeypatch.setattr(application, "METRICS_SECONDS", 0.5)
 
 
 def test_who_has_no_token_reads_no_metrics(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.config.load import load
 from orchestrator.http import server
-from orchestrator.http.app import HEADERS
+from orchestrator.http.application import HEADERS
 from orchestrator.http.reads import LabelAsked, Reads
 from state.store.sql.migrate import open_store
 from tests.certificates import make_certificates

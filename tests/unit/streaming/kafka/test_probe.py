@@ -19,7 +19,7 @@ from streaming.kafka.cluster_state import ProbeMemory, state_of_cluster
 from streaming.kafka.errors import summed, trouble_of
 from streaming.kafka.probe import Probe
 from streaming.probe.identities import Identities
-from streaming.probe.result import ProbeFailure, ProbeResult
+from streaming.probe.probe_result import ProbeFailure, ProbeResult
 from tests.contract import samples
 from tests.fakecluster import FakeCluster, silent_server
 from tests.memory_store import MemoryStore

@@ -11,8 +11,8 @@ import pytest
 from state.model.cluster_status import Fault
 from state.settings.keys import Detection
 from streaming.clocks import Clocks
+from streaming.probe.probe_result import LayerPassed, ProbeResult, Window
 from streaming.probe.prober import Pace, Prober
-from streaming.probe.result import LayerPassed, ProbeResult, Window
 from tests.sights import TROUBLES
 from tests.waiting import until
 

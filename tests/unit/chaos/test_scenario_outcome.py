@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from chaos.faults import EAST, Act, Action, When
-from chaos.outcome import Change, Load, Outcome, announced_repeats, changes_of, judge
 from chaos.report import Story, as_json, joined, measured, result_of, story_of
+from chaos.scenario_outcome import Change, Load, Outcome, announced_repeats, changes_of, judge
 from chaos.scenarios import Scenario, named
 from orchestrator.decide.verdict import Judgement, form, verdict_event
 from orchestrator.shapes.json_shapes import event_row

@@ -4,11 +4,11 @@ import os
 import random
 from dataclasses import asdict, replace
 
-from chaos.outcome import Outcome, judge
+from chaos.scenario_outcome import Outcome, judge
 from lab.judge import QueryVerdict
 from tests.planted import IN_DELIVERIES, MISTAKES, Planted, world
 from tests.thorough import tries
-from tests.unit.chaos.test_outcome import MOVED, RETURNED, STAYED, SWITCHED, operation, scenario
+from tests.unit.chaos.test_scenario_outcome import MOVED, RETURNED, STAYED, SWITCHED, operation, scenario
 
 TRIALS = tries(500)
 SEED = int(os.environ.get("TIDEOVER_SEED", "0")) or random.SystemRandom().randrange(10**9)

@@ -17,9 +17,9 @@ from reports import __main__ as reports
 from reports import index
 from reports.entries import ENTRIES, Entry, chosen, counted, entry
 from reports.errors import DirtyTree, NoResult
+from reports.making import run, unfit
 from reports.origin import Origin, java, machine, origin, unchanged
 from reports.result import Result, Section, page, read, write
-from reports.run import run, unfit
 from tests.background import deaf
 from tests.checkout import Checkout
 from tests.long.notes import Notes
@@ -354,7 +354,7 @@ import sys
 from pathlib import Path
 from lab.interrupt import heed_signals
 from reports.entries import Entry
-from reports.run import execute
+from reports.making import execute
 heed_signals()
 slow = "import os, time; print('begun', flush=True); time.sleep(600)"
 entry = Entry(
