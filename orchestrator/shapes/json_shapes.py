@@ -105,6 +105,7 @@ def fact_detail(fact: QueryFact | None) -> dict[str, object] | None:
         "deduplicates_ahead": fact.deduplicates_ahead,
         "error": fact.error,
         "contradicted": fact.contradicted,
+        "runs_ended_in_batch": fact.seen.ended_in_batch if fact.seen else None,
         "retained_from": iso(fact.retained_from),
         "columns": column_rows(fact.columns),
         "reported_at": iso(fact.reported_at),

@@ -134,11 +134,15 @@ class SeenCheckpoint(NamedTuple):
     """Spark's id of the query, by the file ``metadata``."""
     stateful: bool | None
     """Whether it held operators with state; None where no process has looked yet."""
+    ended_in_batch: int = 0
+    """How many runs in a row ended in batch ``planned`` without a commit of it."""
 
     def with_batch(self, batch: int, *, committed: bool) -> "SeenCheckpoint":
         """With one more batch that was planned, or committed."""
         newest = max(batch, -1 if self.committed is None else self.committed) if committed else self.committed
-        return self._replace(planned=max(batch, self.planned), committed=newest)
+        is_over = batch > self.planned or (committed and batch == self.planned)
+        ended = 0 if is_over else self.ended_in_batch
+        return self._replace(planned=max(batch, self.planned), committed=newest, ended_in_batch=ended)
 
 
 def are_accepted(row: Assignment, seen: SeenCheckpoint | None) -> bool:

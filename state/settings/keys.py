@@ -280,6 +280,10 @@ class Policy(Settings):
     catch_up_batch: Annotated[int, Field(ge=1)] | None = None
     """Records of a source that a batch takes at most until a query with ``resume: switch`` has caught up behind a
     start, a move or a silence of its cluster: else the first batch takes all of an outage. None: no limit."""
+    recut_after: Annotated[int, Field(ge=2, le=1000)] = 3
+    """After how many runs that ended in the same batch, without a commit of it, the batch is cut to
+    ``catch_up_batch``. One run may end for any reason, and a second one behind a host that is short of memory; three
+    in a row in one batch are the batch's doing."""
     on_no_match: Literal["closest", "earliest", "latest", "fail"] = "fail"
 
 

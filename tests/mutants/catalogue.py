@@ -17,6 +17,55 @@ class Mistake(NamedTuple):
 
 CATALOGUE = (
     Mistake(
+        "streaming/spark/recut.py",
+        "if files.read_bytes(entry) != cut.former:",
+        "if False:",
+        ("tests/unit/streaming/spark/test_recut.py",),
+        "a cut replaces an entry that another process has written since",
+    ),
+    Mistake(
+        "streaming/spark/recut.py",
+        "files.create_atomically(entry, cut.former)  # unless",
+        "pass  # unless",
+        ("tests/unit/streaming/spark/test_recut.py",),
+        "a process that lost its row leaves the checkpoint without its planned batch",
+    ),
+    Mistake(
+        "streaming/spark/recut.py",
+        "newest = newest_commit(files, checkpoint) if names else None",
+        "newest = None",
+        ("tests/unit/streaming/spark/test_recut.py",),
+        "a cut that was broken off is never taken back",
+    ),
+    Mistake(
+        "streaming/spark/recut.py",
+        "if report.planned is None or report.planned.sink is SinkState.HAS_NOT",
+        "if report.planned is None or report.planned.sink is not SinkState.HAS",
+        ("tests/unit/streaming/spark/test_recut.py",),
+        "a batch is cut that its sink may have: what is cut off comes twice",
+    ),
+    Mistake(
+        "streaming/spark/recut.py",
+        "mark=None if epoch == HOME else (placed.cluster, epoch),",
+        "mark=None,",
+        ("tests/unit/streaming/spark/test_recut.py",),
+        "a cut writes the standby's offsets as if they were those of home",
+    ),
+    Mistake(
+        "streaming/spark/runner/unfinished.py",
+        "if ended >= self._hosting",
+        "if ended > self._hosting",
+        ("tests/unit/streaming/spark/runner/test_unfinished.py",),
+        "a batch is cut one driver too late",
+    ),
+    Mistake(
+        "state/model/entities.py",
+        "is_over = batch > self.planned or (committed and batch == self.planned)",
+        "is_over = False",
+        ("tests/unit/streaming/spark/runner/test_unfinished.py",),
+        "runs that ended in an earlier batch count against the next one",
+    ),
+    Mistake(
         "streaming/resume/age.py",
         "oldest = min(copy_ms, *(record.timestamp_ms for record in tail.records))",
         "oldest = copy_ms",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, functions
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -225,6 +226,25 @@ def ids_by_place(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWri
 def files(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
     """Stateless: every id, into Parquet files of Spark's own sink."""
     return _ids(sources).writeStream.format("parquet").option("path", str(settings["sink"]))
+
+
+def light_files(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
+    """``files``, which a task has no memory for that gets more than ``LIGHT`` records."""
+    counts: Counter[int] = Counter()
+
+    def carried(number: int) -> int:
+        task = TaskContext.get()
+        assert task is not None
+        counts[task.taskAttemptId()] += 1
+        if counts[task.taskAttemptId()] > LIGHT:
+            raise MemoryError("too many records")
+        return number
+
+    ids = _ids(sources).withColumn("id", functions.udf(carried, "long")("id"))
+    return ids.writeStream.format("parquet").option("path", str(settings["sink"]))
+
+
+LIGHT = 60
 
 
 def delta_ids(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:

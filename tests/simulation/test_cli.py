@@ -4,6 +4,7 @@ import io
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from orchestrator.cli import main
 from orchestrator.cli.app import VERBS
 from orchestrator.cli.inspect.list import QUERY_COLUMNS
 from orchestrator.lease import Leadership
-from state.model.entities import TopicPartition
+from state.model.entities import SeenCheckpoint, TopicPartition
 from state.store.sql.store import SqlStore
 from streaming.clocks import SystemClock
 from streaming.cluster_log import PartitionError, TopicFacts
@@ -135,6 +136,16 @@ def test_failover_to_where_the_query_is_calls_off_a_waiting_request(
     assert stands.refused.startswith("cancelled by ")
     assert stands.refused.endswith(": clicks stays on east")
     assert list(two.store.operations()) == [], "the other request is left to who asked for it"
+
+
+def test_show_counts_the_runs_that_ended_in_one_batch(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    (fact,) = world.store.query_facts(query="revenue")
+    seen = SeenCheckpoint(fact.checkpoint, fact.epoch, 8, 7, None, None, 3)
+    assert world.store.report_query(replace(fact, seen=seen))
+    assert "unfinished  3 runs ended in batch 8, which is not committed\n" in run(capsys, "show", "revenue")[1]
+    assert run_json(capsys, "show", "revenue")[1]["report"]["runs_ended_in_batch"] == 3
+    assert world.store.report_query(replace(fact, seen=seen.with_batch(8, committed=True)))
+    assert "unfinished" not in run(capsys, "show", "revenue")[1]
 
 
 def test_show_tells_of_the_runner_the_checkpoint_and_the_last_report(

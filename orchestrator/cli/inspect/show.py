@@ -7,6 +7,7 @@ import click
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.inspect.list import QUERY_COLUMNS, table_columns, table_row
+from orchestrator.decide.desk.status import QueryStatus
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.gates.meaning import columns_text
 from orchestrator.decide.gates.readiness import proven_text, sentence
@@ -58,10 +59,7 @@ def show(ctx: Context, query: str, output: str) -> None:
         return
     render.show([table_row(shown, row)], output, columns=table_columns([shown]))
     render.say(f"\ncheckpoint  {shown.checkpoint or '-'}")
-    if shown.error:
-        render.say(f"error       {shown.error.partition(chr(10))[0]}")
-    if shown.silent:
-        render.say(f"silent      {shown.silent}")
+    _say_run(shown)
     if shown.pause is not None:
         render.say(f"paused      {paused_text(shown.pause)}")
     if shown.cooldown is not None:
@@ -82,6 +80,14 @@ def show(ctx: Context, query: str, output: str) -> None:
     _say_table("copies\n", copies, COPY_COLUMNS)
     _say_table("last moves\n", operations, MOVE_COLUMNS)
     _say_table("requests that have not begun\n", requests)
+
+
+def _say_run(shown: QueryStatus) -> None:
+    """What is wrong with its run, if anything is."""
+    error = (shown.error or "").partition("\n")[0]
+    for name, text in (("error", error), ("unfinished", shown.unfinished), ("silent", shown.silent)):
+        if text:
+            render.say(f"{name:11} {text}")
 
 
 def _say_table(heading: str, found: Sequence[Mapping[str, object]], columns: Sequence[str] = ()) -> None:

@@ -105,6 +105,13 @@ class QueryStatus:
         )
 
     @property
+    def unfinished(self) -> str:
+        """How many runs in a row ended in the batch that is planned, in words; empty where fewer than two did."""
+        seen = self.report.seen if self.report else None
+        ended = seen.ended_in_batch if seen else 0
+        return f"{ended} runs ended in batch {seen.planned}, which is not committed" if seen and ended > 1 else ""
+
+    @property
     def error(self) -> str | None:
         return self.report.error if self.report else None
 

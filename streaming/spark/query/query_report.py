@@ -167,6 +167,13 @@ class QueryReport:
         seen = before.with_batch(batch, committed=committed)._replace(query_id=self._query_id, stateful=fact.stateful)
         self._fact = replace(fact, seen=seen)
 
+    def begins_in(self, seen: SeenCheckpoint) -> None:
+        """How many runs ended in the batch that the next run begins with, before that run may end. Raises what
+        ``announce`` raises.
+        """
+        self._fact = replace(self._fact, seen=seen)
+        self.announce()
+
     def committed(self, batch: int, offsets: Offsets, *, fresh: bool) -> None:
         """A batch was committed; ``fresh``: this run committed it, and new data was possible in it."""
         now = self._hosting.now()

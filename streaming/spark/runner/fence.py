@@ -24,6 +24,7 @@ from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
 from streaming.spark.query.sink_memory import WrittenTo
+from streaming.spark.recut import restore_entry
 from streaming.spark.runner.supervisor import QuerySupervisor
 
 _LOOK_SECONDS = 0.02
@@ -131,6 +132,7 @@ def fence(
         require_unmoved(
             guard.files, request.checkpoint, placed=placed.epoch, operation=request.operation, knows=guard.knows
         )
+    restore_entry(guard.files, request.checkpoint)  # a batch whose cut was broken off is planned all the same
     token = Fence(request.epoch, request.operation, request.attempt)
     authority = Authority(guard.files, request.checkpoint, token, guard.still)
     with authority.writing():

@@ -45,6 +45,7 @@ from streaming.spark.query.run_monitor import RunMonitor
 from streaming.spark.query.sink_memory import Tables, WrittenTo, written_to
 from streaming.spark.query.writers_ahead import WritersAhead
 from streaming.spark.runner.permission import Permission
+from streaming.spark.runner.unfinished import UnfinishedBatches
 
 FIRST_SECONDS = 0.5
 LONGEST_SECONDS = 30.0
@@ -111,6 +112,7 @@ class QuerySupervisor:
         self._tables = Tables(hosting.session, hosting.files, hosting.now)
         self._log = logger_about({**about(assignment), "cluster": assignment.cluster})
         self._permission = Permission(hosting, assignment)
+        self._unfinished = UnfinishedBatches(hosting, assignment, self._ledger, self._tables)
         self._name = RunName(assignment.query, assignment.epoch, assignment.checkpoint)
         self.sink: WrittenTo | None = None
         """What the query writes through; None before its writer was first built."""
@@ -409,6 +411,7 @@ class QuerySupervisor:
         assignment = self._assignment
         ready = self._ahead.take(assignment)
         gate = CallbackGate() if ready is None else ready.gate
+        former = self._gate
         with self._lock:
             self._runs = [run for run in self._runs if run.unrest() is not None]
             self._gate = gate
@@ -421,6 +424,7 @@ class QuerySupervisor:
         self._session = session
         self.sink = written_to(self._hosting.query(assignment.query), writer)
         follower = self._permission.open_checkpoint()
+        self._unfinished.before_start(self.sink, former, self._permission.require_row)
         self._ledger.sink = self._tables.watch(assignment.checkpoint, self.sink)
         with self._beginning():
             run = Run.start(session, writer, gate, self._name)
