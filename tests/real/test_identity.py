@@ -26,6 +26,7 @@ from streaming.probe.identities import Identities
 from tests.broker import new_cluster_id, running_broker
 from tests.ports import free_port
 from tests.runner_process import RunnerProcess
+from tests.scene import Controller
 from tests.streams import Cluster
 from tests.waiting import THREAD_SECONDS
 
@@ -33,6 +34,8 @@ pytestmark = pytest.mark.real
 
 ROOT = Path(__file__).resolve().parents[2]
 READ, MORE = 200, 2000
+FEW_SECONDS = 30.0
+"""On a busy machine; a process reads the pins every second, and looks at a cluster twice a second."""
 
 
 class Gateway:
@@ -243,4 +246,39 @@ def test_nothing_is_read_from_another_cluster_however_seldom_somebody_looks(plac
         east.extend("orders", READ + 50)
         runner.until("it goes on by itself where it was", lambda: place.has_all(READ + 50))
     finally:
+        runner.kill()
+
+
+def test_an_accepted_cluster_is_up_and_read_by_the_processes_that_ran(place: Place) -> None:
+    """A controller and a runner with its companion live through all of it; within seconds both take the new cluster."""
+    place.settings["queries"]["ids"]["clusters"] = ["west", "east"]
+    store, stranger = place.store, place.ids["stranger"]
+    runner = RunnerProcess(place.settings, place.folder)
+    controller = Controller(place.folder / "settings.json", "one")
+
+    def verdict() -> Verdict | None:
+        return next((each.verdict for each in store.cluster_statuses() if each.cluster == "east"), None)
+
+    def runner_sees() -> bool:
+        """Whether its own newest probe of east reached the new cluster, and found nothing wrong."""
+        (found,) = (each for each in store.probe_reports("east") if each.viewpoint == "runner:a")
+        return found.fault is None and found.cluster_id == stranger
+
+    try:
+        runner.until("all is read", lambda: place.has_all(READ))
+        runner.until("east is up", lambda: verdict() is Verdict.UP)
+        place.gateway.lead_to(place.brokers["stranger"])
+        runner.until("another cluster has the name", lambda: verdict() is Verdict.CONFIG_ERROR)
+        code, row, said = place.tideover("accept-cluster", "east", "--yes")
+        accepted = time.monotonic()
+        assert (code, row[0]["id"], row[0]["left_behind"]) == (0, stranger, []), said
+        runner.until("the controller calls it up", lambda: verdict() is Verdict.UP, FEW_SECONDS)
+        runner.until("the runner does", runner_sees, FEW_SECONDS)
+        print(f"up for both {time.monotonic() - accepted:.1f} s after the verb")
+        code, operation, said = place.tideover("failover", "ids", "--to", "east", "--yes")
+        assert (code, operation["outcome"], operation["plan"]["resume"]) == (0, "done", "switch"), said
+        runner.until("the companion reads the new cluster", lambda: place.has_all(MORE))
+        assert sorted(map(int, place.sink.read_text().split())) == list(range(MORE))
+    finally:
+        controller.kill()
         runner.kill()

@@ -35,6 +35,8 @@ HISTORIES = {
     "failover that is blocked": (OperationKind.FAILOVER,),
     "failover with a takeover": (OperationKind.FAILOVER,),
     "drill, failover": (OperationKind.DRILL, OperationKind.FAILOVER),
+    "failover, then failback": (OperationKind.FAILOVER, OperationKind.FAILBACK),
+    "switchover, then failback": (OperationKind.SWITCHOVER, OperationKind.FAILBACK),
 }
 PHASES = ("FENCING", "RESOLVING", "PREPARING", "STARTING", "VERIFYING")
 """Of a move that nothing holds up, in their order."""
@@ -45,7 +47,9 @@ MOMENTS = {
     "drill, failover": (),
 }
 """Of the other histories, the moments of their first move. A takeover: another runner fences what was committed."""
-CUT_SHORT = ("failover", "failover that is blocked", "failover with a takeover")
+LATE = ("failover, then failback", "switchover, then failback")
+"""Histories whose backup is made before or in their last move, the planned way home."""
+CUT_SHORT = ("failover", "failover that is blocked", "failover with a takeover", "failover, then failback")
 """Histories in which the backup is put back in the middle of the move, too."""
 RUNNERS = ("alive", "restarted", "gone")
 TARGETS = ("west", "east")
@@ -107,6 +111,8 @@ class Stage:
         self.world.clock.wait(1.5)
         self._put_back: Callable[[], None] | None = None
         self._until = ""
+        self._waits = case.history in LATE
+        """The move in which the backup is made has not begun."""
         if case.history.endswith("takeover"):
             self._lose_the_runner()
         for verb in ("record", "hold", "place"):
@@ -133,7 +139,7 @@ class Stage:
 
         def written(*given: object, **more: object) -> object:
             result, moment = verb(*given, **more), self.moment()
-            if self._put_back is None and moment == self.case.backup:
+            if self._put_back is None and moment == self.case.backup and not self._waits:
                 self._put_back = self.store.back_up()
             elif self._put_back is not None and moment is not None and moment == self._until:
                 self._until = ""
@@ -162,7 +168,7 @@ class Stage:
     def act(self) -> None:
         """Carry out the history, as far as it goes before the backup is put back."""
         kinds = HISTORIES[self.case.history]
-        if self.case.backup == "before" and kinds[0] is not OperationKind.DRILL:
+        if self.case.backup == "before" and kinds[0] is not OperationKind.DRILL and not self._waits:
             self._put_back = self.store.back_up()
         moves = 0
         for kind in kinds:
@@ -170,6 +176,9 @@ class Stage:
                 self._drill()
                 continue
             last = moves == len([each for each in kinds if each is not OperationKind.DRILL]) - 1
+            if last and self._waits:
+                self._waits = False
+                self._put_back = self.store.back_up() if self.case.backup == "before" else None
             self._move(kind, TARGETS[moves % 2], self.case.restored if last else "afterwards")
             moves += 1
         if self._put_back is None:
@@ -341,8 +350,9 @@ HEAD = """# Restored stores: every case
 
 A store was restored from a backup, and its queries had continued after that backup. Each row is a case that was played
 in the simulation. Cases differ by the history of the query and by the moment of the backup: before the first move, or
-in a phase of it. They differ by the moment of the restore: after the history, or in a later phase, at which the
-controller ends as well. And the runner is alive, was restarted since, or is gone and started by the operator. In a
+in a phase of it. Where a planned failback ends the history, the backup is of before the failback or of a phase of it.
+They differ by the moment of the restore: after the history, or in a later phase, at which the controller ends as
+well. And the runner is alive, was restarted since, or is gone and started by the operator. In a
 takeover runner a was lost behind the commit, and b followed. The operator types what the answers name, as
 [the runbook](runbook.md#the-store-was-restored-from-an-older-backup) says. In each case the query runs in the end
 where its records are, no run was ended before a command was typed, and no start read another place. `ID` stands for an
