@@ -24,7 +24,7 @@ pytestmark = pytest.mark.real
 ORDERS = "orders"
 IN_FRONT = 40
 """Records of another program in each partition of the source."""
-NAMES = ("once", "rows")
+NAMES = ("once", "rows", "hidden")
 READ, NEW = 100, 100
 """Ids before the move, and after it; each in two partitions by turns."""
 
@@ -56,6 +56,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             "queries": {
                 "once": query(folder, "once", "tests.real.pipelines:rows_once"),
                 "rows": query(folder, "rows", "tests.real.pipelines:rows_by_batch"),
+                "hidden": query(folder, "hidden", "tests.real.pipelines:rows_once_in_a_batch"),
             },
         }
         clusters = {name: Cluster(world.bootstrap(name)[0]) for name in CLUSTERS}
@@ -102,6 +103,19 @@ def test_a_use_is_reported_and_the_query_beside_it_is_not_refused(stage: Stage) 
     assert "columns     dropDuplicates: offset, partition" in stage.type("show", "once").end().out
     assert json.loads(stage.type("show", "rows", "-o", "json").end().out)["report"]["columns"] == []
     assert gate(stage, "rows")["measured"] == "not used"
+
+
+def test_what_a_function_for_each_batch_does_is_unknown_and_said(stage: Stage) -> None:
+    """Its code removes duplicates by offset, and the plan ends before it."""
+    sentence = "offset, partition reaches foreachBatch: what foreachBatch does with it is unknown; "
+    assert "columns     foreachBatch: offset, partition" in stage.type("show", "hidden").end().out
+    checked = gate(stage, "hidden")
+    assert (checked["ok"], checked["measured"]) == (False, "unknown"), "check and automatic mode are not content"
+    assert checked["text"].startswith(sentence)
+    plan = json.loads(stage.type("plan", "failover", "hidden", "--to", "west", "-o", "json").end().out)
+    (shown,) = (each for each in plan["gates"] if each["name"] == "offset-in-logic")
+    assert (shown["ok"], shown["measured"], plan["refused"]) == (True, "unknown", False), "a person may accept it"
+    assert shown["text"].startswith(sentence)
 
 
 def test_new_records_that_would_be_dropped_are_counted_before_the_move(stage: Stage) -> None:
