@@ -105,7 +105,7 @@ def test_a_use_is_reported_and_the_query_beside_it_is_not_refused(stage: Stage) 
     assert gate(stage, "rows")["measured"] == "not used"
 
 
-def test_what_a_function_for_each_batch_does_is_unknown_and_said(stage: Stage) -> None:
+def test_a_function_for_each_batch_may_use_offsets_and_is_unknown(stage: Stage) -> None:
     """Its code removes duplicates by offset, and the plan ends before it."""
     sentence = "offset, partition reaches foreachBatch: what foreachBatch does with it is unknown; "
     assert "columns     foreachBatch: offset, partition" in stage.type("show", "hidden").end().out
