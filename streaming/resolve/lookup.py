@@ -135,6 +135,8 @@ class Case:
     alignment: Found | NoPlace | None = None
     scan: Scan | None = None
     idle: bool | None = None
+    oldest_ms: int | None = None
+    """Oldest time of the records read last of all partitions of the topic, where any of them may lie here."""
     note: str = ""
     is_cut: bool = False
     """Whether the standby's begin could not be read: records were deleted, whatever its begin is said to be."""

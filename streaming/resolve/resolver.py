@@ -132,12 +132,13 @@ def _common_cases(run: Lookup, members: Sequence[Want], note: str) -> list[Case]
     """A topic whose partitions do not match: the smallest T of the old ones, for every partition of the standby."""
     time, buffer_ms = common_time(members, run.rules)
     alignment = NoPlace(Cause.REPARTITIONED)
+    oldest = min((each for want in members for each in timestamps_of(want.ring[-READ_LAST:])), default=None)
     cases = []
     for want in topic_checks.spread(members, len(run.facts[members[0].target_topic].partitions)):
         key = TopicPartition(want.target_topic, want.partition)
         shared = replace(want, timestamp_ms=time, buffer_ms=buffer_ms)
         cases.append(
-            Case(want=shared, key=key, partner=False, alignment=alignment, note=note),
+            Case(want=shared, key=key, partner=False, alignment=alignment, oldest_ms=oldest, note=note),
         )
     return cases
 
@@ -199,10 +200,11 @@ def _begins_older(run: Lookup, case: Case, first: OffsetAnswer | None) -> bool:
     of a handful of records.
     """
     read_last = timestamps_of(case.want.ring[-READ_LAST:])
-    times = [time for time in (case.want.timestamp_ms, *read_last) if time is not None]
+    times = [time for time in (case.want.timestamp_ms, case.oldest_ms, *read_last) if time is not None]
     since = asked_time(min(times, default=None), run.rules.buffer_of(case.want))
     stamped = run.asks_append_time(case.key.topic) or (case.scan is not None and case.scan.append_time)
-    if since is None or stamped or 0 < len(case.want.ring) < READ_LAST:
+    is_common = not case.partner and case.want.timestamp_ms is None  # then one partition's times say nothing
+    if since is None or is_common or stamped or 0 < len(case.want.ring) < READ_LAST:
         return False
     if case.scan is not None and case.scan.start <= run.bound(case.key, Spec.EARLIEST):
         first_times = [record.timestamp_ms for record in case.scan.search.records[:FIRST]]
@@ -374,7 +376,9 @@ def _against(run: Lookup, group: Group, members: Sequence[Case]) -> str:
     if len(old) < len(members) and not all(topic_checks.is_partner(case.want, case.alignment) for case in old):
         return notes.repartitioned(len({case.key.partition for case in old}), count)
     unknown = [case for case in old if case.partner and not isinstance(case.syncs, Syncs)]
-    stranger = topic_checks.mismatch((case.key.partition, case.alignment) for case in unknown)
+    stranger = topic_checks.mismatch(
+        (case.key.partition, case.alignment, case.is_cut or run.bound(case.key, Spec.EARLIEST) > 0) for case in unknown
+    )
     return "" if stranger is None or count == 1 else notes.unaligned(stranger)
 
 

@@ -50,6 +50,8 @@ class _Look:
     """Records that look too old to be unread, and whose first copy was not looked for yet."""
     oldest: int = 0
     """The first of them."""
+    newest: int = 0
+    """The last of them."""
     decided: bool
     """Whether a first copy would have been found; compaction may have removed it."""
     hides: bool = False
@@ -126,7 +128,7 @@ def _read(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
         look.case.resent = _with_twice(look.behind.proven(), look)
         look.hides = _takes_strangers(look, records) or _is_thinned(run, look)
         look.left = look.behind.suspects()
-        look.oldest = min(look.left, default=0)
+        look.oldest, look.newest = min(look.left, default=0), max(look.left, default=0)
 
 
 def _behind(look: _Look, records: Sequence[LogRecord]) -> Behind:
@@ -142,14 +144,16 @@ def _behind(look: _Look, records: Sequence[LogRecord]) -> Behind:
 
 
 def _read_before(look: _Look, records: Sequence[LogRecord]) -> int:
-    """How many of the records from ``first`` on are taken for read ones that are not remembered.
+    """How many of the records from ``first`` on are taken for read ones.
 
-    One that is remembered is none of them: it was sent again.
+    Where they are those read after the remembered ones, a remembered one is none of them: it was sent again.
     """
-    found = look.case.alignment
+    found, scan = look.case.alignment, look.case.scan
     assert isinstance(found, Found)
     at = bisect_left(records, found.offset, key=OFFSET)
     until = min(at + (found.repeats or 0), len(records))
+    if scan is None or scan.found is None or scan.found.repeats != 0:
+        return until
     ring = FingerprintMatcher(look.case.want.ring, 1)
     again = (i for i in range(at, until) if ring.newest(records[i]) >= 0)
     return next(again, until)
@@ -265,9 +269,10 @@ def _take(
     at = look.left.pop(0)
     same = [each for each in records or () if (each.digest, each.timestamp_ms) == (wanted.digest, wanted.timestamp_ms)]
     if same:
-        upto = max([at, *look.left])
+        upto = max([at, *look.left]) if look.decided else look.newest
         again = look.behind.with_copies(upto, to_come=look.place - same[0].offset - 1)
-        look.case.resent = _with_twice(again, look)
+        is_last = look.decided or at == look.newest  # else it may be any old record
+        look.case.resent = _with_twice(again if is_last else replace(again, later=None), look)
         look.left = []
         return
     whole = records is not None and searched is not None and searched[1] >= look.place

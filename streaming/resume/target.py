@@ -137,9 +137,21 @@ def _copies(want: Want, found: Found, facts: StandbyLookup, old: EndSample) -> S
     is_newest_ahead = newest > max([*read, want.timestamp_ms or 0])
     lacks = is_newest_ahead and all(record.timestamp_ms != newest for record in unread)
     most, was_later = old.end - want.offset - lacks, old.sampled_at.timestamp() * 1000 > newest
-    copies = _before_the_sample(unread, read[-LAST:], newest, most=most, was_later=was_later)
+    copies = _before_the_sample(unread, read[-LAST:], newest, most=most, was_later=was_later)[_hole(want) :]
     distinct = len({(each.digest, each.timestamp_ms) for each in copies})
     return copies if distinct == len(copies) else ()
+
+
+def _hole(want: Want) -> int:
+    """How many of the first records behind the place may be of offsets right before the position that gave no record.
+
+    A read_committed query is given nothing of an aborted transaction, and compaction may have removed a record since it
+    was copied. A single offset is the marker of a transaction.
+    """
+    if not want.ring:
+        return 0
+    hole = (want.offset if want.ring_offset is None else want.ring_offset) - want.ring[-1].offset - 1
+    return hole if hole > 1 else 0
 
 
 def _before_the_sample(

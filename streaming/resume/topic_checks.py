@@ -49,12 +49,17 @@ def spread(members: Sequence[Want], count: int) -> Iterator[Want]:
         )  # fmt: skip
 
 
-def mismatch(outcomes: Iterable[tuple[int, Found | NoPlace | None]]) -> int | None:
-    """The lowest partition whose last record should be on the standby and is not; lagging or empty is no mismatch."""
-    return min(
-        (number for number, outcome in outcomes if isinstance(outcome, NoPlace) and outcome.cause in _STRAYED),
-        default=None,
-    )
+def mismatch(outcomes: Iterable[tuple[int, Found | NoPlace | None, bool]]) -> int | None:
+    """The lowest partition whose last record should be on the standby and is not; lagging or empty is no mismatch.
+
+    Too little around it is one as well, unless retention may have deleted the rest (third of each: whether it may).
+    """
+    return min((number for number, outcome, is_cut in outcomes if _has_strayed(outcome, is_cut=is_cut)), default=None)
+
+
+def _has_strayed(outcome: Found | NoPlace | None, *, is_cut: bool) -> bool:
+    cause = outcome.cause if isinstance(outcome, NoPlace) else None
+    return cause in _STRAYED or (cause is Cause.THIN and not is_cut)
 
 
 def is_partner(want: Want, outcome: Found | NoPlace | None) -> bool:

@@ -1,6 +1,5 @@
 """A world as the resolver's question: positions as tracking would have left them, and the last samples."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -10,7 +9,7 @@ from state.settings.keys import MethodName
 from streaming.resolve.resolver import resolve
 from streaming.resume.model import Resolution, Rules, Want
 from tests.worlds.log import WorldLog, digest
-from tests.worlds.truth import consumed, was_given
+from tests.worlds.truth import consumed, time_known, was_given, within
 from tests.worlds.world import COMMITTED, EPOCH_MS, SOURCE, SYNCS, TOPIC, Partition, Sample, World, Written
 
 _TIMEOUT = 600.0
@@ -51,18 +50,6 @@ def wants(world: World) -> list[Want]:
     return [_want(number, part, world) for number, part in enumerate(world.partitions)]
 
 
-def time_known(partition: Partition, world: World) -> int | None:
-    """T: the largest time that tracking saw; where everything was read, the time of the sample (section 3, Track)."""
-    seen = _within(consumed(partition, world), (*partition.seen, *partition.remembered))
-    newest = max((each.time for each in seen), default=None)
-    sample = partition.sample
-    if sample is None or partition.position < sample.end:
-        return newest
-    if newest is None:
-        return sample.at
-    return max(newest, sample.at) if partition.position == sample.end else newest
-
-
 def end_sample(number: int, partition: Partition, sample: Sample) -> EndSample:
     """What was last seen of the old partition."""
     times = [each.time for each in partition.written if sample.begin <= each.offset < sample.end]
@@ -83,7 +70,7 @@ def ring(partition: Partition, world: World) -> list[Written]:
     """The records that are remembered, oldest first."""
     if partition.ring_at is None:
         return []
-    known = _within(consumed(partition, world), partition.remembered)
+    known = within(consumed(partition, world), partition.remembered)
     return [each for each in known if each.offset < partition.ring_at][-LIMIT:]
 
 
@@ -117,8 +104,3 @@ def _want(number: int, partition: Partition, world: World) -> Want:
         return want
     dense = is_dense(partition, world)
     return replace(want, dense=dense if partition.proves or partition.ring_at == partition.position else None)
-
-
-def _within(records: Iterable[Written], ranges: Iterable[tuple[int, int]]) -> list[Written]:
-    spans = tuple(ranges)
-    return [each for each in records if any(begin <= each.offset < end for begin, end in spans)]

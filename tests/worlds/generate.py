@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tests.worlds.apart import APART, READS_COMMITTED, STAMPS
 from tests.worlds.copying import Copying, copied, mirrored
 from tests.worlds.reading import reading
+from tests.worlds.spread import respread
 from tests.worlds.world import Lie, Partition, World
 from tests.worlds.writing import Writing, written
 
@@ -15,6 +16,7 @@ _LYING = 0.25
 _PLAIN = 0.25
 _MIRRORED = 0.08
 _SYNCED = 0.2
+_SPREAD = 0.3
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,12 @@ def drawn(seed: int) -> tuple[World, str]:
     synced = not plain and not is_mirrored and chance.random() < _SYNCED
     if lie is None and not plain and chance.random() < _CUT:
         lie = Lie("end-ahead", amount=chance.choice((1, 3, 20, 100)), partition=chance.randrange(count), only=0)
+    apart_from = random.Random(f"spread {seed}")
+    parts = tuple(part for part, _ in made)
+    may_spread = count > 1 and not (plain or is_mirrored or synced or settings.append_time or settings.compacted)
+    spread = may_spread and all(part.stable is None for part in parts) and apart_from.random() < _SPREAD
     world = World(
-        partitions=tuple(part for part, _ in made),
+        partitions=respread(parts) if spread else parts,
         now=now,
         committed=settings.committed,
         copies_committed=settings.copies_committed,
@@ -76,6 +82,7 @@ def drawn(seed: int) -> tuple[World, str]:
         sync_lag=chance.choice((0, 10, 100)) if synced else None,
         syncs_lost=chance.choice((0, 0, 1, 3, 20)) if synced else 0,
         lie=lie,
+        spread=spread,
     )
     return world, apart
 

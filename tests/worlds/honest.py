@@ -1,8 +1,10 @@
 """What no world may claim: a smaller one that does is no example, and the generator makes none."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 from tests.worlds.asking import ring
+from tests.worlds.spread import placed
 from tests.worlds.truth import consumed
 from tests.worlds.world import COMMITTED, MARKER, OPEN, Partition, World
 
@@ -10,7 +12,7 @@ from tests.worlds.world import COMMITTED, MARKER, OPEN, Partition, World
 def dishonest(world: World) -> str:
     """Why the world cannot be, or nothing."""
     for number, part in enumerate(world.partitions):
-        reason = _in_logs(part, world) or _in_claims(part, world)
+        reason = (_spread_in_logs(number, world) if world.spread else _in_logs(part, world)) or _in_claims(part, world)
         if reason:
             return f"partition {number}: {reason}"
     return ""
@@ -42,9 +44,21 @@ def _in_logs(part: Partition, world: World) -> str:
     return next((reason for reason, holds in checks.items() if not holds), "")
 
 
+def _spread_in_logs(number: int, world: World) -> str:
+    """The same of a partition that has copies of several, each of them alone."""
+    part = world.partitions[number]
+    for by, old in enumerate(world.partitions):
+        here = tuple(each for each in old.written if placed(each.payload, len(world.partitions)) == number)
+        rows = tuple(row for row in part.kept if row.of is None or row.by == by)
+        reason = _in_logs(replace(part, written=here, written_end=old.written_end, kept=rows), world)
+        if reason:
+            return reason
+    return ""
+
+
 def _in_claims(part: Partition, world: World) -> str:
     source = {each.offset for each in part.written}
-    copied = {row.of for row in part.kept if row.of is not None}
+    copied = {row.of for row in part.kept if row.of is not None and not world.spread}
     known = ring(part, world)
     read = [each for each in consumed(part, world) if part.ring_at is None or each.offset < part.ring_at]
     sample = part.sample

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from streaming.resume.model import Target
-from tests.worlds.asking import time_known
 from tests.worlds.plain import is_plain
+from tests.worlds.spread import is_evident, truth_of
 from tests.worlds.truth import Truth
 from tests.worlds.world import World, Written
 
@@ -43,7 +43,7 @@ def judge(world: World, targets: Sequence[Target]) -> list[Finding]:
         raise ValueError(f"targets of the partitions {numbers}, not one for each of {len(world.partitions)}")
     found = []
     for target in targets:
-        truth = Truth(world.partitions[target.target_partition], world)
+        truth = truth_of(world, target.target_partition)
         found += [Finding(kind, target.target_partition, text) for kind, text in _claims(truth, target)]
     return found
 
@@ -55,6 +55,8 @@ def _claims(truth: Truth, target: Target) -> Iterable[tuple[str, str]]:
         return
     place = target.target_offset
     yield from _bounds(truth, target, place)
+    if truth.world.spread and not is_evident(truth.world):
+        return
     yield from _losses(truth, target, place)
     yield from _exact(truth, target, place)
     yield from _numbers(truth, target, place)
@@ -100,10 +102,10 @@ def _losses(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, str
         yield "lost", f"{_some(skipped)} unread, held by the standby only before {place}"
     if others and not admits:
         yield "lost", f"{_some(others)} of other writers, behind all that was read and before {place}"
-    known = time_known(truth.partition, truth.world)
+    known = truth.time_known()
     since = -1 if known is None or target.exact else known - truth.world.buffer_ms
     expired = [of for of in truth.expired() if truth.ahead[of].time >= since]
-    if expired and not target.expired:
+    if expired and not target.expired and (target.exact or truth.is_in_order()):
         yield "expired", f"{_some(expired)} unread, deleted by the standby's retention, and the target does not say so"
 
 
@@ -111,7 +113,7 @@ def _is_out_of_reach(truth: Truth, target: Target, time: int) -> bool:
     """By time nothing is promised of records that the standby dates before T minus the buffer."""
     if target.exact or target.method not in BY_TIME:
         return False
-    known = time_known(truth.partition, truth.world)
+    known = truth.time_known()
     return known is not None and time < known - truth.world.buffer_ms
 
 
@@ -143,7 +145,8 @@ def _numbers(truth: Truth, target: Target, place: int) -> Iterable[tuple[str, st
         yield "replay", f"replay {replay} and later {later}, but {now} + {soon} in open transactions + {coming} to come"
     if target.exact and replay is not None and replay > now + soon:
         yield "replay", f"exact with a replay of {replay}, but only {now + soon} records there were read before"
-    yield from _exposure(truth, target)
+    if not truth.world.spread:  # then the old partition of that number is elsewhere, too
+        yield from _exposure(truth, target)
 
 
 def _exposure(truth: Truth, target: Target) -> Iterable[tuple[str, str]]:

@@ -10,7 +10,9 @@ _ENOUGH = 24
 
 def is_plain(world: World) -> bool:
     """Whether all is in order: honest, distinct records, copied once each, by a replicator at most 200 behind."""
-    settled = not (world.lie or world.append_time or world.compacted or world.committed or world.copies_committed)
+    settled = not (
+        world.lie or world.spread or world.append_time or world.compacted or world.committed or world.copies_committed
+    )
     return settled and world.methods[0] == "exact" and all(_is_plain(part, world) for part in world.partitions)
 
 

@@ -56,7 +56,8 @@ def _table(part: Partition, world: World) -> list[str]:
     ]
     right = [
         f"{row.offset:>5} {row.time:>9} {row.payload:<6}{row.state:<8}"
-        f"{'' if row.of is None else f'of {row.of}'}{' deleted' if row.offset < part.kept_begin else ''}"
+        f"{'' if row.of is None else f'of {row.of}'}{'' if row.by is None else f' in {row.by}'}"
+        f"{' deleted' if row.offset < part.kept_begin else ''}"
         for row in part.kept
     ]
     rows = max(len(left), len(right))

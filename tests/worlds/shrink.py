@@ -33,15 +33,35 @@ def shrunk(world: World, fails: Fails, *, steps: int = _STEPS) -> World:
 
 def _candidates(world: World) -> Iterator[World]:
     yield from _settings(world)
-    yield from _without_partitions(world)
+    if world.spread:
+        yield from _of_spread(world)
+    else:
+        yield from _without_partitions(world)
     for index, part in enumerate(world.partitions):
-        for smaller in _smaller(part):
+        for smaller in _claims(part) if world.spread else _smaller(part):
             yield _with(world, index, smaller)
     yield from _times(world)
 
 
 def _with(world: World, index: int, part: Partition) -> World:
     return replace(world, partitions=(*world.partitions[:index], part, *world.partitions[index + 1 :]))
+
+
+def _of_spread(world: World) -> Iterator[World]:
+    """Fewer records with their copies, wherever these are, and fewer copies; names and numbers stay."""
+    for index, part in enumerate(world.partitions):
+        for first, last in _chunks(len(part.written)):
+            gone = {each.offset for each in part.written[first:last]}
+            rest = _with(world, index, replace(part, written=part.written[:first] + part.written[last:]))
+            yield replace(
+                rest,
+                partitions=tuple(
+                    replace(each, kept=tuple(row for row in each.kept if not (row.by == index and row.of in gone)))
+                    for each in rest.partitions
+                ),
+            )
+        for first, last in _chunks(len(part.kept)):
+            yield _with(world, index, replace(part, kept=part.kept[:first] + part.kept[last:]))
 
 
 def _settings(world: World) -> Iterator[World]:

@@ -18,6 +18,7 @@ def traits(world: World) -> list[str]:
         "append time": world.append_time,
         "compacted": world.compacted,
         "several partitions": len(world.partitions) > 1,
+        "spread": world.spread,
     }
     found = [name for name, holds in named.items() if holds]
     return found + sorted({trait for part in world.partitions for trait in _of(part)})

@@ -1,6 +1,7 @@
 """What is true in a world, by provenance alone: who read what, and of what each record on the standby is a copy."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tests.worlds.world import ABORTED, COMMITTED, GONE, MARKER, OPEN, Kept, Partition, World, Written
@@ -19,6 +20,24 @@ def consumed(partition: Partition, world: World) -> list[Written]:
 def unread(partition: Partition, world: World) -> list[Written]:
     """The records that the query has yet to read."""
     return [each for each in partition.written if each.offset >= partition.position and was_given(each, world)]
+
+
+def time_known(partition: Partition, world: World) -> int | None:
+    """T: the largest time that tracking saw; where everything was read, the time of the sample (section 3, Track)."""
+    seen = within(consumed(partition, world), (*partition.seen, *partition.remembered))
+    newest = max((each.time for each in seen), default=None)
+    sample = partition.sample
+    if sample is None or partition.position < sample.end:
+        return newest
+    if newest is None:
+        return sample.at
+    return max(newest, sample.at) if partition.position == sample.end else newest
+
+
+def within(records: Iterable[Written], ranges: Iterable[tuple[int, int]]) -> list[Written]:
+    """The records whose offsets lie in one of the ranges."""
+    spans = tuple(ranges)
+    return [each for each in records if any(begin <= each.offset < end for begin, end in spans)]
 
 
 def is_shown(row: Kept, partition: Partition, world: World) -> bool:
@@ -52,15 +71,16 @@ class Truth:
         part, world = self.partition, self.world
         shown: dict[int, list[int]] = {}
         ever: dict[int, int] = {}
-        copies = [(row.of, row) for row in part.kept if row.of is not None]
+        copies = [(of, row) for row in part.kept if (of := self.original(row)) is not None]
+        read, ahead = self.sides()
         for of, row in copies:
             if is_shown(row, part, world):
                 shown.setdefault(of, []).append(row.offset)
             if not (world.committed and row.state in (ABORTED, OPEN)):
                 ever.setdefault(of, row.offset)
         values = {
-            "read": {each.offset: each for each in consumed(part, world)},
-            "ahead": {each.offset: each for each in unread(part, world)},
+            "read": read,
+            "ahead": ahead,
             "shown": shown,
             "ever": ever,
             "deleted": {of for of, row in copies if row.offset < part.kept_begin and row.state == COMMITTED},
@@ -68,6 +88,33 @@ class Truth:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def sides(self) -> tuple[dict[int, Written], dict[int, Written]]:
+        """What was read and what was not."""
+        part, world = self.partition, self.world
+        read, ahead = consumed(part, world), unread(part, world)
+        return {each.offset: each for each in read}, {each.offset: each for each in ahead}
+
+    def original(self, row: Kept) -> int | None:
+        """What a row is a copy of, as old records are named here; None for another writer's."""
+        return row.of
+
+    def was_passed(self, of: int) -> bool:
+        """Whether the query is behind it."""
+        return of < self.partition.position
+
+    def was_sampled(self, of: int) -> bool:
+        """Whether it was there when the old partition was last sampled."""
+        part = self.partition
+        return of < (part.written_end if part.sample is None else part.sample.end)
+
+    def time_known(self) -> int | None:
+        """T of the place by time."""
+        return time_known(self.partition, self.world)
+
+    def is_in_order(self) -> bool:
+        """Whether the order of the standby's times is what a place by time may rely on."""
+        return True
 
     @property
     def remembered(self) -> int:
@@ -133,8 +180,9 @@ class Truth:
         """
         behind: dict[int, int] = {}
         for row in self.partition.kept:
-            if row.of is not None and row.of < self.partition.position and row.state not in (GONE, ABORTED):
-                behind.setdefault(row.of, row.offset + 1)
+            of = self.original(row)
+            if of is not None and self.was_passed(of) and row.state not in (GONE, ABORTED):
+                behind.setdefault(of, row.offset + 1)
         return list(behind.values())
 
     def _forged(self, target: int) -> int | None:
@@ -142,7 +190,7 @@ class Truth:
         missing = {self._identity(record) for of, record in self.read.items() if of not in self.shown}
         alike = [
             row.offset for row in self.partition.kept
-            if row.offset < target and row.of not in self.read and self._identity(row) in missing
+            if row.offset < target and self.original(row) not in self.read and self._identity(row) in missing
         ]  # fmt: skip
         return max(alike, default=None)
 
@@ -152,9 +200,8 @@ class Truth:
 
     def expired(self) -> list[int]:
         """Unread records, seen on the old cluster, that were copied and that retention here has deleted since."""
-        end = self.partition.written_end if self.partition.sample is None else self.partition.sample.end
         gone = self.deleted - self.shown.keys() - self.compacted
-        return [of for of in self.ahead if of in gone and of < end]
+        return [of for of in self.ahead if of in gone and self.was_sampled(of)]
 
     def repeated(self, target: int, end: int) -> int:
         """Rows from the target to the end that the query is given there, and had read before."""

@@ -42,6 +42,8 @@ class Kept:
     of: int | None = None
     """Offset of the old record that it is a copy of; None: another writer's, or a marker."""
     state: str = COMMITTED
+    by: int | None = None
+    """The old partition that ``of`` is an offset of; None: that of the same number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +127,5 @@ class World:
     syncs_lost: int = 0
     """So many of each partition's first offset syncs are gone, by compaction for instance."""
     lie: Lie | None = None
+    spread: bool = False
+    """Another partitioner has put the copies of each partition into several (``spread``)."""

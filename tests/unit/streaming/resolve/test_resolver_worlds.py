@@ -303,6 +303,23 @@ WORLDS = {
         keeps_offsets=True,
         now=30,
     ),
+    "a compacted log, and an old record again whose first copy is gone": _one(
+        "0 0 r0, 1 10 r1, 2 20 r2, 3 30 r3",
+        "0 0 r0 of 0, 1 10 r1 of 1 gone, 2 30 r3 of 3, 3 0 r0 of 0, 4 10 r1 of 1",
+        position=4,
+        remembered=((2, 4),),
+        compacted=True,
+        now=30,
+    ),
+    "aborted records right before the position": _one(
+        "0 0 r0, 1 0 r1, 2 0 r2, 3 0 r3, 4 0 r4 aborted, 5 0 r5 aborted, 6 0 r6 aborted, 8 0 r8, 9 0 r9, 10 0 r10",
+        "0 0 r0 of 0, 1 0 r1 of 1, 2 0 r2 of 2, 3 0 r3 of 3, 4 0 r4 of 4, 5 0 r5 of 5, 6 0 r6 of 6",
+        position=8,
+        next_copy=8,
+        committed=True,
+        sample=Sample(end=11, at=1000),
+        now=1000,
+    ),
 }
 
 

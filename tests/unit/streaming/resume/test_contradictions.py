@@ -73,6 +73,11 @@ def test_each_contradiction_names_the_answer_and_what_speaks_against_it(
     assert text in doubted(replace(AGREED, **changed), int(about))
 
 
+def test_the_marker_of_a_transaction_at_an_answer_contradicts_nothing() -> None:
+    marked = replace(AGREED, records=log((0, 10), (1, 20), (3, 40)), read_from=0, read_to=4, times={30: at(2, 30)})
+    assert contradictions(marked) == ()
+
+
 def test_records_that_came_after_the_end_was_looked_up_contradict_nothing() -> None:
     grown = replace(AGREED, newest=at(9, 90), times={60: NO_RECORD, 40: at(4, 40)})
     assert contradictions(grown) == ()
