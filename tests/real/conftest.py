@@ -23,7 +23,7 @@ SINCE = {
 
 LONGEST = (
     "failback", "carries", "switch_in_batch", "faults", "carry_spark", "watch", "drill", "runner", "standalone", "lab",
-    "alignment", "replicator_returns", "golden_story", "chain", "resent", "transactions",
+    "alignment", "replicator_returns", "golden_story", "recut", "chain", "resent", "transactions",
 )  # fmt: skip
 """Files of a minute and more, the longest first: processes that share the work begin with them."""
 
