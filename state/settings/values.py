@@ -68,7 +68,7 @@ def _check_label(text: str) -> str:
 
 def _check_address(text: str) -> str:
     host, _, port = text.rpartition(":")
-    if not host or not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 65536:
+    if not re.fullmatch(r"[^\s,/]+", host) or not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 65536:
         raise ValueError(f"{text!r} is not host:port")
     return text
 

@@ -356,12 +356,16 @@ def probes_on(
 ) -> Mapping[str, OpenProbe]:
     """By cluster, what opens probes of it for the topics that these queries read there; without ``queries``, all.
 
-    A cluster that none of the given queries can run on is left out. The probes of a cluster share what they learn.
+    A cluster that none of the given queries can run on or writes to is left out. The probes of a cluster share what
+    they learn.
     """
     topics: dict[str, set[str]] = {cluster: set() for cluster in settings.clusters} if queries is None else {}
     for name in settings.queries if queries is None else queries:
         for cluster in settings.queries[name].clusters:
             topics.setdefault(cluster, set()).update(all_topics_of(settings, settings.queries[name], cluster))
+        output = settings.queries[name].output
+        if output is not None and output.cluster != "active":
+            topics.setdefault(output.cluster, set())
     return {cluster: _opening(settings, identities, cluster, topics[cluster]) for cluster in sorted(topics)}
 
 

@@ -17,6 +17,20 @@ class Mistake(NamedTuple):
 
 CATALOGUE = (
     Mistake(
+        "streaming/spark/runner/runner_probe.py",
+        "(None if output in {None, cluster} else self.stranger(str(output)))",
+        "None",
+        ("tests/unit/streaming/spark/runner/test_runner_probe.py",),
+        "a query writes its records to another cluster at the address of its output",
+    ),
+    Mistake(
+        "state/settings/values.py",
+        'if not re.fullmatch(r"[^\\s,/]+", host)',
+        "if not host",
+        ("tests/unit/state/settings/test_canonical.py",),
+        "two servers in one text are compared with no other cluster's",
+    ),
+    Mistake(
         "streaming/spark/recut.py",
         "if files.read_bytes(entry) != cut.former:",
         "if False:",

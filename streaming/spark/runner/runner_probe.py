@@ -14,7 +14,7 @@ from functools import partial
 
 from state.errors import StoreError
 from state.model.cluster_status import Fault, ProbeReport
-from state.settings.keys import Detection
+from state.settings.keys import Detection, Query
 from state.store.runner_store import RunnerStore
 from streaming.clocks import Clocks, store_time
 from streaming.probe.probe_result import ClusterProbe, probe_report
@@ -96,6 +96,14 @@ class RunnerProbe(BatchListener):
         newest = self._probers[cluster].window.newest
         trouble = newest.trouble if newest is not None else None
         return trouble.text if trouble is not None and trouble.kind == "identity" else None
+
+    def stranger_to(self, query: Query, cluster: str) -> str | None:
+        """The same of the cluster that a query reads, and of the one to which its output goes, whichever it reads.
+
+        Behind its name another cluster would take the records, and nobody would look for them there.
+        """
+        output = None if query.output is None or query.output.cluster == "active" else query.output.cluster
+        return self.stranger(cluster) or (None if output in {None, cluster} else self.stranger(str(output)))
 
     def is_silent(self, cluster: str) -> bool:
         """Whether the newest look was not answered, for a reason that is the cluster's."""

@@ -188,7 +188,9 @@ def assembled(
         files=files,
         store=store,
         listener=BatchListeners(tracker, lookout),
-        stranger=lambda row: identities.left_behind(row) or lookout.stranger(row.cluster),
+        stranger=lambda row: (
+            identities.left_behind(row) or lookout.stranger_to(settings.queries[row.query], row.cluster)
+        ),
         cluster_id=identities.known,
         is_silent=lookout.is_silent,
     )

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from orchestrator.decide.reconcile import held_by
 from state.settings.canonical import (
@@ -16,6 +17,7 @@ from state.settings.canonical import (
     of_way_back,
     renaming,
 )
+from state.settings.keys import Cluster
 from state.store.write_checks import left_by
 from tests.contract import samples
 
@@ -74,6 +76,13 @@ def test_one_folder_inside_another_is_a_mistake_however_it_is_written() -> None:
 def test_one_server_in_two_clusters_is_a_mistake(other: str) -> None:
     servers = {"east": ["east.example:9092", "e2:9092"], "west": ["w:9092", other]}
     assert list(of_servers(servers)) == [("west", "east.example:9092 is already a server of cluster 'east'")]
+
+
+@pytest.mark.parametrize("text", [" k:9092", "k :9092", "k:9092,l:9092", "PLAINTEXT://k:9092", "k:9092 ", ":9092"])
+def test_a_server_is_one_host_and_one_port_so_that_it_can_be_compared(text: str) -> None:
+    with pytest.raises(ValidationError, match="is not host:port"):
+        Cluster.model_validate({"bootstrap": [text]})
+    assert Cluster.model_validate({"bootstrap": ["kafka_1.x:9092", "[::1]:9092"]}).bootstrap[1] == "[::1]:9092"
 
 
 def test_this_host_and_an_ipv6_address_have_one_name_each() -> None:
