@@ -185,10 +185,10 @@ class Seconds(click.FloatRange):
 output: Callable[[Command], Command] = click.option(
     "-o",
     "--output",
-    type=click.Choice(["table", "json", "yaml", "tsv"]),
+    type=click.Choice(["table", "wide", "json", "yaml", "tsv"]),
     default="table",
     show_default=True,
-    help="table is for people, the others are for programs.",
+    help="table fits the terminal, wide shows every column; the others are for programs.",
 )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from orchestrator.cli.render import Row, cell, table
+from orchestrator.cli.tables import Row, cell, table
 from orchestrator.decide.gates.gate import UNKNOWN
 from state.model.plan import Gate, Plan
 
@@ -15,16 +15,17 @@ GATE_COLUMNS = ("name", "ok", "measured", "limit", "text")
 _CUT_COLUMNS = ("topic", "partition", "offset", "divergent_offset", "resumes_at")
 
 
-def plan_text(plan: Plan) -> str:
-    """What moves, the gates, the partitions, the sums."""
-    parts = [_heading(plan), f"  {plan.resume}: {plan.resume_text}"]
+def plan_text(plan: Plan, cost: str = "", *, details: bool = True) -> str:
+    """What moves and what it costs, the gates, the partitions, the sums; without details only gates that matter."""
+    parts = [_heading(plan) + (f"\n{cost}" if cost else ""), f"  {plan.resume}: {plan.resume_text}"]
     if plan.after:
         parts.append(f"  begins after {', '.join(plan.after)} is committed, and stays if that goes back")
-    parts.append(gates_table(plan.gates))
+    parts += _gates(plan, details=details)
     if plan.partitions:
         several = len({row.source for row in plan.partitions}) > 1
-        columns = ("source", *PARTITION_COLUMNS) if several else PARTITION_COLUMNS
-        parts.append(table([row.as_json() for row in plan.partitions], columns, indent="  "))
+        rows = [row.as_json() for row in plan.partitions]
+        columns = [name for name in PARTITION_COLUMNS if name != "note" or any(row[name] for row in rows)]
+        parts.append(table(rows, ["source", *columns] if several else columns, indent="  "))
     if plan.buffers:
         parts.append("\n".join(f"  buffer of {each.topic}: {each.text}" for each in plan.buffers))
     if plan.log_truncation:
@@ -35,6 +36,15 @@ def plan_text(plan: Plan) -> str:
     if plan.refused:
         parts.append(f"  REFUSED: {', '.join(gate.name for gate in plan.refusing)}")
     return "\n\n".join(parts)
+
+
+def _gates(plan: Plan, *, details: bool) -> list[str]:
+    if details:
+        return [gates_table(plan.gates)]
+    shown = [gate for gate in plan.gates if not gate.ok or gate.measured == UNKNOWN]
+    passed = len(plan.gates) - len(shown)
+    table_of = [gates_table(shown)] if shown else []
+    return [*table_of, f"  {passed} {'other ' if shown else ''}gates pass; --details shows them"]
 
 
 def _sums(totals: Row) -> str:

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from math import ceil
 from statistics import median
 
-from orchestrator.cli import render
+from orchestrator.cli import render, tables
 from orchestrator.cli.operation_text import plan_text
 from orchestrator.decide.operation.turns import THERE
+from orchestrator.decide.times import length
 from state.model.entities import Operation
 from state.model.plan import Plan, Totals
 
@@ -23,14 +25,41 @@ def said(plans: Sequence[Plan], moved: Iterable[Operation], *, at_once: int, det
     """The text about several plans; ``moved`` are earlier operations, by which the time is estimated."""
     if not plans:
         return "there is nothing to move"
+    moved = list(moved)
     if len(plans) == 1:
-        return plan_text(plans[0])
+        return plan_text(plans[0], cost(plans, moved, at_once=at_once), details=details)
     told = [summary(plans, moved, at_once=at_once)]
     if details or len(plans) <= MOST_WHOLE:
-        told += [plan_text(each) for each in plans]
+        told += [plan_text(each, cost([each], moved, at_once=1), details=details) for each in plans]
     else:
-        told += [render.table([_row(each) for each in _refused_first(plans)], _COLUMNS), "--details shows every plan"]
+        told += [tables.table([_row(each) for each in _refused_first(plans)], _COLUMNS), "--details shows every plan"]
     return "\n\n".join(told)
+
+
+def cost(plans: Sequence[Plan], moved: Iterable[Operation], *, at_once: int) -> str:
+    """One sentence: how many records are read twice, how many stay behind, how long it takes."""
+    moving = [each for each in plans if not each.refused]
+    if not moving:
+        return "Nothing moves: a gate refuses." if len(plans) == 1 else "Nothing moves: gates refuse all of them."
+    twice = _amount(moving, lambda totals: totals.replay_records)
+    behind = _amount(moving, lambda totals: totals.exposure_records)
+    took = _took(moved)
+    time = f"about {_length(ceil(len(moving) / at_once) * median(took))}" if took else "an unknown time"
+    return f"Reads {twice} twice, leaves {behind} behind, takes {time}."
+
+
+def _length(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 60 else length(timedelta(seconds=seconds))
+
+
+def _amount(plans: Sequence[Plan], total: Callable[[Totals], int | None]) -> str:
+    numbers = [total(each.totals) for each in plans]
+    known = [number for number in numbers if number is not None]
+    if not known:
+        return "an unknown number of records"
+    records = f"{sum(known)} record{'' if sum(known) == 1 else 's'}"
+    unknown = len(numbers) - len(known)
+    return f"{records} (unknown for {unknown} of {len(numbers)} queries)" if unknown else records
 
 
 def counted(plans: Iterator[Plan], most: int) -> Iterator[Plan]:
@@ -96,10 +125,15 @@ def _summed(plans: Sequence[Plan], what: str, total: Callable[[Totals], int | No
 
 def _time(queries: int, moved: Iterable[Operation], at_once: int) -> str:
     """From moves that were measured: the middle one of them, for each row of those that move side by side."""
-    took = [seconds for each in moved if isinstance(seconds := each.measured.get("switch_seconds"), (int, float))]
+    took = _took(moved)
     if not took:
         return "expected time: unknown, no move was measured yet"
     rows = ceil(queries / at_once)
     about = f"about {rows * median(took):.1f} s" if queries else "none"
     middle = f"median of {len(took)} earlier moves {median(took):.1f} s"
     return f"expected time: {about} ({queries} queries, {at_once} at once; {middle})"
+
+
+def _took(moved: Iterable[Operation]) -> list[float]:
+    """The seconds of earlier moves that were measured."""
+    return [seconds for each in moved if isinstance(seconds := each.measured.get("switch_seconds"), (int, float))]

@@ -2,29 +2,22 @@
 
 A reader that went away (``| head``, a closed terminal) does not stop a verb: what it does to queries matters more than
 who looks on, and its exit code stays its own.
-
-Tables are twenty lines of our own. The package ``rich`` brings three others and 30 ms more at every verb, and takes
-nearly as many lines of settings to leave widths, markup and trailing blanks alone.
 """
 
 import contextlib
 import errno
 import json
 import os
-import re
 import sys
-import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
 import click
 import yaml
 
-Row = Mapping[str, object]
+from orchestrator.cli.tables import Row, cell, table
 
-_CUT = "..."
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 NOBODY_READS = frozenset({errno.EPIPE, errno.EIO})
 
 
@@ -46,30 +39,6 @@ def document(value: object, output: str) -> None:
         say(yaml.safe_dump(value, sort_keys=False, allow_unicode=_takes_all_letters(sys.stdout)).removesuffix("\n"))
     else:
         say(json.dumps(value, ensure_ascii=not _takes_all_letters(sys.stdout), indent=2))
-
-
-def table(rows: Sequence[Row], columns: Sequence[str], *, indent: str = "") -> str:
-    """A table whose columns are as wide as their content, numbers to the right."""
-    heads = [column.replace("_", " ") for column in columns]
-    cells = [[cell(row.get(column), blank="-") for column in columns] for row in rows]
-    widths = [max([_width(head), *(_width(line[i]) for line in cells)]) for i, head in enumerate(heads)]
-    right = [bool(rows) and all(_is_number(row.get(column)) for row in rows) for column in columns]
-    lines = [_line(heads, widths, right), _line(["-" * width for width in widths], widths, right)]
-    lines += [_line(line, widths, right) for line in cells]
-    return "\n".join(indent + line for line in lines)
-
-
-def cell(value: object, *, blank: str = "") -> str:
-    """One value in one line."""
-    if value is None or value == "":
-        return blank
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.3f}".rstrip("0").rstrip(".")
-    if isinstance(value, (Mapping, list, tuple)):
-        return json.dumps(value, ensure_ascii=False)
-    return _CONTROL.sub(" ", str(value))
 
 
 def say(text: str) -> None:
@@ -140,31 +109,3 @@ def print_error(kind: str, text: str, hint: str, arguments: Sequence[str], reque
     talk(f"tideover: {text}")
     if hint:
         talk(f"hint: {hint}")
-
-
-def cut(line: str, width: int) -> str:
-    """A line that fits into this many columns."""
-    if _width(line) <= width:
-        return line
-    kept = ""
-    for letter in line:
-        if _width(kept + letter) > width - len(_CUT):
-            break
-        kept += letter
-    return kept + _CUT[:width]
-
-
-def _is_number(value: object) -> bool:
-    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
-
-
-def _width(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
-
-
-def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    padded = [
-        " " * (width - _width(text)) + text if to_right else text + " " * (width - _width(text))
-        for text, width, to_right in zip(cells, widths, right, strict=True)
-    ]
-    return "  ".join(padded).rstrip()

@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 import yaml
 
-from orchestrator.cli import render
+from orchestrator.cli import render, tables
 from orchestrator.history_tail import HistoryTail, Read
 from state.errors import StoreUnavailable
 from state.model.entities import Event
@@ -141,5 +141,5 @@ def _line(row: Row, columns: Sequence[str], output: str) -> str:
         return json.dumps(row, ensure_ascii=False)
     if output == "yaml":
         return "---\n" + yaml.safe_dump(dict(row), sort_keys=False, allow_unicode=True).rstrip()
-    cells = [render.cell(row.get(column), blank="" if output == "tsv" else "-") for column in columns]
+    cells = [tables.cell(row.get(column), blank="" if output == "tsv" else "-") for column in columns]
     return ("\t" if output == "tsv" else "  ").join(cells)

@@ -65,6 +65,15 @@ def iso(moment: datetime | None) -> str | None:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def age(passed: timedelta) -> str:
+    """A length of time in its largest unit, for a column: ``9m``."""
+    seconds = max(0, int(passed.total_seconds()))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
 def length(passed: timedelta) -> str:
     """A length of time in its two largest units."""
     seconds = max(0, int(passed.total_seconds()))

@@ -31,6 +31,7 @@ SEAMS = {
     "apprise": ("orchestrator/notify/apprise_channel.py",),
     "opentelemetry": ("orchestrator/traces/otlp.py",),
     "click": ("orchestrator/cli/",),
+    "rich": ("orchestrator/cli/tables.py",),
     "apscheduler": ("orchestrator/housekeeping.py", "orchestrator/schedules.py"),
 }
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -415,7 +416,8 @@ def test_list_and_show_tell_who_is_away_and_what_the_moves_cost(
     _, moved = run_json(capsys, "failover", "revenue", "--to", "west", "--yes")
     (away,) = run_json(capsys, "list")[1]
     assert (away["cluster"], away["home"], away["away_since"]) == ("west", "east", moved["started_at"])
-    assert f"from east since {moved['started_at']}" in run(capsys, "list")[1]
+    assert moved["started_at"] in run(capsys, "list", "-o", "wide")[1]
+    assert re.search(r"away\n.*\n *revenue .* [0-9]+s\n", run(capsys, "list")[1])
     (move,) = run_json(capsys, "show", "revenue")[1]["operations"]
     assert keys(move) == said("`operations` are the last five moves")
     assert (move["id"], move["from"], move["to"], move["outcome"]) == (moved["id"], "east", "west", "done")

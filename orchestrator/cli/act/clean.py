@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import click
 
-from orchestrator.cli import context, render
+from orchestrator.cli import context, render, tables
 from orchestrator.cli.context import Context, ask_yes, pass_context, require_person, this_person, unknown_if_lost
 from orchestrator.decide.former_checkpoints import Disposition, JudgedFormer, KeepRules
 from orchestrator.decide.times import iso
@@ -76,7 +76,7 @@ def clean(
     if not yes:
         require_person(hint="to see what would be deleted: tideover clean --dry-run")
         rows_of = [_row(each, store.now()) for each in judged if each.fate is Disposition.GOES]
-        render.talk(render.table(rows_of, CHECKPOINT_COLUMNS))
+        render.talk(tables.table(rows_of, CHECKPOINT_COLUMNS))
         ask_yes(f"Clean {len(going)} checkpoint{'s' if len(going) != 1 else ''}?")
     with unknown_if_lost("the request to the runners", hint="run the command again: it is safe to repeat"):
         given = []
@@ -158,7 +158,7 @@ def _show(judged: Sequence[JudgedFormer], rows: dict[str, int] | None, output: s
         render.document({"checkpoints": checkpoints, "rows": rows}, output)
         return
     render.show(checkpoints, output, columns=CHECKPOINT_COLUMNS)
-    if rows is not None and output == "table":
+    if rows is not None and output in tables.PEOPLE:
         counted = [{"what": name, "rows": f"{count} or more" if count >= _COUNTED else count}
                    for name, count in rows.items() if count]  # fmt: skip
         render.say(
@@ -167,4 +167,4 @@ def _show(judged: Sequence[JudgedFormer], rows: dict[str, int] | None, output: s
             else "\nThe controller has no rows to delete from the store."
         )
         if counted:
-            render.say(render.table(counted, _ROW_COLUMNS))
+            render.say(tables.table(counted, _ROW_COLUMNS))

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import click
 
-from orchestrator.cli import context, render
+from orchestrator.cli import context, render, tables
 from orchestrator.cli.context import Context, ask_yes, pass_context, require_person, this_person, unknown_if_lost
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode, Refused, UnknownName
@@ -69,12 +69,12 @@ def forget(ctx: Context, query: str, dry_run: bool, reason: str, yes: bool, outp
     if not yes:
         require_person(hint=f"to see what would be deleted: tideover forget {query} --dry-run")
         rows = [{"what": name, "rows": count} for name, count in leftover.rows._asdict().items() if count]
-        render.talk(render.table(rows, _COLUMNS) + "\n")
+        render.talk(tables.table(rows, _COLUMNS) + "\n")
         render.talk(_warning(leftover))
         ask_yes(f"Delete what the store knows of {query}?")
     with unknown_if_lost(f"the deletion of {query}", hint="run the command again to delete what is left"):
         forget_query(ctx.store, leftover, actor=this_person(), reason=reason)
-    if output == "table":
+    if output in tables.PEOPLE:
         render.talk(_left(leftover))
     _show(leftover, output, forgotten=True)
     return ExitCode.DONE

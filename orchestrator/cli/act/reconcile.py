@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli import context, render
+from orchestrator.cli import context, render, tables
 from orchestrator.cli.context import Context, ask_yes, pass_context, require_person, this_person, unknown_if_lost
 from orchestrator.cli.selection import check_one_or_all
 from orchestrator.decide.reconcile import lost_text, put_back_text
@@ -253,7 +253,7 @@ def _ask(told: str, rows: list[dict[str, object]], question: str, *, columns: Se
     ``Refused``.
     """
     require_person(hint=told)
-    render.talk(told + "\n\n" + render.table(rows, columns) + "\n")
+    render.talk(told + "\n\n" + tables.table(rows, columns) + "\n")
     ask_yes(question)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli import context, render
+from orchestrator.cli import context, render, tables
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.operation_text import GATE_COLUMNS, gates_table
 from orchestrator.cli.selection import labels, select
@@ -99,4 +99,4 @@ def _in_detail(readiness: Readiness) -> str:
     told = f"{readiness.query}: {_ANSWERS[readiness.ready]}\n\n{gates_table(readiness.gates)}"
     if readiness.replication is None or not readiness.replication.copies:
         return told
-    return told + "\n\n" + render.table(replication_rows(readiness.replication), COPY_COLUMNS, indent="  ")
+    return told + "\n\n" + tables.table(replication_rows(readiness.replication), COPY_COLUMNS, indent="  ")

@@ -15,6 +15,7 @@ from streaming.clocks import SystemClock
 
 SEE_HISTORY = "tideover history lists operations"
 EVENT_COLUMNS = ("at", "kind", "query", "operation", "epoch", "actor", "text")
+_NARROW = ("time", "query", "kind", "text")
 
 
 @click.command()
@@ -74,5 +75,10 @@ def history(
     events = read(0, limit)
     if not events and (kind or since):
         render.talk("no line of the history matches; tideover history shows all kinds")
-    columns = EVENT_COLUMNS if output in {"table", "tsv"} else ("sequence", *EVENT_COLUMNS)
-    render.show([json_shapes.event_row(event) for event in events], output, columns=columns)
+    rows = [{**json_shapes.event_row(event), "time": f"{event.at:%m-%d %H:%M:%S}"} for event in events]
+    if output == "table":
+        render.show(rows, output, columns=_NARROW)
+    elif output in {"wide", "tsv"}:
+        render.show(rows, output, columns=EVENT_COLUMNS)
+    else:
+        render.document([json_shapes.event_row(event) for event in events], output)

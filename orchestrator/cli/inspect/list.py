@@ -1,6 +1,7 @@
 """``list``: every query in a line."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 import click
 
@@ -8,6 +9,7 @@ from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.selection import labels, said
 from orchestrator.decide.desk.status import Label, QueryStatus, has_labels
+from orchestrator.decide.times import age
 from orchestrator.facts.status import status_now
 from orchestrator.shapes import json_shapes
 
@@ -17,15 +19,27 @@ QUERY_COLUMNS = (
 )  # fmt: skip
 
 
-def table_columns(queries: Sequence[QueryStatus]) -> tuple[str, ...]:
-    """For people: home in one column, which is narrow while every query is there; labels only where there are some."""
-    left_out = {"away_since"} if any(each.labels for each in queries) else {"away_since", "labels"}
-    return tuple("away" if name == "home" else name for name in QUERY_COLUMNS if name not in left_out)
+_NARROW = ("query", "cluster", "state", "progress", "automatic", "ready", "away", "operation", "request", "labels")
+_OFTEN_EMPTY = frozenset({"operation", "request", "labels"})
 
 
-def table_row(query: QueryStatus, row: Mapping[str, object]) -> Mapping[str, object]:
-    """One query's row for people."""
-    return {**row, "away": query.away, "labels": said(tuple(query.labels.items()))}
+def show_queries(queries: Sequence[QueryStatus], at: datetime, output: str) -> None:
+    """A table of queries for people, in which ages are rounded and columns without a value left out, or TSV."""
+    rows = [_row(each, at) for each in queries]
+    if output == "table":
+        columns = [name for name in _NARROW if name not in _OFTEN_EMPTY or any(row[name] for row in rows)]
+        render.show(rows, output, columns=columns)
+    else:
+        render.show(rows, output, columns=QUERY_COLUMNS)
+
+
+def _row(query: QueryStatus, at: datetime) -> Mapping[str, object]:
+    return {
+        **json_shapes.list_row(query, at),
+        "progress": age(at - query.progressed_at) if query.progressed_at else None,
+        "away": (age(at - query.away_since) if query.away_since else "yes") if query.is_away else "",
+        "labels": said(tuple(query.labels.items())),
+    }
 
 
 @click.command("list")
@@ -42,8 +56,9 @@ def table_row(query: QueryStatus, row: Mapping[str, object]) -> Mapping[str, obj
 def list_queries(ctx: Context, labels: tuple[Label, ...], cluster: str | None, not_ready: bool, output: str) -> None:
     """List the queries: where each runs and how long ago it last made progress.
 
-    A query is away from home while its cluster is not its first one: away_since is when it was moved away. ready is
-    what the last check of a controller found; tideover check QUERY looks now, and says why.
+    A query is away from home while its cluster is not its first one. progress is the age of its last batch. ready is
+    what the last check of a controller found; tideover check QUERY looks now, and says why. -o wide adds runner, epoch,
+    batch and exact times.
 
     \b
     Examples:
@@ -61,9 +76,9 @@ def list_queries(ctx: Context, labels: tuple[Label, ...], cluster: str | None, n
         and cluster in {None, each.cluster}
         and not (not_ready and each.ready)
     ]  # fmt: skip
-    rows: list[Mapping[str, object]] = [json_shapes.list_row(each, status.at) for each in queries]
-    if output in {"table", "tsv"}:
-        rows = [table_row(*each) for each in zip(queries, rows, strict=True)]
-    render.show(rows, output, columns=table_columns(queries) if output == "table" else QUERY_COLUMNS)
+    if output in {"json", "yaml"}:
+        render.document([json_shapes.list_row(each, status.at) for each in queries], output)
+    else:
+        show_queries(queries, status.at, output)
     if len(queries) < len(status.queries):
         render.talk(f"{len(queries)} of {len(status.queries)} queries")

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from orchestrator.cli import context, render
+from orchestrator.cli import context, render, tables
 from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.inspect.list import QUERY_COLUMNS, table_columns, table_row
+from orchestrator.cli.inspect.list import show_queries
 from orchestrator.decide.desk.status import QueryStatus
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.gates.meaning import columns_text
@@ -43,7 +43,6 @@ def show(ctx: Context, query: str, output: str) -> None:
     status = status_now(store, ctx.settings)
     now, shown = status.at, next(each for each in status.queries if each.query == query)
     sampled = shown.readiness
-    row = json_shapes.list_row(shown, now)
     runners = [json_shapes.runner_row(fact, now) for fact in store.runners() if fact.runner in settings.runners]
     positions = json_shapes.position_rows(store.positions(query, rings=False))
     newest = store.operations(query=query, limit=NEWEST, kinds=EVERY_KIND)
@@ -54,10 +53,9 @@ def show(ctx: Context, query: str, output: str) -> None:
         value = query_json(store, settings, shown, now)
         render.document(value, output)
         return
+    show_queries([shown], now, output)
     if output == "tsv":
-        render.show([table_row(shown, row)], output, columns=QUERY_COLUMNS)
         return
-    render.show([table_row(shown, row)], output, columns=table_columns([shown]))
     render.say(f"\ncheckpoint  {shown.checkpoint or '-'}")
     _say_run(shown)
     if shown.pause is not None:
@@ -93,4 +91,4 @@ def _say_run(shown: QueryStatus) -> None:
 def _say_table(heading: str, found: Sequence[Mapping[str, object]], columns: Sequence[str] = ()) -> None:
     """Some columns, or all; nothing where there is nothing."""
     if found:
-        render.say(f"\n{heading}{render.table(found, columns or list(found[0]))}")
+        render.say(f"\n{heading}{tables.table(found, columns or list(found[0]))}")

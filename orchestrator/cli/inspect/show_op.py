@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from orchestrator.cli import context, render
+from orchestrator.cli import context, render, tables
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.inspect.history import SEE_HISTORY
 from orchestrator.cli.inspect.verify_op import document_of
@@ -80,7 +80,7 @@ def show_operation(ctx: Context, operation_id: str, evidence: str | None, tail: 
 STEP_COLUMNS = ("name", "started_at", "ended_at", "outcome")
 
 
-def _say_operation(ctx: Context, operation: Operation, step_rows: Sequence[render.Row], kept: Evidence | None) -> None:
+def _say_operation(ctx: Context, operation: Operation, step_rows: Sequence[tables.Row], kept: Evidence | None) -> None:
     """Print an operation for people."""
     render.say(headline(operation.kind, operation.query, operation.source, operation.target, operation.parameters))
     render.say(f"phase {operation.phase.value}, outcome {operation.outcome or 'open'}: {operation.sentence}")
@@ -88,15 +88,15 @@ def _say_operation(ctx: Context, operation: Operation, step_rows: Sequence[rende
     took = length((operation.ended_at or ctx.store.now()) - operation.started_at)
     end = f"ended at {iso(operation.ended_at)}, after {took}" if operation.ended_at else f"open for {took}"
     render.say(f"began at {iso(operation.started_at)}, {end}\n")
-    render.say(render.table(step_rows, STEP_COLUMNS))
+    render.say(tables.table(step_rows, STEP_COLUMNS))
     if operation.kind in MOVES:
         measured = json_shapes.measured_json(operation)
-        render.say("\n" + render.table([measured], list(measured)))
+        render.say("\n" + tables.table([measured], list(measured)))
     elif told := drill_text(operation.measured):
         render.say("\n" + told)
     if came := outcome_rows(operation):
         rows = [row.as_json() for row in came]
-        render.say("\n" + render.table(rows, list(rows[0])))
+        render.say("\n" + tables.table(rows, list(rows[0])))
     if operation.plan is not None:
         render.say("\n" + plan_text(operation.plan))
     if not operation.is_open:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli import context, render
+from orchestrator.cli import context, render, tables
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.inspect.history import SEE_HISTORY
 from orchestrator.decide.evidence.claims import Claim, Verdict, verdict_of
@@ -97,11 +97,11 @@ def _say(claims: Sequence[Claim], verdict: Verdict) -> None:
     """What does not hold in full, then what cannot be checked, then how much holds."""
     for wanted in (Verdict.DOES_NOT_HOLD, Verdict.CANNOT_BE_CHECKED):
         if rows := [claim._asdict() for claim in claims if claim.verdict is wanted]:
-            render.say(f"{wanted.value}:\n{render.table(rows, [c for c in _COLUMNS if c != 'verdict'], indent='  ')}\n")
+            render.say(f"{wanted.value}:\n{tables.table(rows, [c for c in _COLUMNS if c != 'verdict'], indent='  ')}\n")
     holding = Counter(claim.name for claim in claims if claim.verdict is Verdict.HOLDS)
     if holding:
         counted = [{"claim": name, "holds": number} for name, number in holding.items()]
-        render.say(f"{Verdict.HOLDS.value}:\n{render.table(counted, ('claim', 'holds'), indent='  ')}\n")
+        render.say(f"{Verdict.HOLDS.value}:\n{tables.table(counted, ('claim', 'holds'), indent='  ')}\n")
     of_all = Counter(claim.verdict for claim in claims)
     numbers = ", ".join(f"{of_all[each]} {_OF_SEVERAL[each]}" for each in Verdict)
     render.say(f"{len(claims)} claims: {numbers}")
@@ -127,7 +127,7 @@ def _chain(ctx: Context, output: str) -> int:
         render.show(rows, output, columns=_FLAWS)
     else:
         if rows:
-            render.say(render.table(rows, _FLAWS) + "\n")
+            render.say(tables.table(rows, _FLAWS) + "\n")
         gone = chain.links - chain.documents
         kept = f"{chain.documents} documents" + (f", {gone} deleted by retention" if gone else "")
         render.say(f"the chain {verdict.value}: {chain.links} links, {kept}, {len(flaws)} flaws")

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import click
 
-from orchestrator.cli import render
+from orchestrator.cli import render, tables
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.streaming_output import say, until_enough
 from orchestrator.decide.desk.status import Leader, QueryStatus, Status
@@ -107,7 +107,7 @@ class Terminal:
     def store_is_away(self, why: str) -> None:
         width, height = shutil.get_terminal_size()
         if self._last is None:
-            self._draw(render.cut(f"THE STORE DOES NOT ANSWER; waiting for it, queries run on: {why}", width))
+            self._draw(tables.cut(f"THE STORE DOES NOT ANSWER; waiting for it, queries run on: {why}", width))
         else:
             self._draw(text(self._last, width=width, height=height - 1, away=why))
 
@@ -176,7 +176,7 @@ def text(status: Status, *, width: int | None = None, height: int | None = None,
     queries = _queries(status, max(_FEWEST, room - min(len(events), _FEWEST)))
     told = len(events) if height is None else max(_FEWEST, room - len(queries) + _TITLES_OF_TABLE)
     lines = [*head, "QUERIES", *queries, "", "HISTORY", *(events[-told:] or ["  no events yet"])]
-    return "\n".join(line if width is None else render.cut(line, width) for line in lines[:height])
+    return "\n".join(line if width is None else tables.cut(line, width) for line in lines[:height])
 
 
 def _head(status: Status, away: str) -> str:
@@ -243,7 +243,7 @@ def _queries(status: Status, room: int) -> list[str]:
     ordered = sorted(status.queries, key=lambda each: (status.is_well(each), each.query))
     shown = ordered if len(ordered) <= room else ordered[: room - 1]
     columns = QUERY_COLUMNS if any(each.error for each in shown) else QUERY_COLUMNS[:-1]
-    lines = render.table([_row(each, status.at) for each in shown], columns, indent="  ").splitlines()
+    lines = tables.table([_row(each, status.at) for each in shown], columns, indent="  ", is_plain=True).splitlines()
     rest = ordered[len(shown) :]
     if rest:
         lines.append(f"  ... and {len(rest)} more, {sum(map(status.is_well, rest))} of them healthy")
@@ -266,4 +266,4 @@ def _row(query: QueryStatus, at: datetime) -> dict[str, object]:
 
 
 def _events(status: Status) -> list[str]:
-    return [f"  {event.at:%H:%M:%S}  {event.kind:<9}  {render.cell(event.text)}" for event in status.events]
+    return [f"  {event.at:%H:%M:%S}  {event.kind:<9}  {tables.cell(event.text)}" for event in status.events]

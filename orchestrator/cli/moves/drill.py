@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import click
 
-from orchestrator.cli import context, render
+from orchestrator.cli import context, render, tables
 from orchestrator.cli.context import Context, pass_context, this_person
 from orchestrator.cli.moves.move import aims_of, carry_out, check_led, flags_of
 from orchestrator.cli.moves.options import CONSENTS
@@ -103,7 +103,7 @@ def drill(
         many=every or bool(labels) or len(aims) > 1,
         what="drills",
         go_on=_GO_ON,
-        and_say=lambda requests: _say_measured(ctx, requests if output == "table" else ()),
+        and_say=lambda requests: _say_measured(ctx, requests if output in tables.PEOPLE else ()),
     )
 
 

@@ -122,8 +122,18 @@ def plans_of(ctx: Context, kind: OperationKind, aims: Iterable[Aim], flags: Flag
 
 def plans_text(ctx: Context, plans: Sequence[Plan], flags: Flags) -> str:
     """Plans for people."""
-    moved = ctx.store.operations(limit=_LOOKED_BACK) if len(plans) > 1 else ()
+    moved = ctx.store.operations(limit=_LOOKED_BACK)
     return plan_summary.said(plans, moved, at_once=ctx.settings.operations.at_once, details=flags.details)
+
+
+def _question(ctx: Context, plans: Sequence[Plan]) -> str:
+    """What a yes does, and what it costs."""
+    ways = {(plan.source, plan.target) for plan in plans}
+    names = ", ".join(plan.query for plan in plans)
+    what = names if len(plans) <= plan_summary.MOST_WHOLE else f"these {len(plans)} queries"
+    way = " from {} to {}".format(*ways.pop()) if len(ways) == 1 else ""
+    moved = ctx.store.operations(limit=_LOOKED_BACK)
+    return f"Move {what}{way}? {plan_summary.cost(plans, moved, at_once=ctx.settings.operations.at_once)}"
 
 
 def say_circles(ctx: Context, kind: OperationKind, queries: Sequence[str]) -> None:
@@ -204,7 +214,7 @@ def _check_meant(kind: OperationKind, flags: Flags, *, group: str, yes: bool) ->
     if not is_attended() and not (yes and is_said):
         raise UsageError(
             f"without a terminal, {kind} needs --yes and --to or --expect-active",
-            hint=f"tideover {kind} QUERY --to CLUSTER --yes",
+            hint=f"tideover {kind} {group or ' '.join(flags.queries)} --expect-active CLUSTER --yes",
         )
     if group and not is_said:
         raise UsageError(
@@ -239,9 +249,10 @@ def _ask_person(ctx: Context, kind: OperationKind, moving: Sequence[Aim], flags:
         for standing in ctx.store.operations(query=name, only_open=True, limit=1):
             if standing.source == flags.wanted(ctx.query(name)) and standing.phase in BEFORE_COMMIT:
                 render.talk(f"{name}: this cancels operation {standing.id}, which is moving it to {standing.target}")
-    render.talk(plans_text(ctx, list(plans_of(ctx, kind, moving, flags)), flags) + "\n")
+    plans = list(plans_of(ctx, kind, moving, flags))
+    render.talk(plans_text(ctx, plans, flags) + "\n")
     say_circles(ctx, kind, names)
-    ask_yes(f"Move {', '.join(names) if len(names) <= plan_summary.MOST_WHOLE else f'these {len(names)} queries'}?")
+    ask_yes(_question(ctx, plans))
     confirm_consents(moving, flags)
 
 

@@ -2,7 +2,7 @@
 
 import click
 
-from orchestrator.cli import context, render
+from orchestrator.cli import context, render, tables
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.config.masks import masked
 
@@ -31,7 +31,7 @@ def check(ctx: Context, output: str) -> None:
         "runners": len(settings.runners),
         "queries": len(settings.queries),
     }
-    if output == "table":
+    if output in tables.PEOPLE:
         counts = ", ".join(f"{count} {noun}" for noun, count in found.items() if noun != "file")
         render.say(f"{found['file']}: no mistakes; {counts}")
     elif output == "tsv":

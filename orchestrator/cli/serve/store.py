@@ -2,7 +2,7 @@
 
 import click
 
-from orchestrator.cli import context, render
+from orchestrator.cli import context, render, tables
 from orchestrator.cli.context import Context, ask_yes, pass_context, require_person
 from orchestrator.errors import ExitCode
 
@@ -30,7 +30,7 @@ def status(ctx: Context, output: str) -> int:
 
     with ctx.reaching_store():
         schema = schema_of(ctx.store_url)
-    if output == "table":
+    if output in tables.PEOPLE:
         for step in schema.steps:
             render.say(f"to do: {step}")
     _show(ctx, output, schema.found, schema.known, schema.steps)
