@@ -100,7 +100,7 @@ class RunnerProbe(BatchListener):
     def stranger_to(self, query: Query, cluster: str) -> str | None:
         """The same of the cluster that a query reads, and of the one to which its output goes, whichever it reads.
 
-        Behind its name another cluster would take the records, and nobody would look for them there.
+        Another cluster at its address would take the records without a sign of it.
         """
         output = None if query.output is None or query.output.cluster == "active" else query.output.cluster
         return self.stranger(cluster) or (None if output in {None, cluster} else self.stranger(str(output)))
