@@ -63,9 +63,13 @@ class Cut:
     """Its entry before and after."""
 
 
-def read_unfinished(files: CheckpointFiles, checkpoint: str, placed: Placed) -> UnfinishedBatch | None:
-    """The batch that the next run begins with; None where none is planned. Raises what ``read_log_end`` raises."""
-    newest = newest_commit(files, checkpoint)
+def read_unfinished(
+    files: CheckpointFiles, checkpoint: str, placed: Placed, newest: int | None
+) -> UnfinishedBatch | None:
+    """The batch behind the newest committed one, with which the next run begins; None where none is planned.
+
+    Raises what ``read_log_end`` raises.
+    """
     if not files.exists(_entry(checkpoint, 0 if newest is None else newest + 1)):
         return None
     try:
@@ -219,13 +223,18 @@ def write_cut(files: CheckpointFiles, checkpoint: str, cut: Cut, epoch: int, sti
     files.delete(path)  # from here on the smaller ends count, for whichever process starts the query
 
 
+def broken_off(files: CheckpointFiles, checkpoint: str) -> tuple[str, ...]:
+    """The files of cuts that are under way, or were broken off: none, as a rule."""
+    return tuple(files.list_names(join(checkpoint, CUTS)))
+
+
 def restore_entry(files: CheckpointFiles, checkpoint: str) -> int | None:
     """Put back the entry of a batch whose cut was broken off between taking it away and creating it; its id.
 
     None where there is nothing to put back. Of a committed batch it is not known which ends it had, so that one stays
     as it is: a start refuses it in words. Raises ``MalformedEntry``.
     """
-    names = files.list_names(join(checkpoint, CUTS))
+    names = broken_off(files, checkpoint)
     newest = newest_commit(files, checkpoint) if names else None
     batch = 0 if newest is None else newest + 1
     if str(batch) not in names or files.exists(_entry(checkpoint, batch)):
@@ -240,7 +249,7 @@ def restore_entry(files: CheckpointFiles, checkpoint: str) -> int | None:
 
 def forget_cuts(files: CheckpointFiles, checkpoint: str) -> None:
     """Take away what broken-off cuts left: before a run begins, so that it is never taken for one under way."""
-    for name in files.list_names(join(checkpoint, CUTS)):
+    for name in broken_off(files, checkpoint):
         files.delete(join(checkpoint, CUTS, name))
 
 

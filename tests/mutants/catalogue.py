@@ -17,6 +17,27 @@ class Mistake(NamedTuple):
 
 CATALOGUE = (
     Mistake(
+        "streaming/spark/runner/permission.py",
+        "restored = restore_entry(files, row.checkpoint) if cuts else None",
+        "restored = None",
+        ("tests/unit/streaming/spark/runner/test_supervisor.py",),
+        "a query whose cut was broken off cannot be started any more",
+    ),
+    Mistake(
+        "streaming/spark/runner/fence.py",
+        "    restore_entry(guard.files, request.checkpoint)  # a batch",
+        "    pass  # a batch",
+        ("tests/unit/streaming/spark/runner/test_fence.py",),
+        "a move takes a planned batch for one that was never planned",
+    ),
+    Mistake(
+        "streaming/spark/runner/supervisor.py",
+        "self._unfinished.before_start(follower.committed,",
+        "(lambda *_: None)(follower.committed,",
+        ("tests/unit/streaming/spark/runner/test_supervisor.py",),
+        "runs that end in one batch are not counted",
+    ),
+    Mistake(
         "streaming/spark/runner/runner_probe.py",
         "(None if output in {None, cluster} else self.stranger(str(output)))",
         "None",

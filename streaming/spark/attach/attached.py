@@ -142,7 +142,7 @@ class AttachedSupervisor(QuerySupervisor):
         self._permission.require_cluster()
         self._permission.require_row()
         follower = self._permission.open_checkpoint()
-        self._unfinished.before_start(UNKNOWN_SINK, None, self._permission.require_row)
+        self._unfinished.before_start(follower.committed, UNKNOWN_SINK, None, self._permission.require_row)
         known = self._hosting.query(row.query)
         sources = {
             name: {

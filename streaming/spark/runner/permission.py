@@ -15,7 +15,7 @@ from streaming.spark.checkpoint.read import require_whole
 from streaming.spark.errors import AssignmentMoved, CheckpointError, OtherCluster
 from streaming.spark.hosting import Hosting, about, logger_about
 from streaming.spark.known_files import require_known
-from streaming.spark.recut import forget_cuts, restore_entry
+from streaming.spark.recut import broken_off, forget_cuts, restore_entry
 from streaming.spark.runner.assignments import may_run
 
 
@@ -70,7 +70,8 @@ class Permission:
             knows=lambda operation: store.operation(operation) is not None,
         )
         placed = Placed.of(row)
-        restored = restore_entry(files, row.checkpoint)
+        cuts = broken_off(files, row.checkpoint)
+        restored = restore_entry(files, row.checkpoint) if cuts else None
         if restored is not None:
             self._log.warning("planned batch restored", batch=restored, checkpoint=row.checkpoint)
         read_moves(files, row.checkpoint, placed)
@@ -78,7 +79,8 @@ class Permission:
             self._log.info("fence removed", operation=operation, checkpoint=row.checkpoint)
         require_whole(files, row.checkpoint, placed)
         require_known(files, row, store)
-        forget_cuts(files, row.checkpoint)
+        if cuts:
+            forget_cuts(files, row.checkpoint)
         follower = Follower(files, row.checkpoint, self._hosting.declared(row.query, row.cluster), placed)
         self.require_cluster()
         self.require_row()

@@ -424,7 +424,7 @@ class QuerySupervisor:
         self._session = session
         self.sink = written_to(self._hosting.query(assignment.query), writer)
         follower = self._permission.open_checkpoint()
-        self._unfinished.before_start(self.sink, former, self._permission.require_row)
+        self._unfinished.before_start(follower.committed, self.sink, former, self._permission.require_row)
         self._ledger.sink = self._tables.watch(assignment.checkpoint, self.sink)
         with self._beginning():
             run = Run.start(session, writer, gate, self._name)

@@ -37,14 +37,16 @@ class UnfinishedBatches:
         self._tables = tables
         self._log = logger_about(about(row))
 
-    def before_start(self, sink: WrittenTo, callbacks: CallbackGate | None, still: Callable[[], None]) -> None:
+    def before_start(
+        self, committed: int | None, sink: WrittenTo, callbacks: CallbackGate | None, still: Callable[[], None]
+    ) -> None:
         """Count, and cut where that is due. ``callbacks``: of the run before, if this process had one.
 
         ``still`` raises where nothing may be started any more. Raises ``CheckpointError``, ``StoreError`` and what
         ``still`` raises; the entry is whole then.
         """
         row, files = self._row, self._hosting.files
-        unfinished = read_unfinished(files, row.checkpoint, Placed.of(row))
+        unfinished = read_unfinished(files, row.checkpoint, Placed.of(row), committed)
         if unfinished is None:
             return
         stored = next((fact.seen for fact in self._hosting.store.query_facts(query=row.query)), None)

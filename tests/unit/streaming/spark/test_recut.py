@@ -13,10 +13,12 @@ from state.settings.keys import Sink
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_text import parse_kafka_offsets, parse_offset_entry
 from streaming.spark.checkpoint.mapping import Left, Move, Place, Placed
+from streaming.spark.checkpoint.read import newest_commit
 from streaming.spark.errors import MovedOn
 from streaming.spark.recut import (
     CUTS,
     Cut,
+    UnfinishedBatch,
     cut_to,
     forget_cuts,
     objection,
@@ -50,8 +52,12 @@ def planned(folder: Path) -> CheckpointFolder:
     return checkpoint
 
 
+def unfinished_of(folder: Path, placed: Placed = HOME) -> UnfinishedBatch | None:
+    return read_unfinished(FILES, str(folder), placed, newest_commit(FILES, str(folder)))
+
+
 def cut_of(folder: Path, limit: int = 40, placed: Placed = HOME) -> Cut:
-    unfinished = read_unfinished(FILES, str(folder), placed)
+    unfinished = unfinished_of(folder, placed)
     assert unfinished is not None
     cut = cut_to(unfinished, limit)
     assert cut is not None
@@ -75,16 +81,16 @@ def test_each_partition_keeps_its_share_of_the_smaller_batch(tmp_path: Path) -> 
 @pytest.mark.parametrize("limit", [120, 1000])
 def test_a_batch_within_the_limit_is_not_cut(tmp_path: Path, limit: int) -> None:
     planned(tmp_path)
-    unfinished = read_unfinished(FILES, str(tmp_path), HOME)
+    unfinished = unfinished_of(tmp_path)
     assert unfinished is not None
     assert cut_to(unfinished, limit) is None
 
 
 def test_without_a_planned_batch_there_is_nothing_to_cut(tmp_path: Path) -> None:
     checkpoint = CheckpointFolder(tmp_path)
-    assert read_unfinished(FILES, str(tmp_path), HOME) is None
+    assert unfinished_of(tmp_path) is None
     checkpoint.commit(0)
-    assert read_unfinished(FILES, str(tmp_path), HOME) is None
+    assert unfinished_of(tmp_path) is None
 
 
 def test_a_first_batch_begins_where_its_source_file_says(tmp_path: Path) -> None:
@@ -131,7 +137,7 @@ def test_a_cut_is_within_its_limit_and_never_empty(
     checkpoint = CheckpointFolder(folder)
     checkpoint.commit(0, {"t": {str(number): 7 for number in range(len(sizes))}})
     checkpoint.plan(1, {"t": {str(number): 7 + size for number, size in enumerate(sizes)}})
-    unfinished = read_unfinished(FILES, str(folder), HOME)
+    unfinished = unfinished_of(folder)
     assert unfinished is not None
     cut = cut_to(unfinished, limit)
     if sum(sizes) <= limit:
@@ -170,7 +176,7 @@ def test_the_entry_gets_the_smaller_ends_and_nothing_else_changes(tmp_path: Path
     before, cut = checkpoint.files(), cut_of(tmp_path)
     write_cut(FILES, str(tmp_path), cut, 1, nothing)
     assert checkpoint.files() == before | {"offsets/1": cut.content.decode()}
-    assert read_unfinished(FILES, str(tmp_path), HOME) is not None
+    assert unfinished_of(tmp_path) is not None
     with pytest.raises(MovedOn, match="offsets/1 has changed"):
         write_cut(FILES, str(tmp_path), cut, 1, nothing)
     forget_cuts(FILES, str(tmp_path))
@@ -213,7 +219,7 @@ def test_a_frozen_cut_puts_back_the_entry_of_a_batch_that_was_committed(tmp_path
     assert checkpoint.text("offsets/1") == before
 
 
-def broken_off(folder: Path) -> None:
+def break_off(folder: Path) -> None:
     """The process died after it had taken the entry away."""
     with pytest.raises(KeyboardInterrupt):
         write_cut(_Dying(), str(folder), cut_of(folder), 1, nothing)
@@ -235,7 +241,7 @@ class _Dying(LocalFiles):
 def test_a_cut_that_was_broken_off_is_taken_back_by_the_next_start(tmp_path: Path) -> None:
     checkpoint = planned(tmp_path)
     before = checkpoint.files()
-    broken_off(tmp_path)
+    break_off(tmp_path)
     assert "offsets/1" not in checkpoint.files()
     assert restore_entry(FILES, str(tmp_path)) == 1
     assert restore_entry(FILES, str(tmp_path)) is None
@@ -246,7 +252,7 @@ def test_a_cut_that_was_broken_off_is_taken_back_by_the_next_start(tmp_path: Pat
 def test_the_entry_of_a_committed_batch_is_never_put_back(tmp_path: Path) -> None:
     """It is not known with which ends it was committed, so a start refuses it in words."""
     checkpoint = planned(tmp_path)
-    broken_off(tmp_path)
+    break_off(tmp_path)
     checkpoint.write("commits/1", 'v1\n{"nextBatchWatermarkMs":0}')
     assert restore_entry(FILES, str(tmp_path)) is None
     assert f"{CUTS}/1" in checkpoint.files()

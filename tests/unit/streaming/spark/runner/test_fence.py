@@ -1,5 +1,6 @@
 """A fence: what proves that a query writes nothing more, here or in another process, and what does not."""
 
+import json
 import os
 import socket
 import threading
@@ -633,3 +634,17 @@ def test_a_zombie_is_gone() -> None:
         pass
     os.waitpid(child, 0)
     assert isinstance(HERE, Identity)
+
+
+def test_a_batch_whose_cut_was_broken_off_is_planned_for_a_fence(tmp_path: Path) -> None:
+    checkpoint = CheckpointFolder(tmp_path)
+    checkpoint.commit(0)
+    checkpoint.plan(1)
+    former = checkpoint.text("offsets/1")
+    cutting = {"batch": 1, "epoch": 1, "former": former, "content": "smaller"}
+    checkpoint.write("_tideover_cut/1", json.dumps(cutting))
+    LocalFiles().delete(f"{tmp_path}/offsets/1")
+    report = fenced(tmp_path, None)
+    assert checkpoint.text("offsets/1") == former
+    assert report.checkpoint.planned is not None
+    assert report.planted == (2, 3)

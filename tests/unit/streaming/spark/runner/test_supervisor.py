@@ -1,5 +1,6 @@
 """What a hosted query says before it starts anything, and after nothing of it runs any more."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -1003,3 +1004,19 @@ def test_a_start_gives_the_store_the_mapping_that_it_lacks(stage: Stage) -> None
     placed(stage, mapping="2-op-1.1").begin()
     until(lambda: stage.runs)
     assert stage.store.mappings("q") == {"2-op-1.1": checkpoint.text("_tideover_mappings/2-op-1.1")}
+
+
+def test_a_start_takes_back_a_cut_that_was_broken_off(stage: Stage) -> None:
+    """The process died between taking the entry of the planned batch away and creating the smaller one."""
+    checkpoint = CheckpointFolder(stage.folder)
+    checkpoint.commit(0)
+    checkpoint.plan(1)
+    before = checkpoint.files()
+    cutting = {"batch": 1, "epoch": 1, "former": checkpoint.text("offsets/1"), "content": "smaller"}
+    checkpoint.write("_tideover_cut/1", json.dumps(cutting))
+    LocalFiles().delete(f"{stage.folder}/offsets/1")
+    stage.hosted().begin()
+    until(lambda: stage.runs)
+    assert checkpoint.files() == before
+    assert stage.store.fact.seen is not None
+    assert stage.store.fact.seen.ended_in_batch == 1, "it is counted before the run begins"

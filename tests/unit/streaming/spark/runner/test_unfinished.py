@@ -15,6 +15,7 @@ from state.settings.keys import Tideover
 from state.store.sql.schema import assignments
 from streaming.process import Identity
 from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.checkpoint.read import newest_commit
 from streaming.spark.errors import AssignmentMoved
 from streaming.spark.hosting import Hosting, NoListener
 from streaming.spark.query.callbacks import CallbackGate
@@ -107,7 +108,8 @@ class World:
                 raise AssignmentMoved("q")
 
         tables = cast(Tables, FakeTables(state))
-        UnfinishedBatches(hosting, self.row, report, tables).before_start(sink, callbacks, still)
+        newest = newest_commit(hosting.files, self.row.checkpoint)
+        UnfinishedBatches(hosting, self.row, report, tables).before_start(newest, sink, callbacks, still)
         return self.checkpoint.text("offsets/1")
 
     @property
