@@ -48,6 +48,17 @@ class UnfinishedBatch:
     mark: tuple[str, int] | None
     """What offsets of that cluster carry in the log: its name, and the epoch under which the query came there."""
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is known of each Kafka partition where the batch begins."""
+        ends = ((key, _offsets(self.entry, key)) for key in self.entry.sources)
+        return all(
+            partition in self.begins.get(key, {}).get(topic, {})
+            for key, topics in ends
+            for topic, partitions in (topics or {}).items()
+            for partition in partitions
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cut:
@@ -206,9 +217,13 @@ def write_cut(files: CheckpointFiles, checkpoint: str, cut: Cut, epoch: int, sti
     path, entry = _cutting(checkpoint, cut.batch), _entry(checkpoint, cut.batch)
     cutting = _Cutting(batch=cut.batch, epoch=epoch, former=cut.former.decode(), content=cut.content.decode())
     files.create_atomically(path, cutting.model_dump_json().encode())
-    still()
-    if files.read_bytes(entry) != cut.former:
-        raise MovedOn(f"{entry} has changed")
+    try:
+        still()
+        if files.read_bytes(entry) != cut.former:
+            raise MovedOn(f"{entry} has changed")
+    except BaseException:
+        files.delete(path)  # what was not begun is not to be taken back
+        raise
     files.delete(entry)
     try:
         still()

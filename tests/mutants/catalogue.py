@@ -17,6 +17,13 @@ class Mistake(NamedTuple):
 
 CATALOGUE = (
     Mistake(
+        "streaming/spark/runner/unfinished.py",
+        "why = within if unfinished.is_counted else",
+        "why = within if True else",
+        ("tests/unit/streaming/spark/runner/test_unfinished.py",),
+        "a batch whose begin is unknown is called small",
+    ),
+    Mistake(
         "streaming/spark/runner/permission.py",
         "restored = restore_entry(files, row.checkpoint) if cuts else None",
         "restored = None",

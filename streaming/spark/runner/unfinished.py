@@ -80,7 +80,8 @@ class UnfinishedBatches:
         if limit is None:
             why = "policy.catch_up_batch is not set"
         elif cut is None:
-            why = f"it has no more records than policy.catch_up_batch, which is {limit}"
+            within = f"no Kafka source has more records in it than policy.catch_up_batch, which is {limit}"
+            why = within if unfinished.is_counted else "it is unknown where each of its partitions begins"
         if cut is None or why is not None:
             self._log.warning("planned batch not cut", batch=unfinished.batch, ended=ended, reason=why)
             if limit is not None and ended == policy.recut_after:

@@ -190,6 +190,7 @@ def test_a_process_that_lost_its_row_leaves_the_entry_as_it_was(tmp_path: Path, 
     with pytest.raises(Lost):
         write_cut(FILES, str(tmp_path), cut_of(tmp_path), 1, lambda: next(checks)())
     assert checkpoint.text("offsets/1") == before
+    assert (f"{CUTS}/1" in checkpoint.files()) == (number == 2), "only what was begun can be taken back"
 
 
 def thawed(folder: Path, between: Callable[[], None]) -> None:

@@ -1,6 +1,5 @@
 """Runs that end in one planned batch are counted in the store, and the batch is cut where no sink has it."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,7 +85,7 @@ class World:
         sink: WrittenTo = DELTA,
         state: SinkState = SinkState.HAS_NOT,
         callbacks: CallbackGate | None = None,
-        store: Callable[[], None] = lambda: None,
+        entry: str = "offsets/1",
     ) -> str:
         """A new process starts the query, and dies; the entry of batch 1 as it read it."""
         self.processes += 1
@@ -110,7 +109,7 @@ class World:
         tables = cast(Tables, FakeTables(state))
         newest = newest_commit(hosting.files, self.row.checkpoint)
         UnfinishedBatches(hosting, self.row, report, tables).before_start(newest, sink, callbacks, still)
-        return self.checkpoint.text("offsets/1")
+        return self.checkpoint.text(entry)
 
     @property
     def said(self) -> list[str]:
@@ -205,7 +204,7 @@ def test_a_callback_that_was_never_entered_left_nothing_in_its_sink(world: World
     assert world.said == [CUT]
 
 
-WITHIN = "it has no more records than policy.catch_up_batch, which is 120"
+WITHIN = "no Kafka source has more records in it than policy.catch_up_batch, which is 120"
 LIMITS: list[tuple[dict[str, object], list[str]]] = [
     ({}, []),
     ({"catch_up_batch": 120}, [f"3 runs of q ended in batch 1; it is not cut: {WITHIN}"]),
@@ -218,6 +217,17 @@ def test_a_batch_that_the_policy_allows_is_not_cut(world: World, policy: dict[st
     before = world.checkpoint.text("offsets/1")
     assert [world.start() for _ in range(4)] == [before] * 4
     assert world.said == said
+
+
+def test_a_batch_whose_begin_is_unknown_is_not_called_small(world: World) -> None:
+    """Its first run was killed before Spark's source wrote down where the batch begins."""
+    (world.checkpoint.path / "commits" / "0").unlink()
+    (world.checkpoint.path / "offsets" / "1").rename(world.checkpoint.path / "offsets" / "0")
+    for _ in range(3):
+        world.start(entry="offsets/0")
+    assert world.said == [
+        "3 runs of q ended in batch 0; it is not cut: it is unknown where each of its partitions begins"
+    ]
 
 
 def test_a_smaller_limit_cuts_the_batch_again(world: World) -> None:
