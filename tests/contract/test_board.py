@@ -35,7 +35,7 @@ def exported(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize(("query", "legend"), list(queries()))
-def test_a_query_of_the_board_asks_for_what_is_exported(query: str, legend: str) -> None:
+def test_every_query_of_the_board_uses_an_exported_metric(query: str, legend: str) -> None:
     names = re.findall(r"\btideover_\w+", query)
     assert names
     known = set().union(*(exported(name) for name in names), BY_PROMETHEUS)
@@ -106,7 +106,7 @@ def test_grafana_finds_its_board_and_its_source_where_compose_puts_them() -> Non
     assert source["isDefault"]
 
 
-def test_nobody_but_this_machine_reaches_what_compose_publishes() -> None:
+def test_ports_of_compose_are_published_on_loopback_only() -> None:
     ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)

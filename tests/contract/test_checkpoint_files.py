@@ -108,7 +108,7 @@ def test_bytes_come_back_as_they_were_written(files: CheckpointFiles, folder: st
     assert files.read_bytes(join(folder, "x")) == b""
 
 
-def test_a_replaced_file_is_readable_whatever_checksum_stood_beside_it(
+def test_a_replaced_file_is_readable_whatever_checksum_was_beside_it(
     files: CheckpointFiles, folder: str, tmp_path: Path
 ) -> None:
     files.replace(join(folder, "x"), b"first")
@@ -214,7 +214,7 @@ def test_a_vanished_file_raises_file_vanished(files: CheckpointFiles, folder: st
         files.rename(join(folder, "none"), join(folder, "to"))
 
 
-def test_deleting_takes_the_checksum_along_and_tells_what_was_not_there(
+def test_deleting_removes_the_checksum_too_and_reports_a_missing_file(
     files: CheckpointFiles, folder: str, tmp_path: Path
 ) -> None:
     files.replace(join(folder, "x"), b"1")
@@ -232,7 +232,7 @@ def test_a_renamed_file_is_readable_under_its_new_name_only(files: CheckpointFil
     assert files.read_bytes(join(folder, "y")) == b"1"
 
 
-def test_free_space_is_told_for_a_folder_that_is_still_to_be_made(files: CheckpointFiles, folder: str) -> None:
+def test_free_space_is_known_for_a_folder_that_does_not_exist_yet(files: CheckpointFiles, folder: str) -> None:
     free = files.free_space(join(folder, "to", "be", "made"))
     assert free is not None
     assert free > 0

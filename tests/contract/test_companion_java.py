@@ -67,7 +67,7 @@ def test_a_jar_that_fits_its_record_and_the_sources_is_used_as_it_is(folder: Pat
     assert builds == []
 
 
-def test_a_jar_of_other_sources_is_built_anew(folder: Path, builds: list[Path]) -> None:
+def test_a_jar_of_other_sources_is_built_again(folder: Path, builds: list[Path]) -> None:
     record = folder / "companion.json"
     told = json.loads(record.read_text(encoding="utf-8"))
     record.write_text(json.dumps(told | {"sources": "0" * 64}), encoding="utf-8")
@@ -92,7 +92,7 @@ def test_where_it_cannot_be_built_a_changed_jar_is_refused(
         companion_jar(folder=folder)
 
 
-def test_the_digest_tells_of_every_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_digest_depends_on_every_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = sources_digest()
     shutil.copytree(SOURCES, tmp_path / "java")
     monkeypatch.setattr("streaming.companion.jar.SOURCES", tmp_path / "java")

@@ -85,7 +85,7 @@ def test_a_file_that_declares_no_names_offers_none(complete: Complete, tmp_path:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_documented_line_has_the_shell_ask_tideover(shell: str, tmp_path: Path) -> None:
+def test_the_documented_line_makes_the_shell_call_tideover(shell: str, tmp_path: Path) -> None:
     asked = {  # the line, then whether a function or rule for tideover is there
         "bash": "complete -p tideover",
         "zsh": "print -r -- $_comps[tideover]",
@@ -102,5 +102,5 @@ def test_the_documented_line_has_the_shell_ask_tideover(shell: str, tmp_path: Pa
     assert "_tideover_completion" in done.stdout, done.stderr
 
 
-def test_every_shell_that_can_be_asked_for_has_its_line() -> None:
+def test_every_supported_shell_has_its_line() -> None:
     assert set(LINES) == {"bash", "zsh", "fish"}

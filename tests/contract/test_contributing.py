@@ -32,7 +32,7 @@ def test_hooks_before_a_commit_are_what_make_check_runs_and_fetch_nothing() -> N
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
-def test_a_form_has_a_name_and_asks_each_thing_once(form: Path) -> None:
+def test_a_form_has_a_name_and_no_question_twice(form: Path) -> None:
     asked = read(form)
     assert {"name", "description", "body"} <= set(asked)
     fields = [each for each in asked["body"] if each["type"] != "markdown"]

@@ -27,7 +27,7 @@ def test_the_reference_is_what_the_program_prints() -> None:
     assert said == page(cli), "run: make docs"
 
 
-def test_the_concepts_show_the_table_of_phases_as_it_stands() -> None:
+def test_the_concepts_show_the_table_of_phases_of_the_program() -> None:
     said = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
     assert said == with_phases(said), "run: make docs"
 
@@ -61,7 +61,7 @@ def test_at_least_fifteen_of_the_first_faults_are_played_whole_on_real_parts() -
 
 
 @pytest.mark.parametrize("text", ["no marks", "marks {0} and {0}"])
-def test_a_document_without_one_place_for_the_phases_is_told(text: str) -> None:
+def test_a_document_without_one_place_for_the_phases_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="one place for the phases"):
         with_phases(text.format(phases()))
 

@@ -80,7 +80,7 @@ def test_a_manifest_is_one_that_kubernetes_takes(document: dict[str, Any], versi
         (("template", "spec", "volumes"), {}, "{} is not of type 'array'"),
     ],
 )
-def test_a_broken_field_is_told(path: tuple[str | int, ...], value: object, said: str) -> None:
+def test_a_broken_field_of_a_manifest_is_found(path: tuple[str | int, ...], value: object, said: str) -> None:
     broken: Any = copy.deepcopy(workloads()[0])
     inner = broken["spec"]
     for step in path[:-1]:
@@ -132,7 +132,7 @@ def test_there_are_two_controllers_and_one_of_each_runner() -> None:
     assert {each["kind"]: each["spec"]["replicas"] for each in workloads()} == {"Deployment": 2, "StatefulSet": 1}
 
 
-def test_the_store_is_upgraded_by_a_verb_and_only_when_somebody_says_so() -> None:
+def test_the_store_is_upgraded_by_a_verb_and_only_when_a_person_says_so() -> None:
     assert upgrade()["spec"]["suspend"] is True
     job = upgrade()["spec"]["jobTemplate"]["spec"]
     assert job["backoffLimit"] == 0

@@ -97,7 +97,7 @@ def test_a_negative_time_is_refused_before_any_request(link: Link, fake: FakeClu
     assert fake.asked == []
 
 
-def test_one_partition_may_be_asked_for_several_times_at_once(log: ClusterLog) -> None:
+def test_one_partition_may_be_queried_for_several_times_at_once(log: ClusterLog) -> None:
     times = [BASE_MS, BASE_MS + 5 * STEP_MS, Spec.LATEST, BASE_MS]
     questions = [(partition, time) for time in times for partition in PARTITIONS]
     answers = ask_offsets(log, questions, Deadline.after(5))
@@ -139,7 +139,7 @@ def test_missing_partitions_do_not_hide_the_answers_of_others(log: ClusterLog) -
     assert [error and (error.name, error.retriable) for error in errors] == [("UNKNOWN_TOPIC_OR_PARTITION", False)] * 2
 
 
-def test_a_topic_is_described_and_a_missing_one_is_told(log: ClusterLog) -> None:
+def test_a_topic_is_described_and_a_missing_one_is_reported(log: ClusterLog) -> None:
     facts = log.describe(["t", "nowhere"], timeout=60)
     assert sorted(facts["t"].partitions) == [0, 1, 2, 3, 4, 5]
     assert facts["t"].topic_id
@@ -175,7 +175,7 @@ def test_records_in_full_hold_key_value_and_time(log: ClusterLog) -> None:
         assert (each.key, each.value, each.timestamp_ms) == (None, b"%d" % each.offset, BASE_MS + each.offset * STEP_MS)
 
 
-def test_a_fetch_with_too_little_room_asks_for_more(log: ClusterLog) -> None:
+def test_a_fetch_with_too_little_room_says_how_much_it_needs(log: ClusterLog) -> None:
     answer = log.fetch({PARTITIONS[0]: (7, 20)}, timeout=60)[PARTITIONS[0]]
     assert (answer.records, answer.next_offset) == ((), 7)
     assert answer.needs_bytes > 20
@@ -276,7 +276,7 @@ def test_an_error_of_one_partition_does_not_hide_the_segments_of_others(old_log:
     assert error.name == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
-def test_the_segments_of_the_seed_are_found_as_it_tells() -> None:
+def test_the_segments_of_the_seed_are_found_where_it_wrote_them() -> None:
     """Two segments, the second being written: bases 0 and 7, end 8."""
     cluster = MemoryCluster()
     cluster.create("t")
@@ -299,7 +299,7 @@ def test_the_segments_of_the_seed_are_found_as_it_tells() -> None:
     assert cluster.segments({PARTITIONS[0]: 100}, timeout=1)[PARTITIONS[0]].offsets == (3,)
 
 
-def test_a_newer_broker_is_not_asked_for_segments_in_a_changed_protocol(fake: FakeCluster, link: Link) -> None:
+def test_segments_are_not_requested_of_a_broker_with_a_changed_protocol(fake: FakeCluster, link: Link) -> None:
     answers = link.segments(dict.fromkeys(PARTITIONS, BASE_MS), timeout=60)
     assert {answer.error and answer.error.name for answer in answers.values()} == {"UNSUPPORTED_VERSION"}
     assert all(answer.error and "Kafka 4.0 removed it" in answer.error.text for answer in answers.values())
@@ -344,7 +344,7 @@ def test_a_tail_stops_at_the_begin_of_the_log() -> None:
 # -- faults of a cluster -----------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_created_by_asking(link: Link, fake: FakeCluster) -> None:
+def test_a_request_for_a_missing_topic_creates_nothing(link: Link, fake: FakeCluster) -> None:
     missing = TopicPartition("nowhere", 0)
     link.describe(["nowhere"], timeout=60)
     link.offsets({missing: Spec.LATEST}, timeout=60)
@@ -389,7 +389,7 @@ def test_a_cluster_that_refuses_is_unreachable_and_says_why(fake: FakeCluster, l
         link.offsets(BY_TIME, timeout=0.3)
 
 
-def test_a_partition_without_a_leader_is_told_and_the_others_answered(fake: FakeCluster, link: Link) -> None:
+def test_a_partition_without_a_leader_has_an_error_and_the_others_answers(fake: FakeCluster, link: Link) -> None:
     fake.leaderless.add(("t", 1))
     answers = link.offsets(BY_TIME, timeout=2)
     assert [answer.offset for answer in answers.values()] == [5, None, 5, 5, 5, 5]
@@ -415,7 +415,7 @@ def test_a_lost_leader_costs_only_its_own_partitions(
     assert [answer.error is None for answer in fetched.values()] == [True, False, True, True, False, True]
 
 
-def test_an_error_that_asking_again_cannot_mend_comes_at_once(fake: FakeCluster, link: Link) -> None:
+def test_an_error_that_a_retry_cannot_mend_comes_at_once(fake: FakeCluster, link: Link) -> None:
     fake.errors["t", 2] = 43
     began = time.monotonic()
     answers = link.offsets(BY_TIME, timeout=60)
@@ -445,13 +445,13 @@ def test_an_old_broker_does_not_misread_a_question_for_the_largest_time() -> Non
         assert [answer.offset for answer in link.offsets(BY_TIME, timeout=60).values()] == [5] * 6
 
 
-def test_a_broker_without_leader_epochs_is_not_asked_where_one_ends() -> None:
+def test_a_broker_without_leader_epochs_gets_no_request_for_their_ends() -> None:
     with FakeCluster({"t": 6}, version=(1, 0)) as old, Link(Cluster(bootstrap=old.bootstrap)) as link:
         answers = link.epoch_ends(dict.fromkeys(PARTITIONS, 0), timeout=60)
         assert {answer.error and answer.error.name for answer in answers.values()} == {"UNSUPPORTED_VERSION"}
 
 
-def test_a_missing_certificate_is_our_fault_and_told_without_a_connection() -> None:
+def test_a_missing_certificate_is_our_fault_and_needs_no_connection() -> None:
     security = Security.model_validate({"protocol": "SSL", "ca": "/nowhere/ca.pem"})
     cluster = Cluster(bootstrap=("127.0.0.1:1",), security=security)
     told = r"east: the certificate authority /nowhere/ca\.pem"

@@ -21,7 +21,7 @@ def test_the_page_lists_each_exported_name_with_its_labels() -> None:
     assert rows() == LABELS
 
 
-def test_the_page_says_how_many_names_are_told_without_the_store() -> None:
+def test_the_page_says_how_many_metrics_are_exported_without_the_store() -> None:
     alone = [each.name for each in METRICS if each.rows is not None]
     assert list(rows())[: len(alone) + 1] == [*alone[:5], DURATION, *alone[5:]]
     assert len(alone) + 1 == 8

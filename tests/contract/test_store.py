@@ -30,7 +30,7 @@ def test_the_first_to_lead_has_a_term_and_keeps_it_while_renewing(store: Control
     assert store.leader(CONTROLLER) == renewed
 
 
-def test_nobody_else_leads_while_a_lease_runs(store: ControllerStore) -> None:
+def test_no_other_controller_leads_while_a_lease_runs(store: ControllerStore) -> None:
     lease = store.lead(CONTROLLER, "one", TTL)
     assert store.lead(CONTROLLER, "two", TTL) is None
     assert store.leader(CONTROLLER) == lease
@@ -62,7 +62,7 @@ def test_a_resigned_lease_is_free_also_when_the_clock_was_set_back(store: Contro
     assert resigned.expires_at < store.now() - timedelta(days=365)
 
 
-def test_a_lease_of_before_the_clock_was_set_back_holds_nobody_up(store: ControllerStore) -> None:
+def test_a_lease_from_before_the_clock_was_set_back_delays_no_controller(store: ControllerStore) -> None:
     ahead = store.lead(CONTROLLER, "one", 3 * TTL)
     assert ahead is not None
     taken = store.lead(CONTROLLER, "two", TTL)
@@ -156,7 +156,7 @@ def test_two_requests_never_share_an_id(store: ControllerStore, other: dict[str,
     assert store.request("request-1") == samples.request(operation="op-1")
 
 
-def test_a_leader_asks_with_its_term_and_nobody_for_a_time_that_is_over(store: ControllerStore) -> None:
+def test_a_request_needs_the_leaders_term_and_a_time_that_is_not_over(store: ControllerStore) -> None:
     stale = term_of(store, "one")
     term = term_of(store, "two")
     with pytest.raises(StaleTerm):
@@ -385,7 +385,7 @@ def test_a_closed_operation_is_never_opened_again_but_may_learn_more(store: Cont
     assert store.history() == []
 
 
-def test_nobody_who_saw_an_earlier_epoch_overwrites_a_later_row(store: ControllerStore) -> None:
+def test_a_writer_that_saw_an_earlier_epoch_overwrites_no_later_row(store: ControllerStore) -> None:
     """A takeover has raised the epoch; who read the operation before that is late, be it by one."""
     term = held(store)
     placed: dict[str, Any] = {"from_epoch": 2, "term": term, "steps": [], "event": samples.event()}
@@ -396,7 +396,7 @@ def test_nobody_who_saw_an_earlier_epoch_overwrites_a_later_row(store: Controlle
     assert store.operation("op-1") == taken_over
 
 
-def test_consents_are_added_to_an_open_operation_and_told_once(store: ControllerStore) -> None:
+def test_consents_are_added_to_an_open_operation_and_recorded_once(store: ControllerStore) -> None:
     term = held(store)
     said = samples.event(kind="consent", text="operator consents")
     assert store.consent("op-1", ("unfenced", "loss"), term=term, event=said)

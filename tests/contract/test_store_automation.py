@@ -20,7 +20,7 @@ def kinds(store: ControllerStore) -> list[str]:
     return [event.kind for event in store.history()]
 
 
-def test_a_pause_holds_until_somebody_resumes_and_is_kept_with_its_end(store: ControllerStore) -> None:
+def test_a_pause_holds_until_it_is_resumed_and_is_kept_with_its_end(store: ControllerStore) -> None:
     store.pause(PAUSE, event=samples.event(kind="pause", operation=None))
     assert store.pauses() == [PAUSE]
     ended = store.resume("revenue", at=AT + SECOND, event=samples.event(kind="resume", operation=None))

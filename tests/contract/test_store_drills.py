@@ -53,7 +53,7 @@ def test_reconciling_leaves_an_open_drill_to_itself(store: ControllerStore, term
     assert drill.is_open
 
 
-def test_a_runner_is_asked_for_a_drill_and_closing_takes_it_back(store: ControllerStore, term: int) -> None:
+def test_a_drill_is_requested_of_a_runner_and_closing_takes_it_back(store: ControllerStore, term: int) -> None:
     asked = samples.intent(operation="drill-1", name="drill", kind=IntentKind.DRILL, epoch=1)
     drill = store.operation("drill-1")
     assert drill is not None
@@ -63,7 +63,7 @@ def test_a_runner_is_asked_for_a_drill_and_closing_takes_it_back(store: Controll
     assert store.pending_intents("a") == []
 
 
-def test_requests_of_drills_are_asked_for_by_name(store: ControllerStore) -> None:
+def test_requests_of_drills_are_read_by_their_kind(store: ControllerStore) -> None:
     move, drill = samples.request(), samples.request(id="request-2", kind=OperationKind.DRILL)
     for each in (move, drill):
         store.ask(each)

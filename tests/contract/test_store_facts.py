@@ -18,7 +18,7 @@ from tests.contract.samples import AT, SECOND, held, term_of
 
 
 # -- intents -----------------------------------------------------------------------------------------------------------
-def test_an_intent_is_asked_once(store: ControllerStore) -> None:
+def test_an_intent_is_recorded_once(store: ControllerStore) -> None:
     term = held(store)
     store.record(samples.operation(), term=term, intents=[samples.intent()])
     again = samples.intent(id="intent-2", request={"other": True})
@@ -40,7 +40,7 @@ def test_an_intent_is_answered_once(store: ControllerStore) -> None:
         store.report(samples.intent())
 
 
-def test_only_who_leads_takes_back_what_it_asked(store: ControllerStore) -> None:
+def test_only_the_leader_takes_its_intents_back(store: ControllerStore) -> None:
     stale = held(store)
     store.record(samples.operation(), term=stale, intents=[samples.intent()])
     term = term_of(store, "two")
@@ -52,7 +52,7 @@ def test_only_who_leads_takes_back_what_it_asked(store: ControllerStore) -> None
     assert store.intents("op-1") == [taken_back]
 
 
-def test_closing_an_operation_withdraws_what_nobody_did(store: ControllerStore) -> None:
+def test_closing_an_operation_withdraws_the_intents_without_an_answer(store: ControllerStore) -> None:
     term = held(store)
     store.record(samples.operation(), term=term, intents=[samples.intent()])
     closed = samples.operation(phase=Phase.ABORTED, outcome="aborted", ended_at=AT + SECOND)
@@ -70,7 +70,7 @@ def test_an_intent_of_an_unknown_operation_is_a_conflict(store: ControllerStore)
 
 
 # -- facts -------------------------------------------------------------------------------------------------------------
-def test_a_second_instance_of_a_runner_is_told_of_the_first(store: ControllerStore) -> None:
+def test_a_second_instance_of_a_runner_learns_of_the_first(store: ControllerStore) -> None:
     before = store.now()
     assert store.register(samples.runner()) is None
     (stands,) = store.runners()
@@ -94,7 +94,7 @@ def test_only_the_registered_instance_unregisters(store: ControllerStore) -> Non
     assert store.runners() == []
 
 
-def test_of_instances_that_register_at_once_one_stands(store: ControllerStore) -> None:
+def test_of_instances_that_register_at_once_one_is_registered(store: ControllerStore) -> None:
     with ThreadPoolExecutor(6) as pool:
         told = list(pool.map(lambda i: store.register(samples.runner(instance=f"a-{i}")), range(6)))
     assert told.count(None) == 1
@@ -209,7 +209,7 @@ def test_which_records_of_a_ring_were_not_committed_comes_back(store: Controller
     assert found == saved
 
 
-def test_rings_are_counted_where_nobody_asks_for_their_records(store: ControllerStore) -> None:
+def test_recent_records_are_counted_without_reading_them(store: ControllerStore) -> None:
     lengths = {0: 0, 1: 1, 2: 256}
     store.save_positions(samples.position(partition=each, ring=samples.ring(n, 2**40)) for each, n in lengths.items())
     found = store.positions("revenue", rings=False)
@@ -254,7 +254,7 @@ def test_a_spool_flushed_late_drops_nothing_newer(store: ControllerStore) -> Non
     assert [position.batch for position in store.positions("revenue")] == [4, 5, 6]
 
 
-def test_a_checkpoint_made_anew_under_its_epoch_drops_what_the_old_one_left(store: ControllerStore) -> None:
+def test_a_new_checkpoint_under_its_epoch_drops_what_the_old_one_left(store: ControllerStore) -> None:
     store.save_positions(samples.position(batch=batch) for batch in range(100, 106))
     store.save_positions([samples.position(batch=0, tracked_at=AT + SECOND)])
     assert [position.batch for position in store.positions("revenue")] == [0]
@@ -264,7 +264,7 @@ def kept(store: ControllerStore) -> list[tuple[int, int]]:
     return [(position.epoch, position.batch) for position in store.positions("revenue")]
 
 
-def test_the_newest_batch_tracked_where_the_query_is_is_told(store: ControllerStore) -> None:
+def test_the_newest_tracked_batch_is_one_of_the_cluster_in_use(store: ControllerStore) -> None:
     assert store.tracked_batch("revenue") is None
     term = held(store)
     store.save_positions([samples.position(epoch=1, batch=batch) for batch in (3, 9, 7)])
@@ -280,7 +280,7 @@ def test_the_newest_batch_tracked_where_the_query_is_is_told(store: ControllerSt
     assert store.tracked_batch("unknown") is None
 
 
-def test_positions_of_an_earlier_place_are_not_told_as_tracked(store: ControllerStore) -> None:
+def test_positions_of_an_earlier_placement_do_not_count_as_tracked(store: ControllerStore) -> None:
     term = held(store)
     store.save_positions([samples.position(epoch=1, batch=9)])
     placed = samples.assignment(epoch=2, placed_epoch=2, cluster="west", checkpoint="/new")

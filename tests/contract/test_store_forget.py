@@ -145,7 +145,7 @@ def test_the_end_of_a_partition_goes_when_no_query_reads_it(store: ControllerSto
     assert {key.topic for key in store.ends(read.cluster)} == {read.topic, "young"}
 
 
-def test_a_verdict_that_nobody_gives_again_goes(store: ControllerStore) -> None:
+def test_a_verdict_that_is_not_renewed_is_forgotten(store: ControllerStore) -> None:
     term = term_of(store)
     for cluster, at in (("east", LATER), ("gone", AT)):
         status = samples.status(cluster=cluster, decided_at=at, term=term)

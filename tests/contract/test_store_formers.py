@@ -84,7 +84,7 @@ def test_another_spelling_of_a_checkpoint_in_use_is_no_former_one(store: Control
     assert [(each.checkpoint, each.left_epoch) for each in store.formers()] == [("s3://bucket/cp", 4)]
 
 
-def test_a_checkpoint_that_is_left_again_counts_its_age_anew(store: ControllerStore) -> None:
+def test_a_checkpoint_that_is_left_again_starts_a_new_age(store: ControllerStore) -> None:
     moved(store)
     assert store.ask_to_clean(LEFT, runner="a", epoch=2, event=TOLD)
     for epoch, checkpoint in ((4, BASE), (6, NEW)):
@@ -97,7 +97,7 @@ def test_a_checkpoint_that_is_left_again_counts_its_age_anew(store: ControllerSt
 
 
 # -- asked and answered ------------------------------------------------------------------------------------------------
-def test_one_runner_is_asked_and_answers_once(store: ControllerStore) -> None:
+def test_one_runner_gets_a_cleaning_and_answers_it_once(store: ControllerStore) -> None:
     term = moved(store)
     before = store.now()
     assert store.ask_to_clean(LEFT, runner="a", epoch=2, event=TOLD, term=term)
@@ -115,7 +115,7 @@ def test_one_runner_is_asked_and_answers_once(store: ControllerStore) -> None:
     assert (told(store).count("asked"), told(store).count("answered")) == (1, 1)
 
 
-def test_who_could_not_says_why_and_another_may_be_asked(store: ControllerStore) -> None:
+def test_a_runner_that_could_not_clean_says_why_and_another_may_try(store: ControllerStore) -> None:
     moved(store)
     assert store.ask_to_clean(LEFT, runner="a", epoch=2, event=TOLD)
     (first,) = store.to_clean("a")
@@ -128,7 +128,7 @@ def test_who_could_not_says_why_and_another_may_be_asked(store: ControllerStore)
     assert second.refused is None
 
 
-def test_nobody_is_asked_from_what_was_seen_before(store: ControllerStore) -> None:
+def test_no_cleaning_is_ordered_from_an_outdated_view(store: ControllerStore) -> None:
     moved(store)
     assert store.ask_to_clean(LEFT, runner="a", epoch=2, event=TOLD)
     assert not store.ask_to_clean(LEFT, runner="b", epoch=2, event=TOLD)
@@ -138,12 +138,12 @@ def test_nobody_is_asked_from_what_was_seen_before(store: ControllerStore) -> No
 
 
 @pytest.mark.parametrize("epoch", [1, 3])
-def test_nobody_is_asked_of_a_query_that_is_elsewhere(store: ControllerStore, epoch: int) -> None:
+def test_no_cleaning_is_ordered_for_a_query_that_is_elsewhere(store: ControllerStore, epoch: int) -> None:
     moved(store)
     assert not store.ask_to_clean(LEFT, runner="a", epoch=epoch, event=TOLD)
 
 
-def test_nobody_is_asked_while_a_query_is_held_or_moved(store: ControllerStore) -> None:
+def test_no_cleaning_is_ordered_while_a_query_is_held_or_moved(store: ControllerStore) -> None:
     term = moved(store)
     under_way = samples.operation(id="op-2", epoch=3)
     step = samples.step(operation="op-2")
@@ -156,7 +156,7 @@ def test_nobody_is_asked_while_a_query_is_held_or_moved(store: ControllerStore) 
     assert "asked" not in told(store)
 
 
-def test_a_stale_leader_asks_nobody(store: ControllerStore) -> None:
+def test_a_stale_leader_orders_no_cleaning(store: ControllerStore) -> None:
     stale = moved(store)
     term_of(store, "another")
     with pytest.raises(StaleTerm):
@@ -176,7 +176,7 @@ def test_a_row_goes_by_age_once_its_checkpoint_was_cleaned(store: ControllerStor
     assert store.formers() == []
 
 
-def test_prunable_tells_the_counts_and_deletes_nothing(store: ControllerStore) -> None:
+def test_prunable_counts_rows_and_deletes_nothing(store: ControllerStore) -> None:
     term = moved(store)
     store.ask_to_clean(LEFT, runner="a", epoch=2, event=samples.event(operation=None))
     store.report_cleaned(store.to_clean("a")[0], CleanedFiles(1, 1), event=samples.event(operation=None))

@@ -14,7 +14,7 @@ from tests.contract.samples import AT, EAST_ID, OTHER_ID, SECOND, held, term_of
 REPLACED = samples.event(text="east is another cluster", at=AT + SECOND, query=None, operation=None)
 
 
-def test_the_first_id_that_is_seen_stays_whoever_sees_another_one_later(store: ControllerStore) -> None:
+def test_the_first_cluster_id_that_is_seen_stays_pinned(store: ControllerStore) -> None:
     assert store.pins() == []
     assert store.pin(samples.pin(), event=samples.event(text="pinned")) == samples.pin()
     other = samples.pin(id=OTHER_ID, pinned_at=AT + SECOND)

@@ -29,7 +29,7 @@ def test_reconcile_writes_the_running_state_and_closes_the_open_operation(store:
     )  # fmt: skip
 
 
-def test_a_row_that_is_gone_is_written_anew(store: ControllerStore) -> None:
+def test_a_row_that_is_gone_is_written_again(store: ControllerStore) -> None:
     store.report_query(samples.fact(epoch=6))
     assert store.reconcile(RUNS, from_epoch=None, event=TOLD)
     assert store.assignments() == [RUNS]
@@ -67,7 +67,7 @@ def test_a_place_that_stays_keeps_the_epoch_that_placed_it(store: ControllerStor
     assert store.assignment("revenue") == stays
 
 
-def test_a_new_place_under_the_epoch_that_stands_is_placed_by_it(store: ControllerStore) -> None:
+def test_a_reconciled_row_keeps_the_epoch_that_placed_it(store: ControllerStore) -> None:
     held(store)
     assert store.reconcile(replace(RUNS, epoch=3, placed_epoch=2), from_epoch=2, event=TOLD)
     assert store.assignment("revenue") == replace(RUNS, epoch=3, placed_epoch=2)

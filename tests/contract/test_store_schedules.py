@@ -38,7 +38,7 @@ def test_the_same_schedule_twice_is_one_and_another_is_a_conflict(store: Control
     assert (store.schedules(), len(store.history())) == ([schedule], 1)
 
 
-def test_a_schedule_that_is_due_is_asked_for_once(store: ControllerStore) -> None:
+def test_a_schedule_that_is_due_makes_one_request(store: ControllerStore) -> None:
     schedule, term = added(store), term_of(store)
     request = samples.request(id="r-1")
     fired = [
@@ -61,7 +61,7 @@ def test_a_schedule_and_its_requests_are_written_together(store: ControllerStore
     assert store.schedules() == [schedule]
 
 
-def test_nothing_is_asked_for_under_an_old_term(store: ControllerStore) -> None:
+def test_a_schedule_makes_no_request_under_an_old_term(store: ControllerStore) -> None:
     schedule, term = added(store), term_of(store)
     term_of(store, "two")
     with pytest.raises(StaleTerm):
@@ -69,7 +69,7 @@ def test_nothing_is_asked_for_under_an_old_term(store: ControllerStore) -> None:
     assert (store.schedules(), store.open_requests()) == ([schedule], [])
 
 
-def test_a_cancelled_schedule_is_not_asked_for_any_more(store: ControllerStore) -> None:
+def test_a_cancelled_schedule_makes_no_more_requests(store: ControllerStore) -> None:
     schedule, term = added(store), term_of(store)
     assert store.cancel_schedule("s-1", actor="bob@desk", event=NOTED)
     assert not store.cancel_schedule("s-1", actor="bob@desk", event=NOTED)

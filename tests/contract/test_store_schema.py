@@ -169,13 +169,13 @@ def test_a_url_that_cannot_be_a_store_is_refused(url: str) -> None:
     assert refused.value.hint
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_of_the_store_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="folder"):
         open_store(f"sqlite:///{tmp_path / 'file' / 'store.db'}")
 
 
-def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     (tmp_path / "store.db").write_text("this is not a database" * 100)
     with pytest.raises(StoreError, match="not a database"):
         open_store(f"sqlite:///{tmp_path / 'store.db'}")

@@ -76,7 +76,7 @@ def test_a_read_and_a_write_end_in_bounded_time_and_the_next_ones_work(store: Sq
 
 @pytest.mark.real
 @pytest.mark.parametrize(("moment", "word", "may_stand"), [CUT_OFF_BETWEEN, CUT_OFF_AT_THE_END])
-def test_a_write_that_is_cut_off_stands_as_a_whole_or_not_at_all(
+def test_a_write_that_is_cut_off_is_whole_or_not_there(
     store: SqlStore, postgres: Postgres, moment: str, word: str, may_stand: set[tuple[int, int]]
 ) -> None:
     term = term_of(store)

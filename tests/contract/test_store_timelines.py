@@ -67,7 +67,7 @@ def test_offsets_of_two_clusters_and_of_two_epochs_stay_apart(store: ControllerS
     assert store.timeline("revenue") == rows
 
 
-def test_where_a_query_was_is_told_by_the_last_stretch_that_had_begun(store: ControllerStore) -> None:
+def test_where_a_query_was_follows_from_the_last_stretch_that_had_begun(store: ControllerStore) -> None:
     first, second = stretch(3 * HOUR), stretch(2 * HOUR)
     save(store, first, second, stretch(HOUR, query="late"))
     assert store.timeline_at("revenue", NOW - 4 * HOUR) is None
@@ -77,7 +77,7 @@ def test_where_a_query_was_is_told_by_the_last_stretch_that_had_begun(store: Con
     assert store.timeline_at("revenue", NOW + DAY) == second
 
 
-def test_a_runner_that_went_on_after_the_move_is_not_heard(store: ControllerStore) -> None:
+def test_a_runner_that_continued_after_the_move_writes_no_timeline(store: ControllerStore) -> None:
     before, after, straggler = stretch(3 * HOUR), stretch(2 * HOUR, epoch=2, cluster="west"), stretch(HOUR)
     save(store, before, after, straggler)
     assert store.timeline_at("revenue", NOW - 2 * HOUR - MINUTE) == before
@@ -108,7 +108,7 @@ def test_the_number_of_stretches_is_bounded(store: ControllerStore, monkeypatch:
     assert len(store.timeline("late")) == 1
 
 
-def test_timelines_of_queries_that_nobody_runs_are_pruned_in_bounded_rounds(store: ControllerStore) -> None:
+def test_timelines_of_removed_queries_are_pruned_in_bounded_rounds(store: ControllerStore) -> None:
     term = term_of(store)
     rows = [stretch(timedelta(hours=hours), query=f"q{hours}") for hours in (5, 4, 3, 1)]
     save(store, *rows)

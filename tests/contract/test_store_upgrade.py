@@ -152,7 +152,7 @@ def test_processes_that_make_a_store_at_once_make_it_once(url: str, engines: Eng
     store.close()
 
 
-def test_while_one_builds_nobody_else_does(url: str, engines: Engines) -> None:
+def test_only_one_process_at_a_time_builds_the_schema(url: str, engines: Engines) -> None:
     with building(engines), pytest.raises(StoreUnavailable):
         upgrade_store(url, patience=SHORT)
     upgrade_store(url)
@@ -209,7 +209,7 @@ def test_a_server_is_not_copied_here(postgres: Postgres) -> None:
 
 
 @pytest.mark.real
-def test_a_user_who_may_not_build_is_told(postgres: Postgres) -> None:
+def test_a_user_without_the_right_to_build_the_schema_gets_a_sentence(postgres: Postgres) -> None:
     url = postgres.new_database()
     engines = make_engines(url)
     with engines.write.begin() as connection:

@@ -128,7 +128,7 @@ def test_each_receiver_of_notices_has_one_row_that_only_a_leader_writes(store: C
     assert store.notice_cursors() == [other, newer]
 
 
-def test_the_last_measure_of_disorder_stands(store: ControllerStore) -> None:
+def test_the_last_measure_of_disorder_is_kept(store: ControllerStore) -> None:
     term = term_of(store)
     assert store.disorder("revenue") is None
     moved = samples.disorder(placed_epoch=3, cluster="west", topics=(), measured_at=LATER)
@@ -211,7 +211,7 @@ def test_requests_go_when_they_are_over_and_never_while_they_wait(store: Control
     ]  # fmt: skip
 
 
-def test_pruning_removes_probe_reports_and_readiness_that_nobody_renews(store: ControllerStore) -> None:
+def test_pruning_removes_probe_reports_and_readiness_that_are_not_renewed(store: ControllerStore) -> None:
     term = term_of(store)
     store.save_probe_reports([samples.probe_report(), samples.probe_report(viewpoint="runner:a", seen_at=LATER)])
     for query, at in (("revenue", LATER), ("gone", AT)):

@@ -79,7 +79,7 @@ def test_a_process_is_woken_by(
     assert time.monotonic() - began < LONG
 
 
-def test_whoever_waits_is_let_go_at_the_end(made: str) -> None:
+def test_a_waiting_process_is_released_at_the_end(made: str) -> None:
     store = open_store(made)
     wakeups = store.wakeups()
     wakeups.wait(0, LONG)
@@ -119,7 +119,7 @@ def test_a_connection_that_is_lost_is_made_again_and_wakes(postgres: Postgres, m
 
 
 @pytest.mark.real
-def test_on_postgresql_nobody_is_woken_by_what_runners_report(postgres: Postgres) -> None:
+def test_on_postgresql_reports_of_runners_wake_no_process(postgres: Postgres) -> None:
     store = open_store(postgres.new_store())
     wakeups = store.wakeups()
     wakeups.wait(0, LONG)

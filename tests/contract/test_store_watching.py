@@ -14,7 +14,7 @@ from tests.contract.samples import AT, SECOND, term_of
 HOUR = timedelta(hours=1)
 
 
-def test_probe_reports_come_back_as_reported_one_for_each_viewpoint(store: ControllerStore) -> None:
+def test_probe_reports_come_back_as_reported_one_for_each_observer(store: ControllerStore) -> None:
     refused = samples.probe_report(
         viewpoint="runner:a", layer=Layer.TCP, fault=Fault.THEIRS, kind="silent", text="no answer in 1 s",
         retriable=True, latency_ms=None, brokers=3, brokers_silent=2, partitions=12, leaderless=1, unreadable=4,

@@ -72,7 +72,7 @@ def test_no_unit_hides_the_processes_of_its_host(unit: Path) -> None:
     assert not keys & {"ProtectProc", "ProcSubset", "PrivateUsers", "PrivatePIDs", "DynamicUser", "RootDirectory"}
 
 
-def test_a_runner_is_told_to_stop_alone_and_has_the_time_for_it() -> None:
+def test_a_runner_gets_the_stop_signal_alone_and_time_for_it() -> None:
     from streaming.spark.runner import service as parts
 
     runner = service(next(unit for unit in UNITS if "@" in unit.name))
@@ -93,6 +93,6 @@ def test_a_hung_loop_is_ended_by_the_watchdog(unit: Path) -> None:
     assert int(keys["WatchdogSec"]) >= 60, "a turn may wait for a store that answers slowly, each call up to 11 s"
 
 
-def test_no_secret_stands_in_a_unit() -> None:
+def test_no_unit_contains_a_secret() -> None:
     for unit in UNITS:
         assert not re.search(r"(?i)(password|secret|token)\s*=", unit.read_text(encoding="utf-8"))

@@ -46,7 +46,7 @@ WHY_LATE = (
 
 
 @pytest.mark.parametrize("fault", ["kill", "freeze"])
-def test_failovers_that_nobody_typed_lose_nothing_and_repeat_nothing(fault: Fault, tmp_path: Path) -> None:
+def test_automatic_failovers_lose_nothing_and_repeat_nothing(fault: Fault, tmp_path: Path) -> None:
     count = int(os.environ.get("AUTOMATIC", "10"))
     notes = Notes("automatic", origin())
     for number, seed in notes.left(count, fault=fault):

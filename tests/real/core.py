@@ -19,7 +19,7 @@ CORE = {
     "a carried query keeps its state, record by record":
         "test_carry_spark.py::test_sums_without_deduplication_stay_exact[replan-before-format-2-2]",
     "a run on a frozen cluster is stopped with proof before anything is started":
-        "test_runner.py::test_a_query_fenced_on_a_frozen_cluster_goes_on_at_the_standby",
+        "test_runner.py::test_a_query_fenced_on_a_frozen_cluster_continues_at_the_standby",
     "a killed runner is followed by another one":
         "test_runner.py::test_a_killed_runner_is_followed_by_one_that_serves_on_a_dead_cluster",
     "a stale run writes nothing":
@@ -55,9 +55,9 @@ CORE = {
     "a checkpoint on a store of the S3 protocol has one writer":
         "test_object_store.py::test_of_eight_writers_exactly_one_gets_the_name",
     "a store without conditional writes is refused":
-        "test_object_store.py::test_a_runner_refuses_a_store_that_heeds_no_condition",
+        "test_object_store.py::test_a_runner_refuses_a_store_that_ignores_conditional_writes",
     "TLS with client certificates works, and SASL with passwords":
-        "test_link_security.py::test_a_look_with_right_credentials_tells_how_long_its_layers_took",
+        "test_link_security.py::test_a_look_with_right_credentials_times_its_layers",
     "a missing permission is named":
         "test_permissions.py::test_each_missing_acl_is_named_and_counts_as_soon_as_it_is_there",
     "the page follows without a reload":
@@ -69,11 +69,11 @@ CORE = {
     "each alert fires when it should":
         "test_prometheus.py::test_each_alert_fires_when_it_should_and_none_on_a_calm_day",
     "a cluster that is down is reported to people once":
-        "test_notices.py::test_a_cluster_that_is_down_is_told_once_whoever_leads",
+        "test_notices.py::test_a_down_cluster_is_notified_once_by_whichever_controller_leads",
     "the wheel holds the program whole":
         "test_wheel.py::test_the_wheel_holds_the_program_whole_and_nothing_else",
     "an installed wheel works far from the checkout":
-        "test_wheel.py::test_an_installed_wheel_tells_its_version_and_checks_a_configuration",
+        "test_wheel.py::test_an_installed_wheel_shows_its_version_and_checks_a_configuration",
 }  # fmt: skip
 """By promise the test of it, as pytest names it; with parameters where one case is enough."""
 

@@ -299,7 +299,7 @@ def test_a_topic_that_a_query_reads_twice_is_carried_at_both_of_its_places(move:
     assert sink.ids(move.session) == dict.fromkeys(expected, 1)
 
 
-def test_one_of_two_sources_moves_and_the_other_goes_on_where_it_was(move: Move) -> None:
+def test_one_of_two_sources_moves_and_the_other_continues_where_it_was(move: Move) -> None:
     other = f"{move.topic}-b"
     move.east.make(other, foreign=False)
     sink = Parquet(move.folder / "out")
@@ -343,7 +343,7 @@ def test_one_of_two_sources_moves_and_the_other_goes_on_where_it_was(move: Move)
         pytest.param(UncommittedBatch.BRIDGE, True, 1, "files", marks=pytest.mark.long),
     ],
 )
-def test_a_file_source_beside_kafka_goes_on_where_it_was(
+def test_a_file_source_beside_kafka_continues_where_it_was(
     move: Move, treatment: UncommittedBatch, sink_has: bool | None, version: int, first: str
 ) -> None:
     move.with_settings({"spark.sql.streaming.offsetLog.formatVersion": str(version)})
@@ -382,7 +382,7 @@ def test_a_file_source_beside_kafka_goes_on_where_it_was(
     assert repeated == ({*range(COMMITTED, PLANNED), 1020, 1021} if treatment is UncommittedBatch.BRIDGE else set())
 
 
-def test_a_rate_source_beside_kafka_goes_on_counting(move: Move) -> None:
+def test_a_rate_source_beside_kafka_continues_its_count(move: Move) -> None:
     sink = Parquet(move.folder / "out")
 
     def deliver(cluster: Cluster, checkpoint: str, least: int, ids_below: int) -> set[int]:
@@ -443,7 +443,7 @@ def test_a_fenced_checkpoint_stops_its_query_until_it_is_released(move: Move) ->
     assert move.inspect().batch == (batch or 0) + 1
 
 
-def test_a_state_file_purged_while_it_is_copied_starts_the_copy_anew(move: Move) -> None:
+def test_a_state_file_purged_while_it_is_copied_restarts_the_copy(move: Move) -> None:
     sink = Ledger()
     committed_twice(move, sink)
     state = Path(move.old) / "state" / "0" / "0"

@@ -41,7 +41,7 @@ def stage(pair: World, tmp_path: Path) -> Iterator[Stage]:
 
 
 @pytest.mark.long
-def test_a_runner_killed_while_it_cleans_is_followed_by_one_that_goes_on(stage: Stage, tmp_path: Path) -> None:
+def test_after_a_runner_is_killed_while_it_cleans_the_next_one_continues(stage: Stage, tmp_path: Path) -> None:
     def reads(end: int) -> None:
         stage.extend(TOPIC, end)
         stage.until(f"{end} are read", lambda: kept_sums(tmp_path / "sums") == sums_of(end))

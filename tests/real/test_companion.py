@@ -145,7 +145,7 @@ def test_a_batch_in_flight_is_not_committed_and_no_stale_start_runs_it_again(pip
     assert pipeline.got[given] == flying
 
 
-def test_sparks_own_manager_lets_a_stale_run_go_on(pipeline: Pipeline) -> None:
+def test_sparks_own_manager_lets_a_stale_run_write(pipeline: Pipeline) -> None:
     """So that the tests above would fail without the fence."""
     pipeline.manager = f"{LINE.sparks_package}.FileContextBasedCheckpointFileManager"
     pipeline.plant(4)
@@ -255,7 +255,7 @@ def test_after_a_release_the_next_epoch_runs_the_batch_in_flight(pipeline: Pipel
     again.stop()
 
 
-def test_a_run_tells_each_entry_the_moment_it_is_there(pipeline: Pipeline) -> None:
+def test_a_run_publishes_each_entry_the_moment_it_is_there(pipeline: Pipeline) -> None:
     """So that its batches are known without a look into the folders."""
     files = LocalFiles()
     query = pipeline.start(3)
@@ -279,7 +279,7 @@ def test_a_run_tells_each_entry_the_moment_it_is_there(pipeline: Pipeline) -> No
     assert pipeline.news.take(0) == [], "nobody follows any more"
 
 
-def test_a_run_under_sparks_own_manager_tells_nothing(pipeline: Pipeline) -> None:
+def test_a_run_under_sparks_own_manager_publishes_nothing(pipeline: Pipeline) -> None:
     pipeline.manager = f"{LINE.sparks_package}.FileContextBasedCheckpointFileManager"
     pipeline.start(3).stop()
     assert pipeline.news is None

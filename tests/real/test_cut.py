@@ -100,7 +100,7 @@ def told_of(store: ControllerStore, cluster: str) -> list[str]:
     return [each.text for each in store.history() if each.kind == "verdict" and each.text.startswith(cluster)]
 
 
-def test_a_cut_cluster_is_unreachable_from_here_until_nobody_sees_it(tmp_path: Path) -> None:
+def test_a_cut_cluster_is_unreachable_from_here_until_all_lose_it(tmp_path: Path) -> None:
     with FakeCluster({"orders": 4}, brokers=1) as east, FakeCluster({"orders": 4}, brokers=1) as west:
         config = declared(tmp_path, east, west)
         settings = load(str(config)).settings

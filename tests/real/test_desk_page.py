@@ -196,7 +196,7 @@ def test_no_page_shuts_anybody_out(
         assert window.barriers() == []
 
 
-def test_the_pages_of_a_plan_and_an_operation_shut_nobody_out(world: World, folder: Path) -> None:
+def test_the_pages_of_a_plan_and_an_operation_are_accessible(world: World, folder: Path) -> None:
     @contextlib.contextmanager
     def logs(*_: object) -> Iterator[Logs]:
         yield world.clusters.__getitem__

@@ -56,7 +56,9 @@ def started(words: list[str], folder: Path) -> Iterator["subprocess.Popen[bytes]
 
 
 @pytest.mark.parametrize("container", containers(), ids=lambda each: each["name"])
-def test_who_is_frozen_is_seen_by_the_probe_and_who_goes_on_is_alive(container: dict[str, Any], tmp_path: Path) -> None:
+def test_the_probe_sees_a_frozen_process_and_one_that_continues_as_alive(
+    container: dict[str, Any], tmp_path: Path
+) -> None:
     command: list[str] = container["command"]
     pulse, log = tmp_path / "pulse", tmp_path / "log"
 

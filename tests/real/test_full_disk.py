@@ -26,7 +26,7 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.mark.parametrize("is_announced", [True, False])
-def test_a_disk_that_is_full_is_told_and_nothing_is_left(
+def test_a_full_disk_is_reported_and_no_partial_copy_is_left(
     spark: SparkSession, tmp_path: Path, is_announced: bool
 ) -> None:
     class Silent(HadoopFiles):

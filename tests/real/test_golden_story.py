@@ -137,7 +137,7 @@ def in_columns(rows: Rows) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_a_carried_checkpoint_goes_on_as_the_original_does(
+def test_a_carried_checkpoint_continues_as_the_original_does(
     sessions: Opener, golden: Path, tmp_path: Path, name: str
 ) -> None:
     story = STORIES[name]

@@ -229,7 +229,7 @@ def test_verdict_gate_and_runner_refuse_a_cluster_at_anothers_address(place: Pla
         runner.kill()
 
 
-def test_nothing_is_read_from_another_cluster_however_seldom_somebody_looks(place: Place) -> None:
+def test_nothing_is_read_from_another_cluster_however_rare_the_checks(place: Place) -> None:
     """The reader itself compares, before it plans a batch: the next probe would come ten seconds later."""
     place.settings["detection"] = {"interval": "10s", "timeout": "1s"}
     stranger = place.ids["stranger"]

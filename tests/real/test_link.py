@@ -136,7 +136,7 @@ def test_a_real_broker_contradicts_itself_nowhere(link: Link, bootstrap: str, ki
         assert (found.contradictions, found.error, found.partitions) == ((), "", 1), turn
 
 
-def test_a_partition_asked_for_twice_is_answered_twice(link: Link, bootstrap: str) -> None:
+def test_a_partition_requested_twice_is_answered_twice(link: Link, bootstrap: str) -> None:
     """``INVALID_REQUEST`` (42) is what the separate requests avoid (KIP-79)."""
     create(bootstrap, "twice")
     produce(bootstrap, "twice", numbered(5))
@@ -150,7 +150,7 @@ def test_a_partition_asked_for_twice_is_answered_twice(link: Link, bootstrap: st
     assert [(answers[key, time_ms].offset, answers[key, time_ms].error) for time_ms in times] == [(0, None), (3, None)]
 
 
-def test_the_age_of_a_copy_is_told_by_the_largest_time_of_each_side(link: Link, bootstrap: str) -> None:
+def test_the_age_of_a_copy_comes_from_the_largest_time_of_each_side(link: Link, bootstrap: str) -> None:
     """KIP-734, with the record of the largest time not the last; one log stands for each side."""
     times = {"aged": (0, 9_000, 4_000, 7_000), "aged-copy": (0, 4_000), "aged-empty": ()}
     for topic, seconds in times.items():
@@ -189,7 +189,7 @@ def test_a_buffer_as_large_as_the_disorder_skips_no_unread_record(link: Link, bo
         assert all(number < read for number, _ in here[: target.target_offset]), f"seed {seed}, read {read}"
 
 
-def test_a_missing_topic_is_told_and_not_created(link: Link, admin: AdminClient) -> None:
+def test_a_missing_topic_is_reported_and_not_created(link: Link, admin: AdminClient) -> None:
     missing = TopicPartition("never-made", 0)
     assert link.describe(["never-made"], timeout=60)["never-made"].error is not None
     looked = link.offsets({missing: Spec.LATEST}, timeout=60)[missing]
@@ -253,7 +253,7 @@ def test_records_are_read_whatever_their_compression(link: Link, bootstrap: str,
     ]
 
 
-def test_append_time_is_told_as_such(link: Link, bootstrap: str) -> None:
+def test_append_time_is_reported_as_such(link: Link, bootstrap: str) -> None:
     config: Any = {"message.timestamp.type": "LogAppendTime"}
     create(bootstrap, "appended", **config)
     produce(bootstrap, "appended", numbered(3))
@@ -261,7 +261,7 @@ def test_append_time_is_told_as_such(link: Link, bootstrap: str) -> None:
     assert all(record.append_time and record.timestamp_ms > BASE_MS + 1_000_000 for record in records)
 
 
-def test_a_batch_larger_than_asked_for_says_what_it_needs(link: Link, bootstrap: str) -> None:
+def test_a_batch_larger_than_requested_says_what_it_needs(link: Link, bootstrap: str) -> None:
     create(bootstrap, "large", 2, **{"max.message.bytes": "2000000"})
     produce(bootstrap, "large", [(None, random.Random(1).randbytes(900_000), BASE_MS)] * 2)
     producer = Delivery({"bootstrap.servers": bootstrap})

@@ -84,7 +84,7 @@ def test_a_missing_client_certificate_is_our_fault(tls: str, files: Path) -> Non
         look(tls, protocol="SSL", ca=files / "ca.pem")
 
 
-def test_a_wrong_key_password_is_told_without_the_password(tls: str, files: Path) -> None:
+def test_a_wrong_key_password_is_reported_without_the_password(tls: str, files: Path) -> None:
     with pytest.raises(CredentialRefused) as refused:
         look(tls, protocol="SSL", ca=files / "ca.pem", cert=files / "client.pem", key=files / "client.key",
              key_password="wrong-horse")  # fmt: skip
@@ -120,7 +120,7 @@ def assert_ours(sight: ProbeResult) -> None:
     assert sight.seconds < 45, "a refusal is no silence"
 
 
-def test_a_look_with_right_credentials_tells_how_long_its_layers_took(tls: str, sasl: str, files: Path) -> None:
+def test_a_look_with_right_credentials_times_its_layers(tls: str, sasl: str, files: Path) -> None:
     ours = {"ca": files / "ca.pem", "cert": files / "client.pem", "key": files / "client.key", "key_password": SECRET}
     plain = {"mechanism": "PLAIN", "username": "ann", "password": SECRET}
     for sight in (probe(tls, protocol="SSL", **ours), probe(sasl, protocol="SASL_PLAINTEXT", sasl=plain)):

@@ -63,7 +63,7 @@ def controlling(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
         process.wait(PROCESS_SECONDS)
 
 
-def test_a_cluster_that_is_down_is_told_once_whoever_leads(
+def test_a_down_cluster_is_notified_once_by_whichever_controller_leads(
     tmp_path: Path, hook: tuple[int, list[dict[str, Any]]]
 ) -> None:
     (tmp_path / "tideover.yaml").write_text(CONFIG + NOTIFY, encoding="utf-8")

@@ -125,7 +125,7 @@ def test_a_runner_tries_the_store_out_and_leaves_nothing_there(
     assert files.walk(folder) == {}
 
 
-def test_a_runner_refuses_a_store_that_heeds_no_condition(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_runner_refuses_a_store_that_ignores_conditional_writes(spark: SparkSession, tmp_path: Path) -> None:
     """The same server keeps no ETags so, and overwrites whatever it was asked."""
     with running_store(tmp_path / "kept", "--nometa") as careless, addressed(spark, careless):
         with pytest.raises(UnsafeCheckpoint, match="is on a store that overwrites an object although"):

@@ -256,7 +256,7 @@ def test_a_resume_offset_by_syncs_never_passes_the_position(stage: Stage) -> Non
     assert plan.refusals == {}
 
 
-def test_the_begin_of_every_partition_is_told(stage: Stage) -> None:
+def test_the_begin_of_every_partition_is_shown(stage: Stage) -> None:
     assert asked(stage, "grown", "--earliest") == [(0, None), (0, None), (5, None), (0, None)]
 
 
@@ -277,7 +277,7 @@ def test_records_of_an_open_transaction_show_only_to_read_uncommitted(stage: Sta
             assert asked(stage, "opened", *question, "--isolation", "read_committed") == [committed]
 
 
-def test_the_age_of_a_copy_is_told_while_both_clusters_live(stage: Stage) -> None:
+def test_the_age_of_a_copy_is_shown_while_both_clusters_live(stage: Stage) -> None:
     """What its partitions lack, in seconds of the records' times and in records."""
     code, rows = stage.aged
     assert (code, [row["error"] for row in rows]) == (0, [None, None])
@@ -285,7 +285,7 @@ def test_the_age_of_a_copy_is_told_while_both_clusters_live(stage: Stage) -> Non
     assert [row["standby_timestamp_ms"] for row in rows] == [T0_MS + number * 1000 for number in (48, 49)]
 
 
-def test_a_broker_of_today_does_not_tell_segments_and_each_row_has_the_error(stage: Stage) -> None:
+def test_a_broker_without_a_segment_request_puts_the_error_into_each_row(stage: Stage) -> None:
     code, rows = stage.say("offsets", "--cluster", "west", "--topic", "copied", "--segments")
     assert code == 2
     assert [(row["partition"], row["offsets"], row["error"]) for row in rows] == [

@@ -70,7 +70,7 @@ def failed_run(session: SparkSession, folder: Path, *, callback: bool) -> Run:
 
 
 @pytest.mark.parametrize("callback", [False, True])
-def test_an_error_of_a_python_worker_is_told_in_its_own_words(
+def test_an_error_of_a_python_worker_is_shown_in_its_own_words(
     session: SparkSession, tmp_path: Path, callback: bool
 ) -> None:
     run = failed_run(session, tmp_path, callback=callback)

@@ -258,7 +258,7 @@ def test_a_runner_adopts_its_queries_reports_and_obeys_a_hold(stage: Stage, pair
         runner.kill()
 
 
-def test_a_query_fenced_on_a_frozen_cluster_goes_on_at_the_standby(stage: Stage, pair: World) -> None:
+def test_a_query_fenced_on_a_frozen_cluster_continues_at_the_standby(stage: Stage, pair: World) -> None:
     stage.extend(200)
     runner = stage.runner()
     try:

@@ -138,12 +138,12 @@ def test_a_query_resumes_a_segment_early_and_never_late(link: Link, rounds: list
         assert exact - ROUND < early < exact
 
 
-def test_a_leader_epoch_is_asked_for_as_this_broker_understands_it(link: Link, rounds: list[int]) -> None:
+def test_a_leader_epoch_is_requested_as_this_broker_understands_it(link: Link, rounds: list[int]) -> None:
     answer = link.epoch_ends({KEY: 0}, timeout=60)[KEY]
     assert (answer.leader_epoch, answer.end_offset, answer.error) == (0, 3 * ROUND, None)
 
 
-def test_the_broker_has_a_folder_with_as_many_segments_as_it_told(link: Link, rounds: list[int], folder: Path) -> None:
+def test_the_broker_has_as_many_segments_on_disk_as_it_reported(link: Link, rounds: list[int], folder: Path) -> None:
     told = link.segments({KEY: Spec.LATEST}, limit=1000, timeout=60)[KEY].offsets
     assert told[1:] == tuple(reversed(files(folder, "orders")))
 

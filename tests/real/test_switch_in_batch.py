@@ -116,7 +116,7 @@ def stage(tmp_path: Path) -> Iterator[InBatch]:
             yield stage
 
 
-def test_tasks_that_wait_go_on_with_the_next_record_of_the_other_cluster(stage: InBatch) -> None:
+def test_waiting_tasks_continue_with_the_next_record_of_the_other_cluster(stage: InBatch) -> None:
     runs = stage.run_ids()
     end = stage.freeze_in_batch()
     done = stage.move("failover", WEST)
@@ -144,7 +144,7 @@ def test_a_batch_that_has_other_offsets_there_is_read_again_under_its_id(stage: 
     assert all(run != runs[query] for query, run in stage.run_ids().items()), "a run went on"
 
 
-def test_a_batch_whose_move_is_refused_goes_on_where_it_was(stage: InBatch) -> None:
+def test_a_batch_whose_move_is_refused_continues_where_it_was(stage: InBatch) -> None:
     runs = stage.run_ids()
     end = stage.freeze_in_batch(lacking=COUNT)
     said = stage.type("failover", "--all", "--to", WEST, "--yes", "-o", "json").end()

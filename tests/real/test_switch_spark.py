@@ -48,9 +48,7 @@ def end(writer: DataStreamWriter, trigger: str, checkpoint: str) -> str:
 
 
 @pytest.mark.parametrize(("trigger", "version"), [("availableNow", 2), ("once", 1)])
-def test_a_query_that_ends_by_itself_goes_on_elsewhere_with_each_record_once(
-    move: Move, trigger: str, version: int
-) -> None:
+def test_a_query_with_an_end_of_its_own_moves_with_each_record_once(move: Move, trigger: str, version: int) -> None:
     move.with_settings({"spark.sql.streaming.offsetLog.formatVersion": str(version)})
     sink = Ledger()
     for written in (FIRST, COMMITTED):  # a second run: of the first one Spark 4.2.0 cannot replay a batch by log v2

@@ -58,7 +58,7 @@ def test_a_batch_in_flight_reaches_delta_exactly_once(told: Story, case: str) ->
 
 
 @DELTA
-def test_a_replanned_batch_keeps_its_id_so_that_delta_can_tell_it_has_it(told: Story) -> None:
+def test_a_replanned_batch_keeps_its_id_so_that_delta_recognises_it(told: Story) -> None:
     held = told("delta")["replan-has"]
     assert held["planned"] == held["batch"] + 1
 

@@ -180,7 +180,7 @@ def test_a_standby_runner_plans_and_rehearses_unseen_from_outside(
         ({"sum": "double"}, "the value of the state of stateStoreSave is (double) in the pipeline, and (long) in the"),
     ],
 )
-def test_a_pipeline_that_cannot_go_on_from_its_checkpoint_is_told_in_advance(
+def test_a_pipeline_that_does_not_fit_its_checkpoint_is_known_in_advance(
     hosting: Hosting, tmp_path: Path, change: dict[str, Any], trouble: str
 ) -> None:
     one, told = only(hosting, "deduplicated"), Heard()

@@ -46,7 +46,7 @@ def test_the_wheel_holds_the_program_whole_and_nothing_else(wheel: Path) -> None
     assert (sorted(held - ours), sorted(ours - held)) == ([], [])
 
 
-def test_an_installed_wheel_tells_its_version_and_checks_a_configuration(programs: Path, away: Path) -> None:
+def test_an_installed_wheel_shows_its_version_and_checks_a_configuration(programs: Path, away: Path) -> None:
     told = run_installed([str(programs / "tideover"), "--version"], away)
     assert told.stdout.startswith("tideover, version "), told.stderr
     command = [str(programs / "tideover"), "-c", "conf/tideover.yaml", "config", "check", "-o", "json"]

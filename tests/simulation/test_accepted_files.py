@@ -76,7 +76,7 @@ def test_a_consent_lets_the_query_start_from_the_files_that_are_there(
     assert contradicted_of(refused.store, "revenue") is None
 
 
-def test_a_query_that_changed_meanwhile_is_not_accepted(refused: World) -> None:
+def test_a_query_that_changed_since_it_was_shown_is_not_accepted(refused: World) -> None:
     found = contradicted_of(refused.store, "revenue")
     assert found is not None
     accept_files(refused.store, found, actor="ann@desk", reason="")

@@ -8,7 +8,7 @@ PLACE, LACKING = 33 + 100, 5
 CHANGES, ANSWERS = 20.0, 26.0
 
 
-def test_a_standby_that_changes_while_the_fence_is_waited_for_is_asked_again() -> None:
+def test_a_standby_that_changes_during_the_fence_is_looked_up_again() -> None:
     """A runner takes its time, and the standby loses its newest records meanwhile: only a second answer knows."""
     world = World()
     world.runner.answers = False

@@ -63,7 +63,7 @@ def test_a_cluster_that_is_down_is_judged_after_each_probe_not_each_tick() -> No
     assert store.asked["assignments"] <= 2 * MINUTE + 2
 
 
-def test_a_change_at_rest_is_told_within_the_probe_interval() -> None:
+def test_a_change_at_rest_is_noticed_within_the_probe_interval() -> None:
     world, _, site = at_work()
     pass_time(world, 30.25, site)
     struck = world.clock.passed

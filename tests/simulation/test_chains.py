@@ -175,7 +175,7 @@ def test_who_shall_stay_is_answered_while_the_one_upstream_moves() -> None:
     assert refusal(world, stay).startswith("not-already-there")
 
 
-def test_a_query_asked_for_later_waits_too_and_then_goes_either_way() -> None:
+def test_a_query_requested_later_waits_too_and_then_moves_either_way() -> None:
     world = chain(policy={"catch_up": "3s"})
     world.clusters["west"].cut(TOPIC, 5)
     held = scheduler(world)
@@ -189,7 +189,7 @@ def test_a_query_asked_for_later_waits_too_and_then_goes_either_way() -> None:
     go_on(world, held, lambda: move_of(world, SECOND).outcome == "done")
 
 
-def test_a_failover_waits_for_nobody() -> None:
+def test_a_failover_waits_for_no_other_query() -> None:
     world = chain()
     world.runner.answers = False
     ask(world, kind=OperationKind.FAILOVER)
@@ -227,7 +227,7 @@ def test_a_query_goes_back_where_its_output_is_not_copied_in_time() -> None:
     assert_never_stopped(world)
 
 
-def test_who_else_writes_to_the_output_holds_nobody_up() -> None:
+def test_another_writer_to_the_output_delays_no_query() -> None:
     world = chain()
     world.clusters["west"].cut(TOPIC, 3 + 4)
     held = scheduler(world)
@@ -239,7 +239,7 @@ def test_who_else_writes_to_the_output_holds_nobody_up() -> None:
     go_on(world, held, lambda: move_of(world, FIRST).outcome == "done")
 
 
-def test_an_output_that_holds_nothing_yet_holds_nobody_up() -> None:
+def test_an_empty_output_delays_no_query() -> None:
     world = chain()
     world.clusters["east"].cut(TOPIC, 0)
     world.clusters["west"].cut(TOPIC, 3)
@@ -248,7 +248,7 @@ def test_an_output_that_holds_nothing_yet_holds_nobody_up() -> None:
     assert move_of(world, FIRST).outcome == "done"
 
 
-def test_a_scheduled_switchover_asks_upstream_first() -> None:
+def test_a_scheduled_switchover_requests_the_upstream_query_first() -> None:
     world = chain()
     at = world.store.now()
     made = Schedule(
@@ -265,7 +265,7 @@ def test_a_scheduled_switchover_asks_upstream_first() -> None:
     assert [request.query for request in world.store.open_requests()] == [FIRST, SECOND]
 
 
-def test_automatic_failover_begins_upstream_and_waits_for_nobody() -> None:
+def test_automatic_failover_begins_upstream_and_waits_for_no_query() -> None:
     made = live_settings(queries=(SECOND, FIRST), policy={"automatic": True})
     world, site = scene(LiveWorld(chained(made)))
     fill(world)

@@ -148,7 +148,7 @@ def test_show_counts_the_runs_that_ended_in_one_batch(world: World, capsys: pyte
     assert "unfinished" not in run(capsys, "show", "revenue")[1]
 
 
-def test_show_tells_of_the_runner_the_checkpoint_and_the_last_report(
+def test_show_prints_the_runner_the_checkpoint_and_the_last_report(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world.runner.live()
@@ -272,7 +272,7 @@ def test_a_terminal_sees_the_plan_before_the_question(
     assert code == 0
 
 
-def test_no_wait_needs_somebody_who_leads(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_wait_needs_a_controller_that_leads(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("failover", "revenue", "--to", "west", "--yes", "--no-wait")
     assert run(capsys, *arguments)[0] == 2
     assert Leadership(world.store, SystemClock(), "elsewhere/1:b:1:1").take()
@@ -291,7 +291,7 @@ def test_no_wait_needs_somebody_who_leads(world: World, capsys: pytest.CaptureFi
     assert "requests that have not begun" in run(capsys, "show", "revenue")[1]
 
 
-def test_nobody_takes_a_request_whose_verb_waits_no_longer(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_request_whose_verb_waits_no_longer_is_not_taken(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert Leadership(world.store, SystemClock(), "elsewhere/1:b:1:1").take()
     code, _, told = run(capsys, "failover", "revenue", "--to", "west", "--yes", "--timeout", "1")
     assert code == 3
@@ -436,7 +436,7 @@ def test_offsets_are_looked_up_by_time_and_at_the_ends(world: World, capsys: pyt
         assert [row["offset"] for row in found] == [offset, offset]
 
 
-def test_an_error_of_one_partition_is_told_in_its_row_beside_the_others(
+def test_an_error_of_one_partition_is_in_its_row_beside_the_others(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Messages without times: error 43 (KIP-79)."""
@@ -498,7 +498,7 @@ def test_segments_are_shown_newest_first_where_the_brokers_still_know_them(
     assert "does not support segment-level search" in err
 
 
-def test_the_age_of_a_copy_is_told_in_seconds_and_records(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_age_of_a_copy_is_shown_in_seconds_and_records(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     east = world.clusters["east"]
     newest = east.records("orders", 0)[-1].timestamp_ms
     there = world.clusters["west"].records("orders", 0)[-1].timestamp_ms
@@ -537,7 +537,7 @@ def test_a_query_that_never_ran_is_listed_as_such(folder: Path, capsys: pytest.C
     assert out.startswith("- query: revenue\n  cluster: null\n")
 
 
-def test_the_history_tells_who_what_when_and_why(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_history_shows_who_what_when_and_why(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "failover", "revenue", "--to", "west", "--yes")
     code, found = run_json(capsys, "history", "revenue")
     assert code == 0
@@ -586,7 +586,7 @@ def test_every_verb_has_help_with_examples(capsys: pytest.CaptureFixture[str], v
     assert "tideover" in out
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "--version")
     assert code == 0
     assert out.startswith("tideover, version ")

@@ -54,7 +54,7 @@ def test_a_dry_run_shows_all_of_it_and_changes_nothing(moved: World, capsys: pyt
     assert (moved.store.formers(), moved.runner.cleaned) == (before, [])
 
 
-def test_a_checkpoint_is_cleaned_by_its_runner_and_the_history_tells(
+def test_a_checkpoint_is_cleaned_by_its_runner_and_the_history_has_it(
     moved: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, shown = run_json(capsys, "clean", "revenue", *NOW, "--yes", "--reason", "the disk is full")
@@ -83,7 +83,9 @@ def test_a_runner_that_could_not_says_why(moved: World, capsys: pytest.CaptureFi
     assert run(capsys, "clean", *NOW, "--yes")[0] == 0, "a person may ask again at once"
 
 
-def test_a_runner_that_does_not_answer_in_time_goes_on(moved: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_runner_that_does_not_answer_in_time_continues_its_cleaning(
+    moved: World, capsys: pytest.CaptureFixture[str]
+) -> None:
     moved.runner.answers = False
     code, _, err = run(capsys, "clean", *NOW, "--yes", "--timeout", "1")
     assert code == 3
@@ -92,7 +94,7 @@ def test_a_runner_that_does_not_answer_in_time_goes_on(moved: World, capsys: pyt
     assert fates(shown) == [("epoch-2", "stays"), ("revenue", "asked")]
 
 
-def test_a_person_is_asked_and_may_say_no(
+def test_a_person_may_refuse_the_cleaning(
     moved: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, _, err = run(capsys, "clean", *NOW)
@@ -106,7 +108,7 @@ def test_a_person_is_asked_and_may_say_no(
     assert [former.asked_at for former in moved.store.formers()] == [None, None]
 
 
-def test_a_query_that_is_not_declared_and_one_that_nobody_runs_keep_theirs(
+def test_no_checkpoint_of_an_undeclared_or_idle_query_is_cleaned(
     moved: World, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (fact,) = moved.store.query_facts()

@@ -44,7 +44,7 @@ def test_a_drill_as_json_has_what_it_measured(world: World, capsys: pytest.Captu
     assert (code, [row["outcome"] for row in rows]) == (0, ["done"])
 
 
-def test_show_and_check_tell_of_the_last_drill(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_and_check_print_the_last_drill(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_json(capsys, "show", QUERY)[1]["drill"] is None
     _, shown = run_json(capsys, "drill", QUERY)
     found = run_json(capsys, "show", QUERY)[1]

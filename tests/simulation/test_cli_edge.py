@@ -93,7 +93,7 @@ def test_a_defect_is_no_refusal(
         (["show", "--", "-o", "json"], "table"),
     ],
 )
-def test_an_error_comes_in_the_form_that_was_asked_for(
+def test_an_error_comes_in_the_requested_form(
     capsys: pytest.CaptureFixture[str], arguments: list[str], output: str
 ) -> None:
     code, out, err = run(capsys, "-c", "nowhere.yaml", *arguments)
@@ -102,7 +102,7 @@ def test_an_error_comes_in_the_form_that_was_asked_for(
     assert (err == "") is (output != "table")
 
 
-def test_help_that_nobody_asked_for_is_talk(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_that_was_not_requested_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in ([], ["plan"]):
         code, out, err = run(capsys, *arguments)
         assert (code, out) == (2, "")

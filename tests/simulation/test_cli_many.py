@@ -68,7 +68,7 @@ def test_a_label_that_means_nothing_is_refused_before_anything(
     assert three.store.open_requests() == []
 
 
-def test_list_shows_the_queries_that_are_asked_for(three: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_shows_the_queries_that_are_named(three: World, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "failover", "clicks", "--to", "west", "--yes")
 
     def listed(*words: str) -> list[str]:

@@ -91,7 +91,7 @@ def test_of_many_each_gets_its_answer_and_the_worst_is_the_exit_code(
     assert operation.id in captured.out
 
 
-def test_refusals_of_all_are_told_together(world: World) -> None:
+def test_refusals_of_all_queries_are_shown_together(world: World) -> None:
     both = [replace(asked(name), refused=f"replay: too much of {name}") for name in ("orders", "revenue")]
     with pytest.raises(Refused, match="orders: replay: too much of orders\nrevenue: replay: too much of revenue"):
         result_of(world.store, both, "json", many=True)
@@ -120,7 +120,7 @@ def test_a_move_that_was_cut_off_is_unknown_and_names_the_way_on(
     assert told["requests"] == [{"request": request.id, "query": "revenue", "group": request.group}]
 
 
-def test_a_store_that_is_lost_while_it_is_asked_may_have_the_request(
+def test_a_store_that_is_lost_during_a_request_may_have_it(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = RequestTable.ask

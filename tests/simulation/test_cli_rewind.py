@@ -33,7 +33,7 @@ def test_without_a_terminal_it_wants_a_yes(world: World, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(("typed", "moves"), [("y\n", True), ("n\n", False)])
-def test_it_names_the_number_and_asks(
+def test_a_rewind_names_the_number_of_repeats_and_waits_for_a_yes(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, typed: str, moves: bool
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(typed))

@@ -66,7 +66,7 @@ def state(capsys: pytest.CaptureFixture[str]) -> object:
     return row["automatic"]
 
 
-def test_a_pause_is_shown_until_it_is_resumed_and_told_in_the_history(
+def test_a_pause_is_shown_until_it_is_resumed_and_is_in_the_history(
     automatic: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert state(capsys) == "on"
@@ -238,7 +238,7 @@ def test_bad_usage_changes_nothing(
 
 
 # -- check -------------------------------------------------------------------------------------------------------------
-def test_a_ready_standby_is_told_with_every_gate(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_ready_standby_is_shown_with_every_gate(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     code, shown = run_json(capsys, "check")
     assert code == 0
     assert isinstance(shown, list)
@@ -262,7 +262,7 @@ def test_a_ready_standby_is_told_with_every_gate(world: World, capsys: pytest.Ca
     assert ages == [("orders", 0, 10.0), ("orders", 1, 10.0)]
 
 
-def test_a_check_tells_people_what_refuses_and_keeps_the_rest_for_details(
+def test_a_check_shows_what_refuses_and_keeps_the_rest_for_details(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (line,) = run(capsys, "check")[1].splitlines()
@@ -289,7 +289,7 @@ def test_a_dead_primary_does_not_make_the_standby_less_ready(world: World, capsy
 
 
 @pytest.mark.parametrize("how", ["cut", "recreated"])
-def test_a_log_that_lost_what_was_read_is_told_by_partition_and_offset(
+def test_a_log_that_lost_read_records_is_named_by_partition_and_offset(
     world: World, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:
     east = world.clusters["east"]
@@ -406,7 +406,7 @@ def test_a_followed_history_prints_what_comes_and_ends_cleanly(folder: Path, num
     assert followed(folder, "--limit", "2", "-o", "json", wait=wait) == (0, "")
 
 
-def test_a_store_that_is_away_at_first_is_told_no_more_of_than_was_asked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_after_a_store_was_away_no_more_lines_are_shown_than_requested(capsys: pytest.CaptureFixture[str]) -> None:
     asked: list[tuple[int, int]] = []
 
     def read(after: int, newest: int) -> list[Event]:

@@ -59,7 +59,9 @@ def test_a_verb_refuses_a_newer_store(old: sa.Engine, capsys: pytest.CaptureFixt
     assert version(old) == "9999"
 
 
-def test_status_tells_what_is_to_do_and_does_nothing(old: sa.Engine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_shows_what_an_upgrade_would_do_and_does_nothing(
+    old: sa.Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, told = run_json(capsys, "store", "status")
     assert code == 2
     assert isinstance(told, dict)
@@ -90,7 +92,7 @@ def test_an_upgrade_is_rehearsed_then_done_after_a_copy(
     assert run(capsys, "list")[0] == 0
 
 
-def test_an_upgrade_is_asked_for(
+def test_an_upgrade_waits_for_a_yes(
     old: sa.Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, _, err = run(capsys, "store", "upgrade")

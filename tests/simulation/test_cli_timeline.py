@@ -60,7 +60,7 @@ def test_two_hours_ago_is_by_the_clock_that_stamped_the_timeline(
     assert [row["offset"] for row in rows] == [300], "45 minutes ago by this host's clock"
 
 
-def test_timeline_without_a_time_tells_ranges_and_disorder_per_partition(
+def test_timeline_without_a_time_shows_ranges_and_disorder_per_partition(
     capsys: pytest.CaptureFixture[str], began_ms: int
 ) -> None:
     code, rows = run_json(capsys, "timeline", "revenue", "--topic", "orders")
@@ -74,7 +74,7 @@ def test_timeline_without_a_time_tells_ranges_and_disorder_per_partition(
     assert [(row["timestamp_ms"], row["disorder_ms"]) for row in rows] == [(None, None), (None, None)]
 
 
-def test_every_step_is_told_in_the_order_of_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_step_is_shown_in_the_order_of_time(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "timeline", "revenue", "--topic", "orders", "--steps", "-o", "tsv")
     assert code == 0
     head, *lines = out.splitlines()

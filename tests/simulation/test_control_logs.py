@@ -89,7 +89,7 @@ def test_a_history_that_was_put_back_is_followed_from_where_it_ends_now() -> Non
         ("resolve", {}, False),
     ],
 )
-def test_events_that_somebody_must_look_at_are_warnings(kind: str, detail: dict[str, Any], grave: bool) -> None:
+def test_events_that_need_a_person_are_warnings(kind: str, detail: dict[str, Any], grave: bool) -> None:
     assert is_grave(samples.event(kind=kind, detail=detail)) is grave
 
 

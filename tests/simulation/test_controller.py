@@ -47,7 +47,7 @@ def calm(world: World, *sites: Site, seconds: float = 5.0) -> None:
     pass_time(world, seconds, *sites)
 
 
-def test_a_query_leaves_a_dead_cluster_without_anybody_asking() -> None:
+def test_a_query_leaves_a_dead_cluster_automatically() -> None:
     world = automatic()
     site = controller(world)
     calm(world, site)
@@ -305,7 +305,7 @@ def test_a_started_controller_finds_the_operation_that_a_command_left() -> None:
     assert (only_operation(world).outcome, active(world)) == ("done", "west")
 
 
-def test_the_cool_down_ends_by_itself() -> None:
+def test_the_cool_down_ends_without_a_person() -> None:
     world = automatic(policy={"automatic": True, "cooldown": timedelta(minutes=10)})
     site = controller(world)
     calm(world, site)

@@ -79,7 +79,7 @@ def test_a_drill_ends_as_proven_and_leaves_everything_as_it_was() -> None:
     assert any(sentence.startswith("The sink:") for sentence in measured["not_proven"])
 
 
-def test_the_cluster_in_use_is_asked_nothing() -> None:
+def test_a_drill_sends_no_request_to_the_cluster_in_use() -> None:
     world = World()
     world.clusters["east"].reachable = False
     assert rehearsed(world).outcome == "done"
@@ -215,7 +215,7 @@ def test_a_leader_that_dies_leaves_the_drill_to_the_next() -> None:
     assert drill_of(world, drill).outcome == "done"
 
 
-def test_a_drill_that_nobody_finished_in_time_fails() -> None:
+def test_a_drill_that_does_not_finish_in_time_fails() -> None:
     world = World()
     world.runner.hangs = {IntentKind.DRILL}
     held = scheduler(world)

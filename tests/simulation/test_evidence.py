@@ -94,7 +94,7 @@ class Page(HTMLParser):
 
 # -- written -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", STORIES)
-def test_the_evidence_tells_how_an_operation_ended(name: str) -> None:
+def test_the_evidence_shows_how_an_operation_ended(name: str) -> None:
     story = STORIES[name]
     world = story.world()
     parameters = {} if story.to_time_ms is None else at(story.to_time_ms)
@@ -163,7 +163,7 @@ def test_who_does_not_lead_writes_none() -> None:
     assert len(world.store.without_evidence(limit=9)) == 1
 
 
-def test_one_that_cannot_be_told_keeps_no_other_from_its_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evidence_that_cannot_be_built_delays_no_other_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     first = moved(world)
     second = carried_out(world, world.request(target="east"))
@@ -245,7 +245,7 @@ def test_a_file_that_was_not_written_is_written_by_the_next_leader(tmp_path: Pat
     assert (tmp_path / f"000001-{operation.id}.html").read_text() == "mine", "what is there stays"
 
 
-def test_a_folder_that_cannot_be_written_is_told_once(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_logged_once(tmp_path: Path) -> None:
     world = World()
     operation = moved(world)
     world.clock.wait(60)
@@ -329,7 +329,7 @@ def test_a_wrong_forecast_is_found() -> None:
     assert verdict_of(found.values()) is Verdict.DOES_NOT_HOLD
 
 
-def test_a_claim_that_nobody_can_tell_any_more_says_why() -> None:
+def test_a_claim_that_can_no_longer_be_checked_says_why() -> None:
     world = World()
     operation = moved(world)
     leave(world)
@@ -353,7 +353,7 @@ def test_a_claim_that_nobody_can_tell_any_more_says_why() -> None:
     assert verdict_of(found.values()) is Verdict.CANNOT_BE_CHECKED
 
 
-def test_another_cluster_under_the_name_is_not_asked() -> None:
+def test_another_cluster_under_the_name_is_not_read() -> None:
     world = World()
     force(world.store, pins, Pin(cluster="west", id="one", pinned_at=START))
     operation = moved(world)
@@ -408,7 +408,7 @@ def test_show_op_and_verify_op_from_the_command_line(
     assert "reading west: 0 of 2 partitions" in err
 
 
-def test_list_and_show_tell_who_is_away_and_what_the_moves_cost(
+def test_list_and_show_print_what_is_away_and_what_the_moves_cost(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (at_home,) = run_json(capsys, "list")[1]

@@ -56,7 +56,7 @@ def go_home(world: World) -> Operation | None:
     return world.carry_out(world.request(kind=OperationKind.FAILBACK, target="east"))
 
 
-def test_a_query_comes_home_exactly_and_its_unread_tail_is_told() -> None:
+def test_a_query_comes_home_exactly_and_its_unread_tail_is_shown() -> None:
     world, left = away()
     beat(world, "west", "east")
     operation = go_home(world)
@@ -136,7 +136,7 @@ def test_no_query_goes_home_while_both_directions_copy() -> None:
     assert operation.outcome == "done"
 
 
-def test_both_directions_may_copy_where_a_prefix_tells_copies_apart() -> None:
+def test_both_directions_may_copy_where_a_prefix_distinguishes_copies() -> None:
     prefixed = [{**ROUTES[0], "topics": {"orders": "east.orders"}}, {**ROUTES[1], "topics": {"orders": "west.orders"}}]
     world, _ = away()
     beat(world, "west", "east")

@@ -402,7 +402,7 @@ HICCUP = Failure(kind=FileSystemError.kind, text="/cp: the name node is in safe 
 
 @pytest.mark.parametrize("kind", [IntentKind.FENCE, IntentKind.PREPARE])
 @pytest.mark.parametrize("error", [FileSystemError, FileVanished, StoreUnavailable])
-def test_storage_that_is_away_for_a_while_is_asked_again_until_it_is_back(
+def test_storage_that_is_away_for_a_while_is_tried_until_it_is_back(
     kind: IntentKind, error: type[TideoverError]
 ) -> None:
     world = World()

@@ -140,7 +140,7 @@ def test_a_checkpoint_whose_making_takes_long_is_called_off() -> None:
 
 
 @pytest.mark.parametrize("other", [False, True])
-def test_taking_the_fence_away_is_asked_of_another_runner_where_one_hangs(other: bool) -> None:
+def test_another_runner_removes_the_fence_where_one_hangs(other: bool) -> None:
     world = World()
     world.other.alive = other
     world.runner.hangs = {PREPARE, RELEASE}

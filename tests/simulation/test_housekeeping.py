@@ -75,7 +75,7 @@ def told(world: World) -> list[str]:
 
 
 # -- readiness ---------------------------------------------------------------------------------------------------------
-def test_readiness_is_kept_and_history_tells_when_the_answer_changes() -> None:
+def test_readiness_is_kept_and_a_changed_answer_is_in_the_history() -> None:
     world = World()
     term = lead(world)
     keeping = keeper(world, lambda: term)
@@ -140,7 +140,7 @@ def test_without_a_setting_or_a_reason_nothing_is_cleaned(kept: dict[str, Any]) 
     assert world.store.to_clean("a") == []
 
 
-def test_another_runner_is_asked_to_clean_when_the_first_one_cannot() -> None:
+def test_another_runner_cleans_when_the_first_one_cannot() -> None:
     world = keeping_checkpoints(checkpoints=7 * DAY, keep_checkpoints=1)
     term = lead(world)
     keeping = keeper(world, lambda: term)
@@ -179,7 +179,7 @@ def test_who_loses_the_lead_keeps_no_further_answer() -> None:
     assert [fact.query for fact in world.store.readiness()] == ["a"]
 
 
-def test_one_round_ends_by_its_limit_and_the_next_goes_on_with_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_round_ends_by_its_limit_and_the_next_takes_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(settings(queries=("a", "b", "c")))
     term = lead(world)
     keeping = keeper(world, lambda: term)
@@ -232,7 +232,7 @@ def test_a_query_on_an_undeclared_cluster_stops_no_sampling_of_others() -> None:
     assert refused["a"] == ["route-declared"]
 
 
-def test_nothing_is_asked_of_the_clusters_while_a_query_is_moved() -> None:
+def test_housekeeping_queries_no_cluster_while_a_query_is_moved() -> None:
     world = World()
     term = lead(world)
     world.store.record(samples.operation(id="x1", started_at=START), term=term)
@@ -336,7 +336,7 @@ def planned(world: World) -> Plan:
     return plan_query(gatherer, OperationKind.FAILOVER, "revenue", "west")
 
 
-def test_a_buffer_is_measured_where_asked_for_and_shown_with_its_reasons() -> None:
+def test_a_measured_buffer_is_shown_with_its_reasons() -> None:
     world = World(settings(methods=["timestamp"], buffer="measured"))
     consumed(world, steps=200, back_seconds=31)
     (default,) = planned(world).buffers
@@ -390,7 +390,7 @@ def test_both_jobs_repeat_only_while_this_controller_leads() -> None:
         until(lambda: not old_lines(world))
 
 
-def test_a_job_that_fails_or_meets_a_defect_is_told_and_comes_again() -> None:
+def test_a_job_that_fails_or_meets_a_defect_is_logged_and_runs_again() -> None:
     world = World()
     term = lead(world)
     troubles: list[Exception] = [StoreUnavailable("locked"), StoreUnavailable("locked"), KeyError("a defect")]
@@ -533,7 +533,7 @@ def test_list_shows_the_sampled_readiness(world: World, capsys: pytest.CaptureFi
     assert "readiness   revenue could not fail over to west: standby-reachable: " in told
 
 
-def test_show_tells_how_many_resume_offsets_were_proven(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_how_many_resume_offsets_were_proven(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     term = lead(world)
     made = Housekeeping(
         world.store, world.settings, logs=world.clusters.__getitem__, term=lambda: term, actor="controller:one"

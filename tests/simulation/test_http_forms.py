@@ -83,7 +83,7 @@ def test_a_rewind_is_planned_then_begun_by_its_button(world: World, served: Serv
 
 
 @pytest.mark.usefixtures("led")
-def test_a_button_that_is_pressed_twice_asks_once(world: World, served: Served) -> None:
+def test_a_button_that_is_pressed_twice_makes_one_request(world: World, served: Served) -> None:
     fields = button(served)
     first, second = send(served, MOVE, fields), send(served, MOVE, fields)
     assert first.headers["Location"] == second.headers["Location"]

@@ -42,7 +42,7 @@ def text_of(answer: Answer) -> str:
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", answer.body.decode())))
 
 
-def test_the_page_of_an_operation_tells_its_steps_gates_and_costs(
+def test_the_page_of_an_operation_shows_its_steps_gates_and_costs(
     world: World, served: Served, moved: Operation
 ) -> None:
     answer = look(served, f"/operations/{moved.id}")
@@ -82,9 +82,7 @@ def test_evidence_is_given_as_the_bytes_whose_hash_is_kept(world: World, served:
     assert kept.sha256 in shown
 
 
-def test_the_page_of_a_query_tells_where_it_is_and_what_became_of_it(
-    world: World, served: Served, moved: Operation
-) -> None:
+def test_the_page_of_a_query_shows_where_it_is_and_its_moves(world: World, served: Served, moved: Operation) -> None:
     text = text_of(look(served, f"/queries/{QUERY}"))
     assert re.search(r"Cluster west away from east since \S+ \(may run on east, west\)", text)
     assert f"{moved.id} failover east → west" in text
@@ -109,7 +107,7 @@ def test_the_rest_of_the_partitions_comes_on_demand(
         assert len(seen) == len(set(seen)) == 2, folder
 
 
-def test_a_timeline_tells_where_a_query_stood_and_what_is_no_time(served: Served, moved: Operation) -> None:
+def test_a_timeline_shows_where_a_query_was_and_refuses_what_is_no_time(served: Served, moved: Operation) -> None:
     path = f"/queries/{QUERY}/timeline"
     assert "The last six hours" in text_of(look(served, path))
     assert "Nothing is known of that time." in text_of(look(served, f"{path}?at=1000"))
@@ -127,6 +125,6 @@ def test_a_row_that_is_none_is_refused(served: Served, moved: Operation, first: 
 @pytest.mark.parametrize(
     "path", ["/queries/none", "/queries/none/timeline", "/queries/none/partitions", "/operations/none"]
 )
-def test_a_name_that_nobody_knows_has_a_page_that_says_so(served: Served, path: str) -> None:
+def test_an_unknown_name_has_a_page_that_says_so(served: Served, path: str) -> None:
     answer = look(served, path, OPERATOR)
     assert (answer.code, answer.headers["Content-Type"]) == (404, "text/html; charset=utf-8")

@@ -57,7 +57,7 @@ def moved(served: Served, seen: dict[str, Any], *, key: str | None = None, **cha
     return served.post("/api/failover", {**MOVE, "plan": seen["hash"], **changes}, headers=headers)
 
 
-def test_a_move_is_planned_asked_for_and_followed_to_its_end(world: World, served: Served) -> None:
+def test_a_move_is_planned_requested_and_followed_to_its_end(world: World, served: Served) -> None:
     seen = planned(served)
     assert (seen["plan"]["from"], seen["plan"]["to"], seen["plan"]["refused"]) == ("east", "west", False)
     assert world.store.open_requests() == []
@@ -77,7 +77,7 @@ def test_a_move_is_planned_asked_for_and_followed_to_its_end(world: World, serve
     assert served.ask(f"/api/operations/{done.id}", token=VIEWER).json["outcome"] == "done"
 
 
-def test_without_a_leader_nothing_is_asked_for(world: World, served: Served) -> None:
+def test_without_a_leader_no_request_is_made(world: World, served: Served) -> None:
     answer = moved(served, planned(served))
     assert (answer.code, answer.kind) == (409, "refused")
     assert served.post("/api/drill", {"query": QUERY}).code == 409
@@ -85,7 +85,7 @@ def test_without_a_leader_nothing_is_asked_for(world: World, served: Served) -> 
 
 
 @pytest.mark.usefixtures("led")
-def test_a_plan_that_nobody_saw_moves_nothing(world: World, served: Served) -> None:
+def test_a_plan_that_was_not_shown_moves_nothing(world: World, served: Served) -> None:
     seen = planned(served)
     assert moved(served, {"hash": "0" * 64}).code == 409
     assert moved(served, seen, expect_active="west").code == 409
@@ -114,7 +114,7 @@ def test_a_plan_of_before_a_move_does_not_hold_behind_it(world: World, served: S
 
 
 @pytest.mark.usefixtures("led")
-def test_the_same_key_asks_once_and_never_for_something_else(world: World, served: Served) -> None:
+def test_one_key_makes_one_request_and_never_another_one(world: World, served: Served) -> None:
     seen = planned(served)
     first = moved(served, seen, key="night-1")
     assert moved(served, seen, key="night-1").json == first.json
@@ -125,7 +125,7 @@ def test_the_same_key_asks_once_and_never_for_something_else(world: World, serve
 
 
 @pytest.mark.usefixtures("led")
-def test_the_same_key_at_the_same_time_asks_once(world: World, served: Served) -> None:
+def test_one_key_at_the_same_time_makes_one_request(world: World, served: Served) -> None:
     seen, told = planned(served), []
     threads = [
         threading.Thread(target=lambda: told.append(moved(served, seen, key="twice").json["request"])) for _ in range(6)
@@ -155,7 +155,7 @@ def test_a_failback_goes_home_and_nowhere_else(served: Served) -> None:
     assert planned(served, kind="failback")["plan"]["to"] == "east"
 
 
-def test_a_plan_asks_for_what_a_query_may_do(served: Served) -> None:
+def test_a_plan_of_an_impossible_move_is_refused(served: Served) -> None:
     assert served.post("/api/plan", {"kind": "failover", "query": "nothing"}).code == 404
     assert served.post("/api/plan", {"kind": "failover", "query": QUERY, "to": "south"}).code == 400
     assert served.post("/api/plan", {"kind": "rewind", "query": QUERY}).code == 400
@@ -165,7 +165,7 @@ def test_a_plan_asks_for_what_a_query_may_do(served: Served) -> None:
 THEN, EARLIER = (str(instant(START_MS - seconds * 1000)) for seconds in (60, 61))
 
 
-def test_a_rewind_is_planned_asked_for_and_done(world: World, served: Served) -> None:
+def test_a_rewind_is_planned_requested_and_done(world: World, served: Served) -> None:
     seen = planned(served, kind="rewind", to_time=THEN)
     assert (seen["plan"]["from"], seen["plan"]["to"], seen["plan"]["refused"]) == ("east", "east", False)
     assert seen["plan"]["totals"]["replay_records"] == 80
@@ -224,7 +224,7 @@ def test_an_operation_before_its_commit_is_taken_back(world: World, served: Serv
 
 
 @pytest.mark.usefixtures("led")
-def test_a_drill_is_asked_for(world: World, served: Served) -> None:
+def test_a_drill_can_be_requested_over_http(world: World, served: Served) -> None:
     answer = served.post("/api/drill", {"query": QUERY, "reason": "friday"})
     assert (answer.code, answer.json["kind"], answer.json["to"]) == (202, "drill", "west")
     request = world.store.request(answer.json["request"])
@@ -246,7 +246,7 @@ def test_a_pause_is_made_and_ended_by_the_name_of_the_token(world: World, served
 @pytest.mark.parametrize(
     "verb", ["plan", "failover", "switchover", "failback", "rewind", "drill", "cancel", "pause", "resume", "ack"]
 )
-def test_a_viewer_asks_for_nothing(world: World, served: Served, verb: str) -> None:
+def test_a_viewer_can_request_nothing(world: World, served: Served, verb: str) -> None:
     body = {"kind": "failover", "id": "op-1", **MOVE, "plan": "0" * 64}
     answer = served.post(f"/api/{verb}", body, token=VIEWER)
     assert (answer.code, answer.kind) == (403, "not-allowed")

@@ -121,7 +121,7 @@ def test_a_standby_that_proves_another_behind_the_fence_takes_nothing_over() -> 
     assert world.checkpoints[f"/cp/{QUERY}"].planted == set()
 
 
-def test_a_query_leaves_a_replaced_cluster_without_asking_its_successor() -> None:
+def test_a_query_leaves_a_replaced_cluster_without_reading_its_successor() -> None:
     world, site = watched()
     ends = world.store.ends("east").values()
     world.clusters["east"].cluster_id = OTHER_ID

@@ -130,7 +130,7 @@ def test_queries_that_leave_together_do_not_wait_for_late_copies() -> None:
     assert GATE not in gates_of(second)
 
 
-def test_ends_that_are_not_told_are_not_kept_and_hold_nobody_up() -> None:
+def test_an_output_without_known_ends_delays_no_query() -> None:
     world = left_with_a_tail()
     has_read(world, TAIL.stop)
     (first,) = world.store.operations(query=FIRST)

@@ -63,7 +63,7 @@ def test_later_records_count_once_they_are_read(world: World) -> None:
     assert counted(world, operation) == 10
 
 
-def test_a_standby_that_did_not_lag_has_nothing_to_count_and_is_not_asked() -> None:
+def test_a_standby_that_did_not_lag_has_nothing_to_count_and_is_not_read() -> None:
     world = World()
     operation = world.carry_out(world.request())
     assert operation is not None
@@ -102,7 +102,7 @@ def told(world: World) -> list[str]:
     return [event.text for event in world.store.history() if event.kind == "replayed"]
 
 
-def test_a_controller_keeps_what_came_and_goes_on_from_there(world: World) -> None:
+def test_a_controller_keeps_the_count_so_far_and_continues_from_there(world: World) -> None:
     operation = moved(world)
     assert keep(world) == 0
     come(world, 0, 3)
@@ -136,7 +136,7 @@ def test_a_number_that_is_full_is_not_looked_for_any_more(world: World) -> None:
     assert world.clusters["west"].asked == asked
 
 
-def test_a_day_after_the_move_nobody_waits_any_more(world: World) -> None:
+def test_a_day_after_the_move_the_count_ends(world: World) -> None:
     moved(world)
     come(world, 0, 7)
     read_to_end(world)

@@ -53,7 +53,7 @@ def keep(world: World) -> None:
     lead.give_up()
 
 
-def test_records_that_a_query_never_read_are_told_when_it_comes_back() -> None:
+def test_records_that_a_query_never_read_are_shown_when_it_comes_back() -> None:
     world = World()
     left = moved(world)
     keep(world)
@@ -73,7 +73,7 @@ def test_unread_records_are_unknown_where_they_were_not_measured() -> None:
     assert unread(came_back(world, read=20)) == [None, None]
 
 
-def test_records_behind_the_place_are_read_and_not_told() -> None:
+def test_records_after_the_resume_offset_are_read_and_not_listed() -> None:
     world = World()
     moved(world)
     keep(world)
@@ -124,7 +124,7 @@ def test_copies_that_come_back_behind_the_tail_are_not_part_of_it() -> None:
     assert [len(each.records) for each in found.partitions] == [10, 10]
 
 
-def test_a_tail_that_retention_has_deleted_is_told_as_not_listed() -> None:
+def test_a_tail_that_retention_has_deleted_is_shown_as_not_listed() -> None:
     world = World()
     left = moved(world)
     keep(world)
@@ -135,7 +135,7 @@ def test_a_tail_that_retention_has_deleted_is_told_as_not_listed() -> None:
     assert (len(found.partitions[0].records), found.partitions[1].why) == (4, "")
 
 
-def test_a_tail_that_was_never_measured_is_told_as_unknown() -> None:
+def test_a_tail_that_was_never_measured_is_unknown() -> None:
     world = World()
     left = moved(world)
     found = tail(world, left)

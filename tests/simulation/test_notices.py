@@ -16,7 +16,7 @@ def _short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_the_end_of_an_operation_is_told_once(name: str) -> None:
+def test_the_end_of_an_operation_is_notified_once(name: str) -> None:
     story = STORIES[name]
     world = story.world()
     parameters = {} if story.to_time_ms is None else at(story.to_time_ms)

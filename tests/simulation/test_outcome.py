@@ -127,7 +127,7 @@ def test_the_exposure_is_measured_where_every_partition_was_planned_again() -> N
     assert total(world, operation) == (None, 20), "what was read again is unknown, what was lacking is not"
 
 
-def test_records_that_all_look_the_same_tell_nothing() -> None:
+def test_records_that_all_look_the_same_prove_nothing() -> None:
     world = World()
     for cluster in world.clusters.values():
         for log in cluster.topics["orders"].partitions.values():
@@ -139,7 +139,7 @@ def test_records_that_all_look_the_same_tell_nothing() -> None:
     assert [row[1] for row in measured(world, operation)] == [None, None]
 
 
-def test_a_controller_keeps_what_was_measured_and_asks_the_old_cluster_once() -> None:
+def test_a_controller_keeps_what_was_measured_and_reads_the_old_log_once() -> None:
     world = by_time()
     operation = moved(world)
     read_to_end(world)
@@ -161,7 +161,7 @@ def test_a_controller_keeps_what_was_measured_and_asks_the_old_cluster_once() ->
     assert keep() == (0, rows)
 
 
-def test_a_dead_old_cluster_is_asked_one_question_for_all_queries() -> None:
+def test_a_dead_old_cluster_gets_one_request_for_all_queries() -> None:
     world = World(settings(queries=["revenue", "other"]))
     operations = [moved(world), world.carry_out(world.request("other"))]
     world.clusters["east"].reachable = False

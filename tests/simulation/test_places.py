@@ -16,7 +16,7 @@ def asked(world: World, gatherer: FactGatherer) -> tuple[int, bool]:
     return world.clusters["west"].asked - before, standby.reachable
 
 
-def test_a_standby_is_asked_once_for_many_queries_whether_it_answers_or_not() -> None:
+def test_a_standby_gets_one_request_for_many_queries_if_it_answers_or_not() -> None:
     world = World()
     gatherer = FactGatherer(
         store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock

@@ -97,7 +97,7 @@ def moved_and_put_back(disk: Disk) -> World:
     return disk.world
 
 
-def test_a_running_query_goes_on_and_nothing_moves_until_reconciled(disk: Disk) -> None:
+def test_a_running_query_continues_and_nothing_moves_until_reconciled(disk: Disk) -> None:
     world = moved_and_put_back(disk)
     assert [start.cluster for start in world.starts] == ["west"]
     assert refused(world, world.request()) == REFUSAL
@@ -256,7 +256,7 @@ def test_a_restored_move_that_was_committed_is_not_made_again(disk: Disk) -> Non
     assert (world.starts[-1].cluster, world.starts[-1].epoch, world.starts[-1].checkpoint) == ("west", 3, went_to)
 
 
-def test_the_files_show_where_it_went_and_it_goes_on_there(disk: Disk) -> None:
+def test_the_files_show_where_the_query_went_and_it_continues_there(disk: Disk) -> None:
     world, _ = moved_put_back_and_started_anew(disk)
     went_to = world.starts[0].checkpoint
     lost = lost_of(world.store, QUERY)
@@ -325,7 +325,7 @@ def fenced_and_put_back(disk: Disk) -> tuple[Request, Operation, Lost]:
     return replace(request, operation=begun.id), begun, lost
 
 
-def test_a_query_fenced_by_a_lost_operation_goes_on_where_it_was(disk: Disk) -> None:
+def test_a_query_fenced_by_a_lost_operation_continues_where_it_was(disk: Disk) -> None:
     world = disk.world
     request, begun, lost = fenced_and_put_back(disk)
     assert lost.place is not None

@@ -74,7 +74,7 @@ def test_a_verb_never_follows_the_operation_of_another_verb(world: World, monkey
 
 
 @pytest.mark.parametrize("verdict", [Verdict.UP, Verdict.SUSPECT, Verdict.DOWN])
-def test_a_person_may_ask_whatever_is_believed_of_the_cluster(world: World, verdict: Verdict) -> None:
+def test_a_person_may_request_a_move_whatever_the_verdict(world: World, verdict: Verdict) -> None:
     """Each of the phases before an operation is left by a hold."""
     held = scheduler(world)
     record_status(world, {"east": verdict}, held.lead.term)
@@ -151,7 +151,7 @@ def test_a_request_that_contradicts_the_store_is_left_and_the_next_one_taken(
         ),
     ],
 )
-def test_an_automatic_request_is_judged_again_by_whoever_takes_it(
+def test_an_automatic_request_is_judged_again_when_it_is_taken(
     world: World, east: Verdict | None, paused: bool, refused: str | None
 ) -> None:
     request, held = asked_by_itself(world), scheduler(world)
@@ -165,7 +165,7 @@ def test_an_automatic_request_is_judged_again_by_whoever_takes_it(
     assert opened(world) == ([] if refused else ["first"])
 
 
-def test_a_verdict_of_another_leader_is_no_reason_to_take_what_it_asked_for(world: World) -> None:
+def test_a_request_of_a_former_leader_needs_a_verdict_of_ones_own(world: World) -> None:
     before = scheduler(world).lead.term
     record_status(world, {"east": Verdict.DOWN, "west": Verdict.UP}, before)
     world.clock.wait(8)
@@ -177,7 +177,7 @@ def test_a_verdict_of_another_leader_is_no_reason_to_take_what_it_asked_for(worl
     assert stands.refused == "cluster-down: east is not known to be down: no verdict"
 
 
-def test_a_leader_that_was_followed_asks_for_nothing(world: World) -> None:
+def test_a_leader_that_was_replaced_makes_no_request(world: World) -> None:
     term = scheduler(world).lead.term
     statuses = record_status(world, {"east": Verdict.DOWN, "west": Verdict.UP}, term)
     gatherer = FactGatherer(
@@ -193,7 +193,7 @@ def test_a_leader_that_was_followed_asks_for_nothing(world: World) -> None:
     assert world.store.open_requests() == []
 
 
-def test_a_frozen_leader_tells_nothing_when_it_wakes_up(world: World) -> None:
+def test_a_frozen_leader_sends_no_notice_when_it_wakes_up(world: World) -> None:
     term = scheduler(world).lead.term
     statuses = record_status(world, {"east": Verdict.DOWN, "west": Verdict.DOWN}, term)
     gatherer = FactGatherer(
@@ -266,7 +266,7 @@ def test_a_request_is_taken_in_its_time_or_not_at_all(world: World) -> None:
     assert opened(world) == []
 
 
-def test_an_operation_carries_what_was_asked_for_beside_its_target(world: World) -> None:
+def test_an_operation_has_all_that_was_requested_beside_its_target(world: World) -> None:
     wish = RequestSpec(
         kind=OperationKind.FAILOVER, targets={"first": "west"}, expect_active={}, actor="operator", reason="",
         consents=(), parameters={"rate": 2},

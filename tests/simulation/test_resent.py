@@ -97,7 +97,7 @@ def test_without_copies_the_way_back_is_exact_for_a_query_with_state(idle: tuple
     assert measured(world, moved) == 0
 
 
-def test_a_copy_that_has_not_come_as_far_is_told_with_what_is_to_come(idle: tuple[LiveWorld, Site]) -> None:
+def test_a_copy_that_lags_is_shown_with_what_is_to_come(idle: tuple[LiveWorld, Site]) -> None:
     world, site = idle
     keep_state(world)
     sent = send_again(world, "west", "east", last=60)

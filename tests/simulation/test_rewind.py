@@ -210,7 +210,7 @@ def test_a_time_before_every_held_batch_is_refused_before_anything_stops() -> No
     assert f"--to-time {instant(START_MS - 40_000)} or later" in why
 
 
-def test_a_batch_that_is_purged_meanwhile_is_refused_behind_the_fence() -> None:
+def test_a_batch_that_is_purged_during_the_fence_is_refused_after_it() -> None:
     world = stateful(World())
     checkpoint = world.checkpoints[f"/cp/{QUERY}"]
     request = asked(world, START_MS - 35_000)
@@ -246,7 +246,7 @@ def test_a_sink_that_knows_batch_ids_would_drop_batches() -> None:
     assert operation.outcome == "done"
 
 
-def test_without_state_batch_ids_go_on_and_no_sink_drops_one() -> None:
+def test_without_state_batch_ids_continue_and_no_sink_drops_a_batch() -> None:
     assert not planned(World(settings(sink="batch-id")))["refused"]
 
 
@@ -268,7 +268,7 @@ def test_a_second_rewind_joins_only_for_the_same_time() -> None:
 
 
 @pytest.mark.parametrize("taken", [True, False])
-def test_a_rewind_is_cancelled_by_asking_for_where_the_query_is(taken: bool) -> None:
+def test_a_rewind_is_cancelled_by_a_move_to_where_the_query_is(taken: bool) -> None:
     world = World()
     world.runner.proof = None
     request = asked(world)
@@ -346,7 +346,7 @@ def on_west(world: LiveWorld) -> bool:
     return run is not None and row is not None and (run.row.epoch, row.cluster) == (row.epoch, "west")
 
 
-def test_a_failover_after_a_rewind_goes_on_where_the_query_is_again() -> None:
+def test_a_failover_after_a_rewind_resumes_where_the_query_reads_again() -> None:
     world = LiveWorld()
     site = controller(world, "one")
     pass_time(world, 15.0, site)

@@ -132,7 +132,7 @@ def test_an_epoch_that_falls_is_seen(hand: Hand) -> None:
 UNFENCED = "revenue began under epoch {} before a fence was confirmed"
 
 
-def test_a_start_whose_operation_asked_for_no_fence_is_seen(hand: Hand) -> None:
+def test_a_start_whose_operation_made_no_fence_is_found(hand: Hand) -> None:
     hand.hold()
     hand.place()
     hand.names(UNFENCED.format(2))
@@ -160,7 +160,7 @@ def test_a_start_behind_a_proven_fence_breaks_no_rule(hand: Hand) -> None:
     assert hand.world.broken == []
 
 
-def test_a_start_without_proof_that_somebody_answers_for_breaks_no_rule(hand: Hand) -> None:
+def test_a_start_by_consent_without_proof_breaks_no_rule(hand: Hand) -> None:
     hand.hold()
     hand.answered(IntentKind.FENCE, epoch=2, proof=None)
     assert hand.world.store.consent("by-hand", ["unfenced"], term=hand.term, event=hand._event())
@@ -168,7 +168,7 @@ def test_a_start_without_proof_that_somebody_answers_for_breaks_no_rule(hand: Ha
     assert hand.world.broken == []
 
 
-def test_a_takeover_that_does_not_fence_anew_is_seen(hand: Hand) -> None:
+def test_a_takeover_without_a_second_fence_is_found(hand: Hand) -> None:
     hand.hold()
     hand.answered(IntentKind.FENCE, epoch=2, proof="runner")
     hand.place()
@@ -177,7 +177,7 @@ def test_a_takeover_that_does_not_fence_anew_is_seen(hand: Hand) -> None:
     hand.names(UNFENCED.format(3))
 
 
-def test_a_takeover_that_fences_anew_breaks_no_rule(hand: Hand) -> None:
+def test_a_takeover_with_a_second_fence_breaks_no_rule(hand: Hand) -> None:
     hand.hold()
     hand.answered(IntentKind.FENCE, epoch=2, proof="runner")
     hand.place()
@@ -235,7 +235,7 @@ def test_a_committed_place_that_changes_is_seen(placed: Hand, change: dict[str, 
     placed.names("revenue was placed at")
 
 
-def test_offsets_that_are_chosen_anew_behind_the_commit_are_seen(placed: Hand) -> None:
+def test_offsets_that_are_chosen_again_after_the_commit_are_found(placed: Hand) -> None:
     others = {"orders": {"orders": {"0": 140, "1": 140}}}
     placed.answered(IntentKind.PREPARE, epoch=2, name="prepare#2", target_offsets=others)
     placed.world.clock.wait(1)

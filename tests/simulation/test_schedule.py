@@ -31,7 +31,7 @@ def ask(world: World) -> int:
     return ask_for_due(world.store, world.settings, term=lambda: term)
 
 
-def test_a_switchover_is_asked_for_when_its_time_has_come_and_once() -> None:
+def test_a_scheduled_switchover_is_requested_at_its_time_and_once() -> None:
     world = World()
     schedule = added(world)
     assert ask(world) == 0
@@ -46,7 +46,7 @@ def test_a_switchover_is_asked_for_when_its_time_has_come_and_once() -> None:
     )  # fmt: skip
 
 
-def test_a_switchover_that_nobody_began_in_time_is_missed_and_told() -> None:
+def test_a_switchover_that_did_not_begin_in_time_is_missed_and_recorded() -> None:
     world = World()
     added(world)
     world.clock.wait(2 * HOUR.total_seconds())
@@ -71,7 +71,7 @@ def test_a_drill_of_all_queries_comes_again_and_again() -> None:
         assert timedelta(0) < left.next_at - world.store.now() <= HOUR
 
 
-def test_only_who_leads_asks_for_what_is_due() -> None:
+def test_only_the_leader_requests_what_is_due() -> None:
     world = World()
     added(world)
     world.clock.wait(HOUR.total_seconds())

@@ -101,7 +101,7 @@ def test_an_operation_that_a_person_wanted_too_is_not_called_off(typed: str) -> 
     assert moved(world).outcome == "done"
 
 
-def test_a_query_that_is_proven_stopped_moves_although_somebody_pauses() -> None:
+def test_a_query_that_is_proven_stopped_moves_in_spite_of_a_pause() -> None:
     world, site = blocked()
     world.clusters["west"].reachable = False
     world.runner.alive = True

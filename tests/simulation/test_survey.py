@@ -23,7 +23,7 @@ from tests.simulation.stores import force
 from tests.simulation.world import QUERY, World, settings
 
 
-def test_a_look_tells_what_stands_and_reads_what_is_large_now_and_then() -> None:
+def test_a_look_reads_the_state_each_time_and_large_tables_seldom() -> None:
     world = World()
     reader = StatusReader(world.store, world.settings, world.clock)
     first = reader.read()

@@ -162,7 +162,7 @@ def test_a_crash_after_every_write_ends_in_one_start_and_nothing_lost() -> None:
     assert count > 8
 
 
-def test_a_primary_that_dies_meanwhile_is_left_by_automatic_failover() -> None:
+def test_a_primary_that_dies_in_a_switchover_is_left_automatically() -> None:
     policy = {"automatic": True, "catch_up": "20s", "cooldown": "1s"}
     world, site = scene(LiveWorld(live_settings(policy=policy), rate=20))
     world.replicator.behind_seconds = 12.0

@@ -78,7 +78,7 @@ def test_a_known_divergence_is_the_resume_offset_and_skips_nothing_new(policy: s
 
 
 @pytest.mark.parametrize("policy", ["fail", "closest"])
-def test_a_standby_with_all_that_was_read_goes_on_despite_a_cut_old_log(policy: str) -> None:
+def test_a_standby_with_all_that_was_read_resumes_despite_a_cut_old_log(policy: str) -> None:
     plan = planned(cut_world(policy, copied=True))
     assert plan["refused"] is False
     assert targets(plan) == [(100, 133, "exact", 0)] * 2
@@ -138,7 +138,7 @@ def test_without_a_known_divergence_the_last_samples_decide(
         assert "at an unknown offset" in plan["partitions"][0]["note"]
 
 
-def test_a_topic_made_anew_is_read_from_the_begin_or_not_at_all() -> None:
+def test_a_recreated_topic_is_read_from_the_begin_or_not_at_all() -> None:
     for policy, refused in (("fail", True), ("closest", False)):
         world = cut_world(policy)
         world.clusters["east"].create("orders", 2)

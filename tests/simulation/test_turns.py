@@ -124,7 +124,7 @@ def test_all_leave_a_dead_cluster_in_turn_however_long_that_takes() -> None:
     assert world.broken == []
 
 
-def test_whose_turn_does_not_come_in_time_stays_and_is_told_why() -> None:
+def test_a_query_whose_turn_does_not_come_in_time_stays_with_a_reason() -> None:
     world = World(settings(queries=NAMES, groups=ONE))
     world.runner.answers = False
     asked = ask_for_all(world, within=timedelta(seconds=5))

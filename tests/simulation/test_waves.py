@@ -67,7 +67,7 @@ def test_later_waves_stay_where_the_canary_was_refused() -> None:
     assert world.store.operations() == []
 
 
-def test_later_waves_wait_while_the_canary_cannot_go_on_and_expire() -> None:
+def test_later_waves_wait_while_the_canary_cannot_continue_and_expire() -> None:
     world = World(settings(queries=QUERIES))
     world.runner.answers = False
     requests = ask(world, within=timedelta(seconds=6))
@@ -123,7 +123,7 @@ def test_sizes_that_are_none_are_refused(world: World, capsys: pytest.CaptureFix
     assert world.store.open_requests() == []
 
 
-def test_of_many_it_is_told_how_many_have_ended_and_which_failed(
+def test_of_many_moves_the_ended_are_counted_and_the_failed_named(
     world: World, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     head, _, revenue = CONFIG.partition("  revenue:")

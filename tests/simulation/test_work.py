@@ -367,7 +367,7 @@ def automatic(world: World, query: str) -> Request:
 
 @pytest.mark.parametrize("of", ["a person", "automatic mode"])
 @pytest.mark.parametrize("declared", [("one",), ("one", "two")])
-def test_a_verb_that_leads_neither_refuses_nor_begins_what_others_asked_for(of: str, declared: tuple[str, ...]) -> None:
+def test_a_verb_that_leads_leaves_the_requests_of_others_alone(of: str, declared: tuple[str, ...]) -> None:
     """It may have another configuration, and no way to their clusters; the controller that asked may be gone."""
     world = World(settings(queries=("one", "two")))
     theirs = wish(world, "two")[0] if of == "a person" else automatic(world, "two")

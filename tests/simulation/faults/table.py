@@ -38,8 +38,8 @@ NOT_BUILT = {
 
 REAL = {
     1: "tests/long/test_watch_faults.py::test_one_broker_of_three_moves_nothing",
-    2: "tests/long/test_many_automatic.py::test_failovers_that_nobody_typed_lose_nothing_and_repeat_nothing[kill]",
-    3: "tests/long/test_many_automatic.py::test_failovers_that_nobody_typed_lose_nothing_and_repeat_nothing[freeze]",
+    2: "tests/long/test_many_automatic.py::test_automatic_failovers_lose_nothing_and_repeat_nothing[kill]",
+    3: "tests/long/test_many_automatic.py::test_automatic_failovers_lose_nothing_and_repeat_nothing[freeze]",
     4: "tests/long/test_watch_faults.py::test_a_cut_of_one_controller_moves_nothing_and_a_dead_primary_still_does",
     6: "tests/long/test_watch_faults.py::test_a_cluster_in_use_that_flaps_is_left_once_and_the_rest_is_refused",
     7: "tests/real/test_standalone.py::test_a_revoked_acl_is_named_everywhere_until_it_is_given_back",
@@ -56,7 +56,7 @@ REAL = {
     26: "tests/long/test_watch_faults.py::test_a_primary_that_returns_in_the_middle_of_a_move_does_not_stop_it",
     27: "tests/long/test_watch_crashes.py::test_a_primary_that_returns_after_the_move_changes_nothing",
     28: "tests/real/test_chain.py::test_a_chain_moves_upstream_first_and_loses_and_repeats_nothing",
-    31: "tests/real/test_notices.py::test_a_cluster_that_is_down_is_told_once_whoever_leads",
+    31: "tests/real/test_notices.py::test_a_down_cluster_is_notified_once_by_whichever_controller_leads",
     33: "tests/real/test_faults.py::test_the_same_failover_typed_twice_at_once_is_one_operation_and_one_move",
     36: "tests/real/test_replicator_returns.py::test_records_of_a_returning_replicator_are_forecast_and_counted",
     41: "tests/long/test_watch_crashes.py::test_a_runner_killed_with_its_cluster_is_proven_gone_by_its_successor",

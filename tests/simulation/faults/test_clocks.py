@@ -15,7 +15,7 @@ from tests.simulation.live import LiveWorld
     verdict=Verdict.UNKNOWN,
     then="probe history is discarded; the lease goes by the store's clock and the monotonic one",
 )
-def test_a_clock_that_was_set_and_a_host_that_stood_still_accuse_nobody() -> LiveWorld:
+def test_a_clock_that_was_set_and_a_frozen_host_accuse_no_cluster() -> LiveWorld:
     world, site = scene()
     for jump in (3600.0, -3600.0):
         world.clusters["east"].reachable = False
@@ -42,7 +42,7 @@ def test_a_clock_that_was_set_and_a_host_that_stood_still_accuse_nobody() -> Liv
     verdict=Verdict.UP,
     then="the lease changes hands at worst, under a new term; nothing moves, and a real failure later is seen",
 )
-def test_a_store_whose_clock_was_set_moves_nothing_and_blinds_nobody() -> LiveWorld:
+def test_a_store_whose_clock_was_set_moves_nothing_and_hides_no_failure() -> LiveWorld:
     world, first = scene()
     second = controller(world, "two")
     for jump in (3600.0, -3600.0):

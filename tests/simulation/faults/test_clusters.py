@@ -28,7 +28,7 @@ from tests.simulation.live import LiveWorld
     verdict=Verdict.DEGRADED,
     then="nothing moves; history has both moments: degraded, and well again",
 )
-def test_one_broker_of_three_is_told_and_moves_nothing() -> LiveWorld:
+def test_the_loss_of_one_broker_of_three_is_reported_and_moves_nothing() -> LiveWorld:
     world, site = scene()
     world.clusters["east"].health = replace(WHOLE, brokers_silent=1, under_replicated=2)
     pass_time(world, 120, site)
@@ -104,7 +104,7 @@ def test_a_cluster_that_flaps_is_left_once_and_the_rest_is_refused() -> LiveWorl
     verdict=Verdict.DEGRADED,
     then="nothing moves: the query can read; a person decides what to do",
 )
-def test_a_primary_that_cannot_be_written_is_told_and_not_left() -> LiveWorld:
+def test_a_primary_that_takes_no_writes_is_reported_and_not_left() -> LiveWorld:
     world, site = scene()
     world.clusters["east"].health = replace(WHOLE, under_min_isr=2)
     pass_time(world, 120, site)

@@ -73,7 +73,7 @@ def test_heartbeats_alone_keep_a_cluster_from_being_left(phase: float, delay: fl
     then="where policy is automatic the query is held, and BLOCKED: nothing proves that the old run has met "
     "the blocking entry. With the site back it stays where it is",
 )
-def test_a_site_that_is_cut_off_goes_on_alone_and_nothing_starts_beside_it() -> LiveWorld:
+def test_a_site_that_is_cut_off_continues_and_nothing_starts_beside_it() -> LiveWorld:
     world, site = scene(LiveWorld(hosts=TWO_HOSTS))
     cut_off, here = world.drivers["a"], world.drivers["b"]
     site.looks.blocked["east"] = here.looks.blocked["east"] = REFUSED
@@ -136,7 +136,7 @@ def test_a_cluster_that_refuses_us_is_not_left() -> LiveWorld:
     verdict=Verdict.UNREACHABLE_FROM_HERE,
     then="nothing moves: the fault is on this host",
 )
-def test_a_controller_without_a_network_accuses_nobody() -> LiveWorld:
+def test_a_controller_without_a_network_accuses_no_cluster() -> LiveWorld:
     world, site = scene()
     world.drivers["b"].kill()
     for cluster in ("east", "west"):
@@ -153,7 +153,7 @@ def test_a_controller_without_a_network_accuses_nobody() -> LiveWorld:
     verdict=Verdict.DOWN,
     then="refused by `standby-up`: the resume offset cannot be looked up; moved when the controller reaches it again",
 )
-def test_a_standby_that_the_controller_cannot_ask_is_no_target() -> LiveWorld:
+def test_a_standby_that_the_controller_cannot_reach_is_no_target() -> LiveWorld:
     world, site = scene()
     site.looks.blocked["west"] = REFUSED
     world.clusters["east"].reachable = False

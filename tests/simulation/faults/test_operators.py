@@ -55,7 +55,7 @@ def test_a_query_that_is_moved_under_load_loses_and_repeats_nothing() -> LiveWor
     verdict=Verdict.DOWN,
     then="one line of history, and nothing moves; resuming moves nothing; only a cluster that goes down "
     "afterwards is left; a "
-    "controller that stands still or is restarted in between is no reason either",
+    "controller that freezes or is restarted in between is no reason either",
 )
 def test_resuming_after_a_pause_moves_nothing_that_was_down_before() -> LiveWorld:
     world, site = scene()

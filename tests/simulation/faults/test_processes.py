@@ -73,7 +73,7 @@ def test_a_leader_that_thaws_writes_nothing_and_follows() -> LiveWorld:
     then="no move waits for it; each notice is tried again with growing pauses, and a receiver that works again gets "
     "the newest state of each incident",
 )
-def test_a_receiver_that_is_down_delays_nothing_and_is_told_later() -> LiveWorld:
+def test_a_receiver_that_is_down_delays_nothing_and_gets_notices_later() -> LiveWorld:
     world, site = scene()
     lead, receiver = site.controller.lead, Receiver(error="nobody there")
     teller = Teller(world.store, target(severity="info"), receiver, lambda: lead.term, since=newest_line(world.store))

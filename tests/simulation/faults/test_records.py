@@ -72,7 +72,7 @@ def test_a_standby_that_lags_too_far_is_used_only_with_consent() -> LiveWorld:
     verdict=Verdict.DOWN,
     then="`check` is red beforehand; refused by `topics-present` before anything is stopped",
 )
-def test_a_standby_without_the_topic_is_told_before_anything_is_stopped() -> LiveWorld:
+def test_a_standby_without_the_topic_is_refused_before_anything_is_stopped() -> LiveWorld:
     world, site = scene()
     west, world.replicator.alive = world.clusters["west"], False
     whole = dict(west.topics["orders"].partitions)
@@ -188,7 +188,7 @@ def test_a_place_that_retention_has_deleted_is_a_gap_that_needs_consent() -> Liv
     then="all are moved; each sends the standby a fixed number of requests, however many partitions it has, and "
     "writes its positions once a batch at most",
 )
-def test_fifty_queries_of_a_hundred_partitions_ask_few_questions() -> LiveWorld:
+def test_fifty_queries_of_a_hundred_partitions_need_few_requests() -> LiveWorld:
     queries = [f"query-{number}" for number in range(50)]
     world = LiveWorld(live_settings(queries=queries), rate=0, partitions=100)
     save, writes, begun = world.store.save_positions, [0], len(world.sink.batches)

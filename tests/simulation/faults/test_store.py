@@ -31,7 +31,7 @@ from tests.simulation.stores import AwayStore, back_up
     verdict=Verdict.UP,
     then="the queries run on; nothing is decided; what they tracked is stored when it is back",
 )
-def test_without_its_store_streaming_goes_on_and_is_told_later() -> LiveWorld:
+def test_without_the_store_streaming_continues_and_is_recorded_later() -> LiveWorld:
     world = LiveWorld()
     away = AwayStore(world.store)
     site = controller(world, store=cast(ControllerStore, away))

@@ -38,7 +38,7 @@ def test_a_commit_before_the_restart_does_not_end_it(checkpoint: Path) -> None:
     assert switchover.first_data(checkpoint, after=-1, since=1008.5) == 1010.0
 
 
-def test_the_newest_gaps_between_commits_are_told(checkpoint: Path) -> None:
+def test_the_newest_gaps_between_commits_are_measured(checkpoint: Path) -> None:
     write(checkpoint, "commits", 10, 1012.5)
     assert switchover.gaps(checkpoint, 3) == [1.0, 2.5]
     assert switchover.gaps(checkpoint, 1) == []
@@ -54,7 +54,7 @@ def test_the_figure_to_reach_is_a_multiple_of_what_is_measured_beside() -> None:
     assert switchover.row("switchover", "one query", switchover.Taken(pauses=[1.4]), goes_on=True).met is None
 
 
-def test_the_shortest_and_the_longest_pause_of_a_round_are_told() -> None:
+def test_the_shortest_and_the_longest_pause_of_a_round_are_reported() -> None:
     taken = switchover.Taken(
         pauses=[1.0, 3.0, 2.0, 5.0, 4.0, 6.0], restarts=[0.5] * 6, ordinary=[1.0, 2.0, 3.0, 4.0], queries=3
     )
@@ -84,7 +84,7 @@ def test_a_batch_lasts_from_its_plan_to_its_commit(checkpoint: Path) -> None:
     assert light.durations(checkpoint, 2) == pytest.approx([0.9])
 
 
-def test_each_set_of_settings_stands_beside_the_one_that_is_set() -> None:
+def test_each_set_of_settings_is_compared_with_the_one_in_use() -> None:
     taken = {what: light.Taken([1.0, 2.0, 3.0], [0.5]) for what in light.VARIANTS}
     found = {row.what: row for row in light.rows(taken)}
     assert found[f"restart, {light.AS_SET}"].others == ()
@@ -148,7 +148,7 @@ def test_batches_belong_to_the_while_in_which_they_began(checkpoint: Path) -> No
     assert drill.batches(checkpoint, 1007.0, 1009.0) == pytest.approx([900.0]), "one that is under way has no end"
 
 
-def test_the_cost_of_a_drill_is_told_pair_by_pair() -> None:
+def test_the_cost_of_a_drill_is_reported_pair_by_pair() -> None:
     taken = drill.Taken(without=[[100.0, 100.0, 400.0], [200.0], []], with_it=[[110.0], [190.0], [7.0]], seconds=[4.0])
     median, longest = drill.rows(taken)
     assert median.ours is not None

@@ -108,7 +108,7 @@ def test_our_services_have_a_read_only_root_and_no_privilege(name: str) -> None:
     assert "user" not in service
 
 
-def test_our_image_runs_as_nobody_special_and_holds_nothing_of_the_build() -> None:
+def test_our_image_runs_without_rights_and_has_nothing_of_the_build() -> None:
     stages = dockerfile().split("\nFROM ")[1:]
     assert [stage.splitlines()[0].rpartition(" ")[2] for stage in stages] == ["build", "runtime", "lab", "runtime"]
     removed = re.search(r"/opt/tideover/bin/pip uninstall (.*)$", stages[0], re.MULTILINE)
@@ -161,7 +161,7 @@ def test_the_secured_variant_secures_every_part_that_talks_to_a_cluster() -> Non
         assert "secrets" in SECURED[name]["depends_on"]
 
 
-def test_a_replicator_that_is_turned_round_copies_one_way_as_the_other_did() -> None:
+def test_a_reversed_replicator_copies_as_the_other_one_did() -> None:
     there = settings_of("mm2.properties")
     home = there | settings_of("mm2-home.properties")
     assert (home["east->west.enabled"], home["west->east.enabled"]) == ("false", "true")

@@ -50,7 +50,7 @@ def test_without_a_secret_that_can_be_searched_for_there_is_no_search(files: dic
 
 
 @pytest.mark.parametrize("text", [f"password={PASSWORD};".encode(), f"\\\\x00{PASSWORD.encode().hex()}00".encode()])
-def test_a_found_secret_is_told_by_name_and_place_in_hexadecimal_too(text: bytes) -> None:
+def test_a_found_secret_is_named_with_its_place_also_in_hexadecimal(text: bytes) -> None:
     clean = Place("the log of west-1", b"started")
     assert list(leaks_in(SECRETS, FILES, [clean, Place("the store", text)])) == [
         "west/tideover.password was found in the store"
@@ -141,7 +141,7 @@ def lay(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def test_where_no_secret_stands_none_is_found_and_none_was_an_argument(root: Path) -> None:
+def test_where_no_secret_is_none_is_found_and_none_was_an_argument(root: Path) -> None:
     environment = Leaky(root)
     assert list(search(environment, root / "docker.log")) == []
     said = " ".join(word for command in environment.asked for word in command)
@@ -158,7 +158,7 @@ def test_where_no_secret_stands_none_is_found_and_none_was_an_argument(root: Pat
         ("store", "the store"),
     ],
 )
-def test_a_secret_that_a_part_has_told_is_found(root: Path, held: str, place: str) -> None:
+def test_a_secret_that_a_part_has_printed_is_found(root: Path, held: str, place: str) -> None:
     environment = Leaky(root, **{held: f'password="{PASSWORD}";'})
     assert list(search(environment, root / "docker.log")) == [f"west/tideover.password was found in {place}"]
 
@@ -224,9 +224,7 @@ def test_a_container_that_misses_a_secret_in_its_own_file_is_not_believed(
         list(search(Leaky(root), root / "docker.log"))
 
 
-def test_a_leak_is_a_problem_of_the_story_and_so_is_a_search_that_failed(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_leak_is_a_problem_and_so_is_a_search_that_failed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = scenario("kill-cluster")
     assert judge(told, searched(MOVED, Leaky(root), root / "docker.log")) == []
     leaky = Leaky(root, store=PASSWORD)

@@ -239,16 +239,14 @@ def test_where_nothing_moves_all_must_be_well_again_in_the_end(last: Observation
     assert not [each for each in judge(away, well) if "heal" in each]
 
 
-def test_final_places_are_asked_for_and_not_taken_from_the_last_sight() -> None:
+def test_final_places_are_read_and_not_taken_from_the_last_sight() -> None:
     environment = Noted(answers(history=[], list=Asked(row("east"), row("east", state="failed"))))
     outcome = tell(quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, Told([sight(), sight()]))
     assert outcome.places == {"q": ("east", "a", "failed")}
 
 
 @pytest.mark.parametrize("unfit", [{"cluster": "west"}, {"state": "waiting"}, {"ready": None}, {"batch": 1}])
-def test_nothing_is_struck_while_what_is_asked_contradicts_what_was_seen(
-    unfit: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_struck_while_list_contradicts_watch(unfit: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chaos.play._AGAIN_SECONDS", 0.0)
     environment = Noted(answers(history=[], lab=CLEAN, list=Asked([], [{**row("east")[0], **unfit}], row("east"))))
     tell(quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, Told([sight(), sight()]))
@@ -256,7 +254,7 @@ def test_nothing_is_struck_while_what_is_asked_contradicts_what_was_seen(
     assert environment.commands[:first].count("verifier: tideover list -o json") == 3
 
 
-def test_verdicts_until_a_story_broke_are_in_the_report() -> None:
+def test_verdicts_until_a_run_broke_are_in_the_report() -> None:
     environment = Noted(answers())
     seen = Told([sight(), sight(cluster="west", verdict="DOWN")])
     outcome = tell(scenario("clock-off"), environment, seen)
@@ -267,7 +265,7 @@ def test_verdicts_until_a_story_broke_are_in_the_report() -> None:
     assert judge(scenario("clock-off"), outcome) == [outcome.broke, "failover of q began before there was a cause"]
 
 
-def test_a_story_that_broke_before_its_fault_is_not_counted() -> None:
+def test_a_run_that_broke_before_its_fault_is_not_counted() -> None:
     environment = Noted(answers())
     seen = Told([sight()])
     seen.looks = [sight(verdict="DOWN")]
@@ -288,7 +286,7 @@ def test_records_still_being_replicated_are_counted_again() -> None:
     assert environment.commands.count(f"{VERIFY} --wait 0.5") > 1
 
 
-def test_the_leader_is_whoever_led_when_it_was_struck_and_the_same_one_later() -> None:
+def test_the_leader_that_was_frozen_is_the_one_that_is_thawed() -> None:
     environment = Noted(answers())
     steps = tuple(
         FaultStep(act=act, on=("leader",), when=when)
@@ -305,7 +303,7 @@ def test_the_leader_is_whoever_led_when_it_was_struck_and_the_same_one_later() -
     assert [name for _, name in outcome.leaders] == ["controller-one", "controller-two"]
 
 
-def test_a_leader_that_is_struck_anew_is_whoever_leads_then() -> None:
+def test_a_second_strike_at_the_leader_hits_the_one_that_leads_then() -> None:
     environment = Noted(answers())
     steps = tuple(
         FaultStep(act=act, on=("leader",), when=when)
@@ -391,13 +389,13 @@ def test_a_drill_is_typed_under_load_and_leaves_no_copy_of_a_checkpoint(after: s
         assert [*outcome.loads] == ["during the drill"]
 
 
-def test_an_epoch_that_was_raised_meanwhile_is_kept_beside_the_first() -> None:
+def test_an_epoch_that_was_raised_during_the_run_is_kept_beside_the_first() -> None:
     environment = Noted(answers(list=Asked(row("east"), row("east", epoch=2))))
     drill = replace(scenario("drill-under-load"), hold_seconds=0.0)
     assert tell(drill, environment, Told([sight()])).epochs == {"q": (1, 2)}
 
 
-def test_operations_of_an_earlier_story_are_not_those_of_this_one() -> None:
+def test_operations_of_an_earlier_run_do_not_count() -> None:
     earlier = {**HISTORY[1], "operation": "o0", "at": "2026-01-01T00:00:00.000+00:00"}
     environment = Noted(answers(history=[earlier, *HISTORY]))
     outcome = tell(scenario("kill-cluster"), environment, Told([sight(), sight(cluster="west", verdict="DOWN")]))
@@ -504,7 +502,7 @@ def test_after_one_that_did_not_end_as_expected_comes_a_fresh_environment(
     assert {path.name for path in tmp_path.iterdir()} == {"kill-one-broker", "full-disk"}
 
 
-def test_in_a_soak_a_move_before_its_cause_is_told() -> None:
+def test_in_a_soak_a_move_before_its_cause_is_a_problem() -> None:
     part = replace(scenario("slow-link"), steps=(FaultStep(act=Act.SLOW),))
     soak = replace(scenario("kill-cluster"), parts=(part,))
     ended = replace(MOVED, loads={**MOVED.loads, **dict.fromkeys(soak.counted_at.values(), LOAD)})
@@ -571,7 +569,7 @@ def test_a_link_that_shall_lose_something_has_lost_it(tally: str, broke: str, fo
     assert [each.found for each in told.deeds] == (["", found] if found else [""])
 
 
-def test_a_worker_to_be_killed_is_first_asked_whose_executors_it_has() -> None:
+def test_before_a_worker_is_killed_its_executors_are_named() -> None:
     environment = Noted(answers(history=[], lab=CLEAN))
     environment.executors = [{"id": 0, "appdesc": {"name": name}} for name in ("tideover a", "tideover b")]
     steps = (FaultStep(act=Act.KILL, on=EAST), FaultStep(act=Act.KILL, on=("worker-1",), when=When.MOVING))

@@ -104,7 +104,7 @@ def test_verbs_that_were_typed_and_ended_as_expected_have_no_problems() -> None:
         ),
     ],
 )
-def test_a_switchover_that_ends_otherwise_is_told(changed: dict[str, Any], problems: list[str]) -> None:
+def test_a_switchover_that_ends_otherwise_is_a_problem(changed: dict[str, Any], problems: list[str]) -> None:
     assert judge(scenario("switchover-under-load"), replace(SWITCHED, **changed)) == problems
 
 
@@ -165,7 +165,7 @@ def test_a_switchover_whose_primary_dies_ends_or_goes_back_and_fails_over(
         ({"verdict": {"q": {**ROW, "exposed": 0, "duplicated": 7}}}, ["q: repeated 7, announced 0"]),
     ],
 )  # fmt: skip
-def test_a_drill_that_touches_production_or_proves_nothing_is_told(
+def test_a_drill_that_touches_production_or_proves_nothing_is_a_problem(
     changed: dict[str, Any], problems: list[str]
 ) -> None:
     assert judge(scenario("drill-under-load"), replace(DRILLED, **changed)) == problems
@@ -189,7 +189,7 @@ def test_a_drill_that_touches_production_or_proves_nothing_is_told(
         ({"loads": {"on east after the failback": LOAD}}, ["it was not counted during the failback"]),
     ],
 )
-def test_a_way_home_that_ends_otherwise_is_told(changed: dict[str, Any], problems: list[str]) -> None:
+def test_a_way_home_that_ends_otherwise_is_a_problem(changed: dict[str, Any], problems: list[str]) -> None:
     assert judge(scenario("failback-after-kill"), replace(HOME, **changed)) == problems
 
 
@@ -215,7 +215,7 @@ def test_an_end_as_expected_has_no_problems() -> None:
         ({"broke": "docker is not there"}, "docker is not there"),
     ],
 )
-def test_a_move_with_any_unexpected_outcome_is_told(changed: dict[str, Any], problem: str) -> None:
+def test_a_move_with_any_unexpected_outcome_is_a_problem(changed: dict[str, Any], problem: str) -> None:
     assert judge(scenario("kill-cluster"), replace(MOVED, **changed)) == [problem]
 
 
@@ -247,7 +247,9 @@ def test_few_records_may_be_left_behind_without_consent(exposed: int, right: boo
         ),
     ],
 )
-def test_an_unexpected_outcome_where_nothing_should_move_is_told(changed: dict[str, Any], problems: list[str]) -> None:
+def test_an_unexpected_move_where_nothing_should_move_is_a_problem(
+    changed: dict[str, Any], problems: list[str]
+) -> None:
     assert judge(scenario("kill-one-broker"), replace(STAYED, **changed)) == problems
 
 
@@ -384,7 +386,7 @@ def test_a_healing_fault_must_be_noticed_while_it_lasts() -> None:
     ("seconds", "verdict", "right"),
     [(8.0, "UNREACHABLE_FROM_HERE", True), (8.0, "SUSPECT", True), (8.0, "UP", False), (47.0, "SUSPECT", False)],
 )
-def test_where_the_sites_are_cut_apart_whoever_leads_must_miss_one(
+def test_where_the_sites_are_cut_apart_the_leader_must_miss_one(
     cluster: str, seconds: float, verdict: str, right: bool
 ) -> None:
     deeds = deed(0.0, "link", act=Act.CUT), deed(46.0, "link", act=Act.JOIN)

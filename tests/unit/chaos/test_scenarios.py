@@ -74,7 +74,7 @@ def test_the_steps_say_where_queries_end_by_what_and_when_load_is_shown(
     assert (told.end, [*told.moved_by], told.shown) == (end, moved_by, shown)
 
 
-def test_the_verb_that_is_typed_is_told_among_what_is_expected() -> None:
+def test_the_expected_end_names_the_verb_that_is_typed() -> None:
     names = ("drill-under-load", "switchover-under-load", "primary-dies-in-switchover", "failback-after-kill")
     assert [expected_of(scenario(name))[:-2] for name in names[:2]] == [
         ["nothing moves", "every query is drilled once, and keeps its epoch and its sink"],
@@ -143,7 +143,7 @@ def test_a_soak_strikes_only_once_all_is_well_after_the_last_fault() -> None:
     assert {scenario(name).heal_seconds for name in ("store-away", "store-freezes")} == {30.0}
 
 
-def test_the_primary_stands_still_for_less_long_than_a_verdict_takes() -> None:
+def test_the_primary_freezes_for_less_long_than_a_verdict_takes() -> None:
     detection = yaml.safe_load((ROOT / "conf/compose/tideover.yaml").read_text("utf-8"))["detection"]
     interval, timeout = (float(detection[key].removesuffix("s")) for key in ("interval", "timeout"))
     still = next(part for part in SMALLER if part.name == "primary-stands-still")

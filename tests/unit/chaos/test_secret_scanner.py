@@ -53,7 +53,7 @@ def test_a_secret_is_found_where_two_blocks_meet_and_at_any_depth(tmp_path: Path
     assert len(told["read"]) == 41
 
 
-def test_a_file_that_cannot_be_read_is_told_and_one_that_is_gone_is_not(
+def test_a_file_that_cannot_be_read_is_named_and_one_that_is_gone_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("closed", "gone", "open"):
@@ -77,7 +77,7 @@ def refuse(errors: dict[str, type[OSError]]) -> Callable[[Path, dict[str, bytes]
     return names_in
 
 
-def test_only_files_of_the_kinds_asked_for_are_gathered(tmp_path: Path) -> None:
+def test_only_files_of_the_named_kinds_are_gathered(tmp_path: Path) -> None:
     (tmp_path / "west").mkdir()
     for name in ("tideover.password", "tideover.pem", "password"):
         (tmp_path / "west" / name).write_text(name)

@@ -26,7 +26,7 @@ class Short(Environment):
         return subprocess.Popen([sys.executable, "-c", said], stdout=subprocess.PIPE, text=True)
 
 
-def test_a_watch_that_ends_by_itself_is_begun_anew_and_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_that_ends_is_started_again_and_the_time_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chaos.watcher._AGAIN_SECONDS", 0.01)
     with Watcher(Short()) as watcher:
         watcher.begin()
@@ -60,7 +60,7 @@ class Quiet(Environment):
         return 0, answer
 
 
-def test_a_condition_that_must_hold_now_is_asked_for_anew() -> None:
+def test_a_condition_that_must_hold_now_is_read_again() -> None:
     def line(seen: Observation) -> str:
         return f"{json.dumps(dict(seen.told))}\n"
 
@@ -75,7 +75,7 @@ def test_a_condition_that_must_hold_now_is_asked_for_anew() -> None:
     assert environment.asked[0].endswith("| head -n 1"), "nobody reads more than one, so the watch ends by itself"
 
 
-def test_the_newest_situation_expires_where_nobody_watches() -> None:
+def test_the_newest_situation_expires_where_no_watch_runs() -> None:
     watcher = Watcher(Environment(Path("/"), project="p", files=(), env_file=None, log=sys.stderr))
     watcher._sights.append(sight())
     with pytest.raises(StoryFailed, match="the watch has ended"):

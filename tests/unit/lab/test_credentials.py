@@ -33,7 +33,7 @@ def told(path: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in path.read_text().splitlines())
 
 
-def test_each_cluster_is_told_with_its_kind_and_its_hosts() -> None:
+def test_each_cluster_is_written_with_its_kind_and_its_hosts() -> None:
     assert parse(CLUSTERS) == {"east": Wanted("mtls", ("east-1", "link")), "west": Wanted("scram", ("west-1",))}
     for wrong in ("east", "east=tls:a", "east=mtls", "east=mtls:", "=mtls:a"):
         with pytest.raises(LabError, match="is not CLUSTER=KIND:HOST"):
@@ -48,7 +48,7 @@ def test_a_broker_is_certified_for_every_name_that_it_is_reached_by(made: Path) 
     assert "DNS:east-1, DNS:link" in shown.stdout
 
 
-def test_both_listeners_of_a_broker_want_credentials_and_allow_nobody(made: Path) -> None:
+def test_both_listeners_of_a_broker_need_credentials_and_allow_no_other(made: Path) -> None:
     for cluster, protocol in (("east", "SSL"), ("west", "SASL_SSL")):
         settings = told(made / "secrets" / cluster / "broker.properties")
         assert settings["listener.security.protocol.map"] == f"LOCAL:{protocol},LINK:{protocol},CONTROLLER:PLAINTEXT"
@@ -70,7 +70,7 @@ def test_the_standbys_users_are_made_with_its_storage(made: Path) -> None:
     assert 'username="replicator"' in replicator["west.sasl.jaas.config"]
 
 
-def test_secrets_are_readable_by_their_group_and_nobody_else(made: Path) -> None:
+def test_secrets_are_readable_by_their_group_only(made: Path) -> None:
     found = list((made / "secrets").rglob("*"))
     assert len(found) > 10
     for path in found:

@@ -7,7 +7,7 @@ from lab.errors import NotDelivered
 from lab.ports import free_base_port
 
 
-def test_records_that_were_refused_are_told() -> None:
+def test_records_that_were_refused_are_counted() -> None:
     nobody = f"127.0.0.1:{free_base_port()}"
     producer = Delivery({"bootstrap.servers": nobody, "message.timeout.ms": 20, "log_level": 0})
     for _ in range(3):
@@ -16,7 +16,7 @@ def test_records_that_were_refused_are_told() -> None:
         producer.confirm(60)
 
 
-def test_records_without_an_answer_are_told() -> None:
+def test_records_without_an_answer_are_counted() -> None:
     nobody = f"127.0.0.1:{free_base_port()}"
     producer = Delivery({"bootstrap.servers": nobody, "log_level": 0})
     producer.produce("orders", b"x", partition=0)

@@ -47,7 +47,7 @@ STORY = Story(
 )
 
 
-def test_the_page_of_an_automatic_move_tells_verdict_to_end_in_order() -> None:
+def test_the_page_of_an_automatic_move_shows_all_events_in_order() -> None:
     page = _page(STORY, [])
     told = page[page.index(HEADING) + 1 : page.index("", page.index(HEADING))]
     assert [line.split()[:2] for line in told] == [
@@ -70,7 +70,7 @@ def test_the_page_of_a_typed_move_has_no_list_of_events() -> None:
     assert HEADING not in _page(replace(STORY, script=Script()), [])
 
 
-def test_a_story_in_which_all_was_kept_has_no_problems() -> None:
+def test_a_demo_in_which_all_was_kept_has_no_problems() -> None:
     assert judge(STORY) == []
     assert judged(STORY) == "orders by 12 sums"
     assert judged(replace(STORY, verdict={"orders": ROW, "rows": ROW})) == "orders, rows by 12 sums"
@@ -88,7 +88,7 @@ def test_a_story_in_which_all_was_kept_has_no_problems() -> None:
         ({"failover_exit": 1}, "tideover failover ended with exit code 1"),
     ],
 )
-def test_any_fault_of_a_story_is_told(changed: Mapping[str, Any], problem: str) -> None:
+def test_each_broken_promise_of_a_demo_is_a_problem(changed: Mapping[str, Any], problem: str) -> None:
     assert judge(replace(STORY, **changed)) == [problem]
 
 
@@ -105,7 +105,7 @@ def test_the_forecast_of_a_fresh_query_excuses_its_repeats_and_no_loss() -> None
     assert judge(lost) == ["orders: lost 2"]
 
 
-def test_a_fresh_query_whose_repeats_nobody_could_forecast_is_a_problem() -> None:
+def test_a_fresh_query_without_a_forecast_of_repeats_is_a_problem() -> None:
     (operation,) = STORY.operations
     unknown = {"replay_records": None, "possible_replay_records": 0}
     plan = {**operation["plan"], "resume": "fresh", "totals": unknown}
@@ -114,7 +114,7 @@ def test_a_fresh_query_whose_repeats_nobody_could_forecast_is_a_problem() -> Non
     ]
 
 
-def test_whoever_has_the_token_of_the_demo_may_act_on_its_page(tmp_path: Path) -> None:
+def test_the_token_of_the_demo_allows_to_act_on_its_page(tmp_path: Path) -> None:
     on = Stage(tmp_path, print)
     world = World(directory=on.world, options=Options(base_port=19092))
     on.world.mkdir()

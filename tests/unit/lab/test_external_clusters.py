@@ -52,7 +52,7 @@ def test_topics_get_three_replicas_on_three_brokers_and_one_on_one(
     assert made == [(west, "orders", 4, 1), (west, "foreign"), (east, "orders", 4, 3)]
 
 
-def test_a_topic_that_is_not_there_is_told_with_the_way_to_make_it(
+def test_a_missing_topic_is_named_with_the_command_that_makes_it(
     external: ExternalClusters, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(topics, "partition_count", lambda *_, **__: 0)

@@ -98,7 +98,7 @@ def test_rows_of_a_partition_that_no_topic_has_are_repeats() -> None:
         assert f"no reading explains {elsewhere[0]}-{elsewhere[1]}" in verdict.judged
 
 
-def test_without_an_explanation_each_window_tells_its_least_error() -> None:
+def test_without_an_explanation_each_window_has_its_least_error() -> None:
     logs = truth(standby=[held(each, 37 + each, at_ms=each * 5_000) for each in range(8)])
     windows = {10_000: weigh(2) + weigh(3), 20_000: 3 * weigh(4), 30_000: 2 * weigh(7)}
     verdict = judge_by_sums(logs, {ORDERS: windows}, WINDOW_MS, deduplicates=False)
@@ -106,7 +106,7 @@ def test_without_an_explanation_each_window_tells_its_least_error() -> None:
     assert verdict.judged == "by 3 sums; no reading explains orders-0"
 
 
-def test_each_topic_is_judged_by_itself() -> None:
+def test_each_topic_is_judged_alone() -> None:
     one, other = (truth(standby=[held(each, 37)]).topics["orders"] for each in (1, 2))
     both = Truth({"orders": one, "returns": other})
     right = {("orders", 0): {0: weigh(1)}, ("returns", 0): {0: weigh(2)}}
@@ -244,7 +244,7 @@ def test_unanswered_sends_count_as_written_only_where_there_is_room() -> None:
     assert ids(in_order([], [*first, sent(4, 8, run=2)])) == [1, 2, 3, 4]
 
 
-def test_records_read_on_the_primary_tell_which_sends_were_not_written() -> None:
+def test_records_read_on_the_primary_show_which_sends_were_not_written() -> None:
     read = [Held(IDS_PER_RUN + each, 0, offset, 0) for each, offset in ((1, 5), (2, 6), (4, 9))]
     noted = [sent(1, 5), sent(2, UNKNOWN_OFFSET), sent(3, UNKNOWN_OFFSET), sent(4, 9), sent(5, 10)]
     assert ids(in_order(read, noted)) == [1, 2, 4, 5]

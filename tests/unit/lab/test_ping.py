@@ -51,7 +51,7 @@ def test_a_round_trip_takes_as_long_as_the_answer() -> None:
         ping.round_trip(address, tls=False)
 
 
-def test_a_listener_that_speaks_tls_is_asked_for_its_part_of_the_handshake(
+def test_a_tls_listener_is_alive_if_it_answers_the_handshake(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Access(tmp_path / "secrets" / "east", "mtls").make()

@@ -54,7 +54,7 @@ WARMED = (
 )
 
 
-def test_queries_that_start_together_are_told_in_one_sentence() -> None:
+def test_queries_that_start_together_are_named_in_one_sentence() -> None:
     other = LINES[STARTED].replace("query=orders", "query=archive")
     news = [parsed(line) for line in (LINES[UP], LINES["adopted"], LINES[STARTED], other, LINES[WARM])]
     assert in_words([entry for entry in news if entry is not None]) == [

@@ -41,18 +41,18 @@ class Answers(Stage):
         return 0
 
 
-def test_a_story_waits_until_no_query_would_be_refused(tmp_path: Path) -> None:
+def test_a_run_waits_until_no_query_would_be_refused(tmp_path: Path) -> None:
     on = Answers(tmp_path, [(1, plans(ok=False)), (1, plans(ok=False)), (0, plans(ok=True))])
     assert foreseen(on) == plans(ok=True)
     assert len(on.answers) == 1
 
 
-def test_a_story_whose_queries_stay_refused_says_why(tmp_path: Path) -> None:
+def test_a_run_whose_queries_stay_refused_says_why(tmp_path: Path) -> None:
     with pytest.raises(StoryFailed, match="for 0 s a failover would have been refused: orders: it lags"):
         foreseen(Answers(tmp_path, [(1, plans(ok=False))]), within=0.0)
 
 
-def test_a_plan_that_cannot_be_made_ends_the_story(tmp_path: Path) -> None:
+def test_a_plan_that_cannot_be_made_ends_the_run(tmp_path: Path) -> None:
     with pytest.raises(StoryFailed, match="exit code 2"):
         foreseen(Answers(tmp_path, [(2, None)]))
 

@@ -60,7 +60,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "_LOOK_SECONDS", 0.01)
 
 
-def test_a_story_looks_when_the_log_says_that_queries_have_started(tmp_path: Path) -> None:
+def test_a_run_looks_when_the_log_says_that_queries_have_started(tmp_path: Path) -> None:
     on = Looks(tmp_path, ["", "", "", STARTED])
     await_running(on, on.start_runner())
     assert on.says == []
@@ -68,7 +68,7 @@ def test_a_story_looks_when_the_log_says_that_queries_have_started(tmp_path: Pat
     assert on.told == ["started on east: orders"]
 
 
-def test_a_story_that_wants_a_warm_runner_looks_when_the_log_says_it_is_warm(tmp_path: Path) -> None:
+def test_a_run_looks_when_the_log_says_that_the_runner_is_warm(tmp_path: Path) -> None:
     on = Looks(tmp_path, [STARTED, "", "", WARM])
     await_running(on, on.start_runner(), warm=True)
     assert on.says == []
@@ -83,27 +83,27 @@ def test_a_runner_that_was_heard_to_be_warm_is_not_waited_for_again(tmp_path: Pa
     assert on.looks == 2
 
 
-def test_a_story_looks_until_enough_batches_are_committed(tmp_path: Path) -> None:
+def test_a_run_looks_until_enough_batches_are_committed(tmp_path: Path) -> None:
     on = Looks(tmp_path, [STARTED], batches=[None, 0, 1, 2])
     await_running(on, on.start_runner(), batches=2)
     assert on.looks == 3
 
 
-def test_a_story_looks_by_itself_where_the_log_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_looks_now_and_then_where_the_log_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "_RARE_SECONDS", 0.01)
     on = Looks(tmp_path, [])
     await_running(on, on.start_runner())
     assert on.looks == 1
 
 
-def test_a_story_whose_runner_never_warms_up_names_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_whose_runner_never_warms_up_names_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "_RARE_SECONDS", 0.01)
     on = Looks(tmp_path, [STARTED])
     with pytest.raises(StoryFailed, match=r"within 0\.05 s: see runner-a\.log"):
         await_running(on, on.start_runner(), warm=True, timeout=0.05)
 
 
-def test_a_story_whose_runner_has_ended_says_how(tmp_path: Path) -> None:
+def test_a_run_whose_runner_has_ended_says_how(tmp_path: Path) -> None:
     on = Looks(tmp_path, [])
     runner = on.start_runner()
     runner.returncode = 78

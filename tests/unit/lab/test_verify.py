@@ -212,7 +212,7 @@ def test_an_input_that_cannot_be_judged_is_an_error_of_one_sentence(
     assert str(error.value) == said
 
 
-def test_a_query_that_nobody_asks_about_may_have_any_sink(clusters: Clusters) -> None:
+def test_a_query_that_is_not_verified_may_have_any_sink(clusters: Clusters) -> None:
     path = clusters.folder / "tideover.yaml"
     strange = query(clusters.folder, pipeline="elsewhere:unknown")
     declared = {"clusters": {"east": {}, "west": {}}, "queries": {"q": query(clusters.folder), "strange": strange}}

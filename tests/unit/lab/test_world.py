@@ -137,7 +137,7 @@ def test_uneven_load_halves_per_partition_and_idle_ones_get_nothing() -> None:
     assert load[0] > 1.5 * load[1] > 2 * load[2]
 
 
-def test_payloads_differ_by_their_id_alone_when_asked() -> None:
+def test_payloads_differ_by_their_id_alone_on_request() -> None:
     few = orders(replace(SHAPE, seconds=0.1, same_payload=True))
     assert len({order.value(0).replace(f'"id": {order.id}'.encode(), b"") for order in few}) == 1
 

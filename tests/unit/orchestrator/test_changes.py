@@ -80,7 +80,7 @@ def test_news_for_another_wakes_no_other_driver(store: Store) -> None:
     assert time.monotonic() - began >= 0.1
 
 
-def test_a_store_that_is_away_is_asked_again(store: Store) -> None:
+def test_a_store_that_is_away_is_tried_again(store: Store) -> None:
     changes = Changes(store)  # type: ignore[arg-type] # as above
     store.away = True
     threading.Timer(0.02, lambda: setattr(store, "away", False)).start()
@@ -99,7 +99,7 @@ def test_many_drivers_cost_one_statement_a_look(store: Store) -> None:
     assert len(looks) == 1
 
 
-def test_the_store_is_not_asked_while_no_driver_waits(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_store_is_not_read_while_no_driver_waits(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     changes = Changes(store)  # type: ignore[arg-type] # as above
     known(changes, "one")
     let_it_end(monkeypatch)

@@ -106,7 +106,7 @@ def verdicts(watching: ClusterWatch, term: int) -> tuple[Verdict, ...]:
     return tuple(status.verdict for status in watching.give_verdicts(term).values())
 
 
-def test_a_cluster_that_dies_for_all_is_down_and_history_tells_how(
+def test_a_cluster_that_dies_for_all_is_down_and_history_shows_how(
     world: World, store: MemoryStore, watching: ClusterWatch, lookout: RunnerProbe
 ) -> None:
     term = term_of(store)
@@ -165,7 +165,7 @@ def test_a_heartbeat_that_still_arrives_keeps_a_cluster_from_being_down(
     until(lambda: verdicts(watching, term)[0] is Verdict.DOWN)
 
 
-def test_another_controller_of_the_same_name_is_heard_and_told_of_once(
+def test_another_controller_of_the_same_name_is_reported_once(
     world: World, store: MemoryStore, watching: ClusterWatch
 ) -> None:
     eyes = {"east": lambda: world.eye("namesake", "east")}

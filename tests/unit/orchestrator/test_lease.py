@@ -96,7 +96,7 @@ def test_a_renewal_under_another_term_ends_the_lead(store: MemoryStore, clock: C
         lead.keep()
 
 
-def test_a_lead_given_up_by_another_thread_meanwhile_has_no_term(
+def test_a_lead_that_another_thread_gave_up_has_no_term(
     store: MemoryStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lead = Leadership(store, clock, "one")
@@ -166,7 +166,7 @@ class Away(MemoryStore):
         return super().lead(name, holder, ttl)
 
 
-def test_a_lead_stands_as_soon_as_it_can_and_asks_twice_a_second(clock: Clock) -> None:
+def test_a_follower_tries_to_lead_twice_a_second(clock: Clock) -> None:
     store = Away(clock.now)
     one, two = Leadership(store, clock, "one"), Leadership(store, clock, "two")
     assert one.stands()
@@ -195,7 +195,7 @@ def test_a_lead_does_not_stand_while_the_store_is_away(clock: Clock) -> None:
     assert one.term == term
 
 
-def test_the_lease_counts_from_when_it_was_asked_for_however_slow_the_answer(clock: Clock) -> None:
+def test_the_lease_counts_from_its_request_however_slow_the_answer(clock: Clock) -> None:
     class Slow(MemoryStore):
         def lead(self, name: str, holder: str, ttl: timedelta) -> Lease | None:
             taken = super().lead(name, holder, ttl)

@@ -104,14 +104,14 @@ def test_nothing_is_done_before_its_time() -> None:
     assert what_is_done(OperationKind.SWITCHOVER, NOW - timedelta(seconds=1)) is None
 
 
-def test_a_schedule_that_comes_once_is_over_when_it_was_asked_for() -> None:
+def test_a_schedule_that_comes_once_is_over_after_its_request() -> None:
     found = what_is_done(OperationKind.SWITCHOVER, NOW)
     assert found is not None
     assert (found.asks, found.next_at) == (True, None)
 
 
 @pytest.mark.parametrize("kind", [OperationKind.SWITCHOVER, OperationKind.DRILL])
-def test_a_move_that_nobody_began_in_time_is_missed_not_done_late(kind: OperationKind) -> None:
+def test_a_move_that_did_not_begin_in_time_is_missed_not_done_late(kind: OperationKind) -> None:
     grace = GRACE[kind]
     intime, late = (what_is_done(kind, NOW + times * grace, "0 12 * * *") for times in (1, 2))
     assert intime is not None

@@ -123,7 +123,7 @@ def test_only_the_end_of_a_long_log_is_read(monkeypatch: pytest.MonkeyPatch) -> 
     assert read == {"west": 10, "east": 5}
 
 
-def test_partitions_are_told_apart_and_one_that_the_target_lacks_begins_at_0() -> None:
+def test_each_partition_has_its_begin_and_a_missing_one_begins_at_0() -> None:
     west = cluster("west", records(1, 2), records(3, 4, 5), records(6))
     found = begins(west, cluster("east", records(1), records(3, 4)), TOPIC)
     assert {partition: each.offset for partition, each in found.items()} == {0: 1, 1: 2, 2: 0}

@@ -157,7 +157,7 @@ def test_the_java_of_a_report_is_its_version_whatever_the_environment_adds(monke
 
 
 # -- going on --------------------------------------------------------------------------------------------------------
-def test_an_interrupted_run_goes_on_with_what_is_left_on_the_same_commit(checkout: Checkout) -> None:
+def test_an_interrupted_run_continues_on_the_same_commit(checkout: Checkout) -> None:
     first, second, third = Maker(checkout, stopped="soak"), Maker(checkout), Maker(checkout)
     with pytest.raises(KeyboardInterrupt):
         make(checkout, first)

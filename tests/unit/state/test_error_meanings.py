@@ -168,7 +168,7 @@ def test_a_store_says_what_keeps_it_from_writing() -> None:
             raise value
 
 
-def test_a_pause_that_was_asked_for_is_longer_and_never_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_requested_pause_is_longer_and_never_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr("streaming.kafka.metadata.time.sleep", slept.append)
     pause, deadline = pauses(), Deadline.after(600)
@@ -178,7 +178,7 @@ def test_a_pause_that_was_asked_for_is_longer_and_never_the_same(monkeypatch: py
     assert len(set(slept)) > 10
 
 
-def test_a_probe_makes_no_connections_while_a_cluster_asks_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_probe_makes_no_connections_during_a_requested_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """New connections are what it has too many of."""
     tried: list[int] = []
 

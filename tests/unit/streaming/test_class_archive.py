@@ -54,7 +54,7 @@ def test_an_empty_entry_of_a_class_path_does_not_count(tmp_path: Path, monkeypat
     assert archive_of("driver", ["", "a.jar"]) == before == archive_of("driver", ["a.jar"])
 
 
-def test_whoever_wants_none_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_without_a_class_archive_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
     archive = kept("Kafka", "a.jar")
     monkeypatch.setenv(class_archive.SETTING, "off")
     assert options(archive) == []

@@ -29,7 +29,7 @@ def read(host: Host, clock: ForwardClock, passed: float, ahead: float = 0.0) -> 
     return (clock() - NOON).total_seconds()
 
 
-def test_it_tells_what_the_host_tells() -> None:
+def test_the_clock_follows_the_host() -> None:
     host = Host()
     clock = host.clock()
     assert [read(host, clock, passed) for passed in (0, 1, 2.5)] == [0, 1, 2.5]

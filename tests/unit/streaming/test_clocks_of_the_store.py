@@ -16,7 +16,7 @@ def asked(drift: Drift, at: float, *, seconds: float = 0.0, ahead: float = 0.0) 
 
 
 @pytest.mark.parametrize("jump", [3600.0, -3600.0, 0.5])
-def test_a_clock_that_was_set_is_told_once_and_by_how_much(jump: float) -> None:
+def test_a_clock_that_was_set_is_logged_once_and_by_how_much(jump: float) -> None:
     drift = Drift(limit=0.25)
     assert asked(drift, 0) == 0.0, "there is nothing to compare with"
     assert asked(drift, 10) == 0.0

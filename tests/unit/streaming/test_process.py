@@ -86,7 +86,7 @@ def test_in_the_same_boot_another_namespace_proves_nothing(tmp_path: Path) -> No
     assert not is_gone(process_of(one), two)
 
 
-def test_the_id_of_a_machine_is_not_told(tmp_path: Path) -> None:
+def test_the_id_of_a_machine_is_not_published(tmp_path: Path) -> None:
     assert "a" * 32 not in host_name(root(tmp_path))
 
 

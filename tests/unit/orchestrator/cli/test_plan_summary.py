@@ -82,7 +82,7 @@ def test_a_plan_shows_its_upper_bounds_on_a_line_of_their_own() -> None:
     )
 
 
-def test_a_long_count_of_plans_is_told_on_the_way(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_count_of_plans_shows_its_progress(capsys: pytest.CaptureFixture[str]) -> None:
     plans = [plan(f"q{number}") for number in range(50)]
     assert list(counted(iter(plans), 50)) == plans
     assert capsys.readouterr().err == "planned 25 of 50\n"

@@ -54,7 +54,7 @@ def test_a_checkpoint_with_a_scheme_is_left_alone(tmp_path: Path) -> None:
     assert settings.queries["revenue"].checkpoint == "hdfs://names/revenue"
 
 
-def test_all_mistakes_are_told_at_once_with_their_path_and_a_suggestion(tmp_path: Path) -> None:
+def test_all_mistakes_come_at_once_with_their_path_and_a_suggestion(tmp_path: Path) -> None:
     text = (
         GOOD.replace("to: west", "to: north")
         .replace("runners: [a]", "runners: [b]")
@@ -75,7 +75,7 @@ def test_all_mistakes_are_told_at_once_with_their_path_and_a_suggestion(tmp_path
         assert expected in found
 
 
-def test_missing_keys_and_undeclared_names_are_told_last(tmp_path: Path) -> None:
+def test_missing_keys_and_undeclared_names_come_last(tmp_path: Path) -> None:
     assert mistakes_of(tmp_path, GOOD.replace("[east, west]", "[east, south]")) == (
         "queries.revenue.clusters: cluster 'south' is not declared",
     )
@@ -149,7 +149,7 @@ def test_an_attached_query_has_its_application_for_a_runner(tmp_path: Path) -> N
         ),
     ],
 )
-def test_mistakes_about_an_application_are_told_at_once(tmp_path: Path, text: str, mistakes: list[str]) -> None:
+def test_mistakes_about_an_application_come_at_once(tmp_path: Path, text: str, mistakes: list[str]) -> None:
     told = mistakes_of(tmp_path, text)
     for mistake in mistakes:
         assert any(mistake in each for each in told), told
@@ -253,7 +253,7 @@ def test_a_pattern_is_a_regular_expression(tmp_path: Path) -> None:
     assert mistake.startswith("queries.revenue.sources.orders.pattern: 'ord(' is not a regular expression")
 
 
-def test_mistakes_are_told_in_the_words_of_yaml(tmp_path: Path) -> None:
+def test_mistakes_use_the_words_of_yaml(tmp_path: Path) -> None:
     text = (
         GOOD.replace("[localhost:29092]", "localhost")
         .replace("[localhost:19092]", "[localhost, 'h:99999', 'h:9092']")
@@ -634,7 +634,7 @@ SHORT = "needs 20 to 512 printable ASCII characters and no blanks, such as opens
         ("on", ["http: must be a group of keys"]),
     ],
 )  # fmt: skip
-def test_mistakes_of_http_are_told_together(tmp_path: Path, http: str, mistakes: list[str]) -> None:
+def test_mistakes_of_http_come_together(tmp_path: Path, http: str, mistakes: list[str]) -> None:
     told = mistakes_of(tmp_path, GOOD + f"http: {http}\n", {"A": "0123456789abcdef01234", "SHORT": "a" * 19})
     assert sorted(told) == sorted(mistake.format(folder=tmp_path) for mistake in mistakes)
 

@@ -89,7 +89,7 @@ def test_the_largest_disorder_seen_and_a_margin_are_the_buffer(disorder_ms: int,
         (kept(), {"assignment": None}, "not measured yet"),
     ],
 )
-def test_where_too_little_was_measured_the_default_stands_and_says_why(
+def test_where_too_little_was_measured_the_default_applies_with_a_reason(
     disorder: Disorder | None, changes: dict[str, Any], reason: str
 ) -> None:
     found = one(disorder, **changes)

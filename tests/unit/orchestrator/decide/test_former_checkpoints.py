@@ -141,7 +141,7 @@ def test_nothing_outside_the_folder_of_the_query_goes(path: str) -> None:
     )  # fmt: skip
 
 
-def test_a_cleaning_is_not_asked_for_again_while_its_runner_lives() -> None:
+def test_a_cleaning_is_not_ordered_again_while_its_runner_lives() -> None:
     asked = former(1, runner="b", asked_at=NOW)
     found = only(judge_formers(HERE, [asked, former(2)], KEEP, NOW))
     assert (found.fate, found.why) == (Disposition.ASKED, "waiting for runner b to clean it")
@@ -155,7 +155,7 @@ def test_a_cleaned_checkpoint_does_not_count_among_the_newest() -> None:
     assert found[0].why == "12 files deleted; its last batch and its fence are kept"
 
 
-def test_a_runner_that_could_not_is_asked_again_a_day_later_or_by_hand() -> None:
+def test_a_runner_that_could_not_clean_tries_a_day_later_or_by_hand() -> None:
     refused = former(1, runner="a", asked_at=NOW - AGAIN + timedelta(seconds=1), refused="no fence holds it")
     known = [refused, former(2)]
     found = only(judge_formers(HERE, known, KEEP, NOW))

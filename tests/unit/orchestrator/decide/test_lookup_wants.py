@@ -62,7 +62,7 @@ def test_current_tracking_gives_the_ring_at_the_position() -> None:
     assert found.timestamp_ms == 190
 
 
-def test_which_of_the_records_were_not_committed_is_asked_with_them() -> None:
+def test_a_lookup_wants_to_know_which_records_were_not_committed() -> None:
     read = Fingerprints.of((Fingerprint(number, number * 10, bytes(16)) for number in range(10, 20)), [18, 19])
     assert want(20, [replace(row(7, 20), ring=read)]).uncommitted == {18, 19}
     assert want(20, [row(7, 20, range(10, 20))]).uncommitted == frozenset()
@@ -114,7 +114,7 @@ def test_a_fully_read_partition_counts_as_read_up_to_its_sample() -> None:
     assert want(20, []).timestamp_ms is None
 
 
-def test_the_sampled_begin_tells_a_position_that_read_nothing() -> None:
+def test_the_sampled_begin_shows_that_a_position_has_read_nothing() -> None:
     assert want(3, [], end=9).begin_known == 3
 
 

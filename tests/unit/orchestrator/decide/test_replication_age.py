@@ -106,14 +106,14 @@ def test_a_partition_has_its_copy_or_the_reason_why_not(facts: MoveFacts, found:
         (UNPLACED, None, None, None, "east does not answer and was never sampled"),
     ],
 )  # fmt: skip
-def test_an_age_is_told_or_why_it_is_not_known(
+def test_an_age_is_known_or_it_says_why_not(
     facts: MoveFacts, of: ReplicationAge | None, age_ms: int | None, records: int | None, note: str
 ) -> None:
     found = row(facts, of)
     assert (found.age_ms, found.records, found.note) == (age_ms, records, note)
 
 
-def test_a_source_that_is_silent_stands_as_it_was_sampled() -> None:
+def test_a_silent_source_counts_as_it_was_sampled() -> None:
     assert row(GOOD, age(5_000, 4_000, 1.0, None), live=True).seen_ms == NOW_MS
     assert row(GOOD, age(5_000, 4_000, 1.0, None), live=False).seen_ms == NOW_MS - 30_000
     found = replication_of(GOOD, {KEY: "west does not answer"}, {}, {KEY: sample()}, NOW, live=False).copies[0]
@@ -133,13 +133,13 @@ def test_a_source_that_is_silent_stands_as_it_was_sampled() -> None:
         (GOOD, age(5_000, 4_100, 0.9, 0), {}),
     ],
 )
-def test_how_late_a_standby_stamps_is_told_where_its_copy_is_whole(
+def test_how_late_a_standby_stamps_is_known_where_its_copy_is_whole(
     facts: MoveFacts, of: ReplicationAge, latencies: dict[str, tuple[int, ...]]
 ) -> None:
     assert replication_of(facts, {KEY: KEY}, {KEY: of}, {KEY: sample()}, NOW, live=True).latencies == latencies
 
 
-def test_samples_of_the_same_way_go_on_and_are_bounded() -> None:
+def test_samples_of_the_same_route_are_continued_and_bounded() -> None:
     first = replace(replication(), latencies={"t": (5,), "gone": (1,)})
     second = replace(replication(), latencies={"t": (7,)})
     assert continued(second, first).latencies == {"t": (5, 7), "gone": (1,)}

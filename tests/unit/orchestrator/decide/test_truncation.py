@@ -89,7 +89,7 @@ def test_the_reset_table_is_followed_to_the_letter(policy: str, divergence: int 
     }.get(reset.goto, (10, row_of))
 
 
-def test_samples_tell_a_recreated_or_cut_log_and_nothing_of_a_whole_one() -> None:
+def test_samples_show_a_recreated_or_cut_log_and_nothing_on_a_whole_one() -> None:
     position = row(7, 10)
     later = replace(sample(8), leader_epoch=1, sampled_at=NOW + timedelta(seconds=1))
     assert sampled_standings([position], {KEY: sample(12)}) is None

@@ -160,7 +160,7 @@ APPENDING = [
         (EXACT, None, UncommittedBatch.BRIDGE),
     ],
 )
-def test_a_batch_that_is_held_goes_on_only_where_its_records_lie_one_for_one(
+def test_a_held_batch_continues_only_where_its_records_lie_one_for_one(
     first: Resolution, second: Resolution | None, treatment: UncommittedBatch
 ) -> None:
     there = choose_treatment(report(held=True), EXACT, at(END, 47), Sink.APPEND)
@@ -169,7 +169,7 @@ def test_a_batch_that_is_held_goes_on_only_where_its_records_lie_one_for_one(
     assert (choice.treatment, choice.repeats) == (treatment, 4)
 
 
-def test_a_batch_that_goes_on_is_repeated_where_its_run_does_not() -> None:
+def test_a_batch_is_repeated_where_its_run_does_not_continue() -> None:
     there = choose_treatment(report(held=True), EXACT, at(END, 47), Sink.APPEND)
     assert (there.repeats, there.in_run, there.otherwise) == (0, "r", 4)
     keyed = choose_treatment(report(held=True), EXACT, at(END, 47), Sink.KEYED)
@@ -185,7 +185,7 @@ def both(offset: int, there: int) -> Resolution:
     return replace(one, targets=(*one.targets, *other.targets))
 
 
-def test_a_batch_of_two_renamed_topics_goes_on_in_its_run() -> None:
+def test_a_batch_of_two_renamed_topics_continues_in_its_run() -> None:
     ends = {"s": {"orders": {"0": END}, "payments": {"0": END}}}
     known = report(held=True)
     assert known.planned is not None
@@ -201,7 +201,7 @@ def test_a_batch_of_two_renamed_topics_goes_on_in_its_run() -> None:
     assert choose_treatment(known, begun, merged, Sink.APPEND).in_run is None, "nobody knows which is which"
 
 
-def test_a_source_that_reads_nothing_in_the_batch_keeps_no_run_from_going_on() -> None:
+def test_a_source_without_records_in_the_batch_stops_no_run() -> None:
     """Nobody could say which topic of it is which there, and no task of it is under way."""
     idle = {"a": {"0": 5}, "b": {"0": 5}}
     known = report(held=True)
@@ -239,7 +239,7 @@ def test_where_a_batch_is_not_planned_again_all_sinks_are_treated_alike(
         assert (choice.treatment, choice.repeats) == (treatment, repeats), why
 
 
-def test_repeats_of_a_batch_with_a_new_partition_cannot_be_told() -> None:
+def test_repeats_of_a_batch_with_a_new_partition_are_unknown() -> None:
     planned = Planned(batch=8, offsets={"s": {"t": {"0": END, "1": 5}}}, sink=SinkState.UNKNOWN)
     choice = choose_treatment(report().model_copy(update={"planned": planned}), LOOSE, None, Sink.KEYED)
     assert choice.repeats is None

@@ -185,7 +185,7 @@ def test_a_window_that_was_voided_is_unknown_until_there_is_fresh_evidence() -> 
             assert "12:01:00" in judgement.reasons[0]
 
 
-def test_a_belief_keeps_its_beginning_and_tells_its_first_failure() -> None:
+def test_a_belief_keeps_its_beginning_and_names_its_first_failure() -> None:
     mine = seen("ok@0 refused@0.5 refused@1 refused@1.5")
     judgement = judge_cluster(mine, [], at(1.6), DETECTION)
     down = form("east", judgement, mine, standing=None, now=at(1.6), term=7)
@@ -258,7 +258,7 @@ def test_down_needs_a_full_row_of_failures_after_all_evidence(
 
 
 @given(LOOKS, LOOKS, st.integers(0, 130))
-def test_a_viewpoint_that_never_saw_it_live_changes_no_verdict(
+def test_an_observer_that_never_saw_it_alive_changes_no_verdict(
     mine: list[tuple[int, str]], others: list[tuple[int, str]], now: int
 ) -> None:
     blind = [(when, what) for when, what in others if what != "ok"]
@@ -358,7 +358,7 @@ def test_the_numbers_of_detection_follow_from_its_settings() -> None:
             Detection.model_validate(wrong)
 
 
-def test_more_failures_are_asked_for_where_the_settings_say_so() -> None:
+def test_more_failures_are_needed_where_the_settings_say_so() -> None:
     patient = DETECTION.model_copy(update={"failures": 5})
     mine = seen(window(*row("refused@0 refused@0.5 refused@1 refused@1.5"), trusted=5))
     assert judge_cluster(mine, [], at(1.6), patient).verdict is Verdict.SUSPECT

@@ -120,7 +120,7 @@ def test_a_repeated_probe_changes_no_verdict_and_only_a_well_one_repeats(
         assert story[-1] in {"ok", "limping"}
 
 
-def test_a_calm_that_goes_on_repeats_itself_until_looks_are_late() -> None:
+def test_a_lasting_calm_repeats_itself_until_looks_are_late() -> None:
     calm = window(*row("ok@0 ok@0.5 ok@1"))
     later = calm.after(sight(1.5))
     assert later.repeats(calm, now=1.6, limit=3.0)

@@ -49,7 +49,7 @@ def test_disorder_is_the_way_back_from_the_largest_time_so_far(
     assert (found.disorder_ms, found.steps) == (disorder_ms, counted)
 
 
-def test_a_stretch_goes_on_where_the_one_before_it_ended() -> None:
+def test_a_stretch_begins_where_the_one_before_it_ended() -> None:
     found = seen(steps((10, 900, 0)), steps((20, 300, 0), (30, 950, 0), begin=5_000))
     assert found == TopicDisorder("t", 600, 2, 5_000, 6_000)
 

@@ -114,7 +114,7 @@ def test_a_token_in_a_cookie_counts_for_nothing(served: Served) -> None:
 
 
 @pytest.mark.parametrize("name", ["X-Forwarded-User", "X-Remote-User", "Proxy-Authorization", "X-Original-URL"])
-def test_headers_of_a_proxy_make_nobody_somebody(served: Served, name: str) -> None:
+def test_headers_of_a_proxy_give_no_identity(served: Served, name: str) -> None:
     assert served.ask("/api/status", headers={name: "anna"}).code == 401
 
 
@@ -168,7 +168,7 @@ def test_no_method_but_get_does_anything_to_what_is_read(served: Served, method:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", ""])
-def test_a_page_from_elsewhere_cannot_ask_by_its_own_name(unguarded: Served, host: str) -> None:
+def test_a_request_with_another_host_name_is_refused(unguarded: Served, host: str) -> None:
     answer = unguarded.ask("/api/status", headers={"Host": host})
     assert (answer.code, answer.kind) == (421, "wrong-host")
 
@@ -178,7 +178,7 @@ def test_without_tokens_everybody_on_this_host_may_look(unguarded: Served, host:
     assert unguarded.ask("/api/status", headers={"Host": host}).code == 200
 
 
-def test_no_other_origin_is_told_that_it_may_read(unguarded: Served) -> None:
+def test_no_other_origin_may_read_an_answer(unguarded: Served) -> None:
     answer = unguarded.ask("/api/status", headers={"Origin": "https://evil.example"})
     assert "Access-Control-Allow-Origin" not in answer.headers
     assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
@@ -299,7 +299,7 @@ def test_more_connections_than_there_is_room_for_are_turned_away(fresh: Served) 
             each.close()
 
 
-def test_five_hundred_who_follow_the_history_shut_nobody_out(fresh: Served) -> None:
+def test_five_hundred_followers_of_the_history_block_no_other_client(fresh: Served) -> None:
     asked = f"GET /events HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {VIEWER}\r\n\r\n".encode()
     crowd = [socket.create_connection(("127.0.0.1", fresh.port), timeout=60) for _ in range(500)]
     try:
@@ -313,7 +313,7 @@ def test_five_hundred_who_follow_the_history_shut_nobody_out(fresh: Served) -> N
             each.close()
 
 
-def test_many_who_ask_at_once_are_all_answered(served: Served) -> None:
+def test_many_clients_at_once_are_all_answered(served: Served) -> None:
     codes: list[int] = []
     threads = [
         threading.Thread(target=lambda: codes.append(served.ask("/api/status", token=VIEWER).code)) for _ in range(30)
@@ -365,7 +365,7 @@ def test_a_page_of_our_own_may_write(fresh: Served) -> None:
     assert fresh.post("/api/pause", {"reason": "own"}, headers=own).code == 200
 
 
-def test_without_tokens_nobody_writes(unguarded: Served) -> None:
+def test_without_tokens_no_client_writes(unguarded: Served) -> None:
     answer = unguarded.post("/api/pause", {}, token=None)
     assert (answer.code, answer.kind) == (403, "not-allowed")
 

@@ -66,7 +66,7 @@ def note(store: ControllerStore, *texts: str) -> None:
         store.note(samples.event(text=text))
 
 
-def test_each_new_line_is_told_once_and_in_order(served: Served, store: ControllerStore) -> None:
+def test_each_new_line_is_sent_once_and_in_order(served: Served, store: ControllerStore) -> None:
     note(store, "before")
     with following(served) as follower:
         follower.hears(": ping")
@@ -90,7 +90,7 @@ def test_a_client_that_was_away_gets_what_it_missed(served: Served, store: Contr
         assert "event: missed" not in follower.came
 
 
-def test_of_too_many_lines_the_newest_are_told(
+def test_of_too_many_lines_the_newest_are_sent(
     served: Served, store: ControllerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "BATCH", 60)
@@ -101,7 +101,7 @@ def test_of_too_many_lines_the_newest_are_told(
         assert follower.came.index("event: missed") < follower.came.index("line 60.")
 
 
-def test_a_number_from_before_a_restored_store_is_told_as_missed(served: Served, store: ControllerStore) -> None:
+def test_a_number_from_before_a_restored_store_counts_as_missed(served: Served, store: ControllerStore) -> None:
     note(store, "one")
     with following(served, after=10**30) as follower:
         follower.hears("event: missed")

@@ -106,7 +106,7 @@ def over(shown: Shown, name: str, **change: object) -> None:
     shown.store.record(ended, term=term, events=[samples.event(operation=name)])
 
 
-def test_a_calm_world_is_told_in_numbers(shown: Shown) -> None:
+def test_a_calm_world_is_exported_in_numbers(shown: Shown) -> None:
     store = shown.store
     term = run_query(store, dropped_late_rows=4)
     store.save_positions([samples.position(batch=2), samples.position(batch=1)])
@@ -148,7 +148,7 @@ def test_a_calm_world_is_told_in_numbers(shown: Shown) -> None:
     assert 'tideover_replication_heartbeat_expected{source="west",target="east"}' not in told
 
 
-def test_readiness_and_exposure_are_told_while_the_sample_is_young(shown: Shown) -> None:
+def test_readiness_and_exposure_are_exported_while_the_sample_is_young(shown: Shown) -> None:
     term = run_query(shown.store)
     gates = ({"name": "replication-lag", "ok": False}, {"name": "assigned", "ok": True})
     copies = (
@@ -192,7 +192,7 @@ def test_a_sample_of_where_the_query_was_says_nothing_of_now(shown: Shown) -> No
     assert 'tideover_exposure_seconds{query="revenue"}' not in shown.read()
 
 
-def test_a_verdict_that_nobody_renews_is_unknown(shown: Shown) -> None:
+def test_a_verdict_that_is_not_renewed_is_unknown(shown: Shown) -> None:
     term = shown.store.leader(NAME).term  # type: ignore[union-attr]
     down = samples.status(term=term, verdict=Verdict.DOWN)
     shown.store.record_status(down, term=term, event=samples.event())
@@ -213,7 +213,7 @@ def test_positions_of_another_place_do_not_count_as_tracked(shown: Shown) -> Non
     assert shown.read()['tideover_query_tracked_batch{query="revenue"}'] == 4
 
 
-def test_an_open_operation_is_told_with_its_phase(shown: Shown) -> None:
+def test_an_open_operation_is_exported_with_its_phase(shown: Shown) -> None:
     store = shown.store
     store.adopt(samples.assignment())
     term = store.leader(NAME).term  # type: ignore[union-attr]
@@ -256,7 +256,7 @@ def test_records_measured_later_are_added_and_never_taken_away(shown: Shown) -> 
         assert shown.read()[lost] == expected
 
 
-def test_the_last_drill_that_succeeded_is_told(shown: Shown) -> None:
+def test_the_last_drill_that_succeeded_is_exported(shown: Shown) -> None:
     name = 'tideover_drill_last_success_timestamp_seconds{query="revenue"}'
     assert name not in shown.read()
     over(shown, "drill-1", kind=OperationKind.DRILL)
@@ -275,7 +275,7 @@ def test_each_state_that_a_runner_reports_has_its_row(shown: Shown) -> None:
     assert len(states) == len(RunState) + 5, "and never-run, stuck, held, waiting, silent"
 
 
-def test_a_receiver_that_takes_no_notices_is_told(tmp_path: Path) -> None:
+def test_a_receiver_that_takes_no_notices_is_exported(tmp_path: Path) -> None:
     receiver = 'notify: {targets: [{name: oncall, url: "env:ONCALL"}]}'
     shown = shown_by(tmp_path, f"{CONFIGURED}{receiver}\n")
     term = shown.store.leader(NAME).term  # type: ignore[union-attr]
@@ -320,7 +320,7 @@ def test_on_loopback_without_tokens_everybody_reads_them(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("quick")
-def test_without_the_store_it_is_told_since_when(tmp_path: Path) -> None:
+def test_without_the_store_the_time_of_its_last_answer_is_exported(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
         before = parsed(served.ask("/metrics", token=VIEWER).body)
         at = before["tideover_store_last_success_timestamp_seconds"]

@@ -25,12 +25,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield made
 
 
-def test_health_is_told_to_everybody_and_says_nothing_else(served: Served) -> None:
+def test_health_is_public_and_says_nothing_else(served: Served) -> None:
     assert (served.ask("/healthz").code, served.ask("/healthz").body) == (200, b"the loop turns\n")
     assert (served.ask("/readyz").code, served.ask("/readyz").body) == (200, b"the store answers\n")
 
 
-def test_a_loop_that_stands_still_is_not_healthy(tmp_path: Path) -> None:
+def test_a_loop_that_has_stopped_is_not_healthy(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
         served.server.pulse.turned_at = served.server._began_at = time.monotonic() - server.TURN_SECONDS - 1
         assert served.ask("/healthz").code == 503
@@ -67,7 +67,7 @@ def test_a_port_that_is_taken_is_tried_again(tmp_path: Path, monkeypatch: pytest
     assert tried == [("HTTP does not listen; it is tried again",)]
 
 
-def test_it_listens_to_loopback_alone_when_told_so(served: Served) -> None:
+def test_it_listens_to_loopback_alone_when_set_so(served: Served) -> None:
     with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.2", served.port), timeout=5):
         pass
 
@@ -120,7 +120,7 @@ def test_a_path_without_parameters_takes_none(served: Served) -> None:
     assert served.ask("/api/clusters?x=1", token=VIEWER).code == 400
 
 
-def test_a_bug_is_not_told_to_who_asks(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_shows_nothing_of_a_bug(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: Reads) -> None:
         raise ZeroDivisionError("secret")
 

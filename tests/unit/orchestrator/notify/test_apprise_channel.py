@@ -117,14 +117,14 @@ def test_a_webhook_gets_the_notice_with_its_type(hook: Hook) -> None:
 
 
 @pytest.mark.parametrize("code", [401, 500])
-def test_a_refusal_is_told_without_the_secret_in_the_url(hook: Hook, code: int) -> None:
+def test_a_refusal_is_reported_without_the_secret_in_the_url(hook: Hook, code: int) -> None:
     hook.code = code
     error = AppriseChannel(target(url=f"json://user:{SECRET}@127.0.0.1:{hook.port}/in/{SECRET}")).send(NOTICE)
     assert str(code) in error
     assert SECRET not in error
 
 
-def test_nobody_there_is_an_error_and_nothing_worse(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_absent_service_is_an_error_and_nothing_worse(caplog: pytest.LogCaptureFixture) -> None:
     error = AppriseChannel(target(url=f"json://127.0.0.1:9/{SECRET}")).send(NOTICE)
     assert error
     assert SECRET not in error

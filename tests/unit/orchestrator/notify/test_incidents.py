@@ -44,7 +44,7 @@ def test_a_verdict_that_is_none_yet_says_nothing(word: Verdict) -> None:
     assert seen(verdict(word)) == []
 
 
-def test_a_cluster_that_was_well_all_the_time_is_not_told_of() -> None:
+def test_a_cluster_that_was_well_all_the_time_makes_no_notice() -> None:
     assert told(target(severity="info"), []) == []
     assert told(target(), seen(verdict(Verdict.UP))) == []
 
@@ -68,7 +68,7 @@ def test_an_incident_that_is_known_is_closed_whatever_the_severity() -> None:
     assert told(target(severity="critical"), seen(verdict(Verdict.UP)), known) == [("closed", "east is UP")]
 
 
-def test_an_incident_that_began_and_ended_meanwhile_is_one_notice() -> None:
+def test_an_incident_that_began_and_ended_unseen_is_one_notice() -> None:
     events = [verdict(word, index) for index, word in enumerate((Verdict.DOWN, Verdict.SUSPECT, Verdict.UP))]
     assert told(target(), seen(*events)) == [("closed", "east is UP")]
     assert told(target(kinds={"cluster": "off"}), seen(*events)) == []
@@ -108,13 +108,13 @@ def test_a_failure_is_critical_and_a_drill_is_not() -> None:
     assert told(target(kinds={"drill": "info"}), seen(samples.event(), operations={"op-1": drill})) != []
 
 
-def test_only_the_last_line_of_an_operation_tells_of_its_end() -> None:
+def test_only_the_last_line_of_an_operation_closes_its_incident() -> None:
     failed = {"op-1": samples.operation(outcome="failed", ended_at=AT)}
     lines = [samples.event(at=AT - SECOND), samples.event(), samples.event(kind="evidence", at=AT + SECOND)]
     assert [len(seen(line, operations=failed)) for line in lines] == [0, 1, 0]
 
 
-def test_automatic_failover_that_does_nothing_is_told_at_once() -> None:
+def test_automatic_failover_that_does_nothing_is_notified_at_once() -> None:
     event = samples.event(kind="not-moved", operation=None, text="revenue is not moved: exposure: too much")
     notices, known = notices_for(target(severity="critical"), seen(event), {})
     assert [(each.state, each.title) for each in notices] == [

@@ -49,7 +49,7 @@ def world() -> World:
     return World(now, store, term_of(store))
 
 
-def test_a_new_receiver_is_told_of_what_comes_from_now_on(world: World) -> None:
+def test_a_new_receiver_gets_what_comes_from_now_on(world: World) -> None:
     world.happens(Verdict.DOWN)
     receiver = Receiver()
     teller = world.teller(receiver)
@@ -73,7 +73,7 @@ def test_a_receiver_gets_what_happens_before_its_thread_begins(world: World) -> 
         notices.close()
 
 
-def test_nobody_is_told_by_who_does_not_lead(world: World) -> None:
+def test_a_controller_that_does_not_lead_sends_no_notice(world: World) -> None:
     receiver = Receiver()
     teller = world.teller(receiver)
     world.happens(Verdict.DOWN)
@@ -99,7 +99,7 @@ def test_a_new_leader_neither_repeats_nor_forgets(world: World) -> None:
     ]  # fmt: skip
 
 
-def test_a_leader_that_comes_back_goes_on_where_the_other_one_stood(world: World) -> None:
+def test_a_leader_that_comes_back_continues_where_the_other_one_was(world: World) -> None:
     first, second = Receiver(), Receiver()
     one = world.teller(first)
     old, world.term = world.term, term_of(world.store, "two")
@@ -142,7 +142,7 @@ def test_a_receiver_that_fails_is_tried_again_later_and_counted(world: World) ->
     assert receiver.titles == ["east is DOWN"]
 
 
-def test_after_a_failure_things_are_told_as_they_stand_then(world: World) -> None:
+def test_after_a_failure_a_receiver_gets_how_things_are_then(world: World) -> None:
     receiver = Receiver(error="503")
     teller = world.teller(receiver)
     world.happens(Verdict.DOWN)
@@ -156,7 +156,7 @@ def test_after_a_failure_things_are_told_as_they_stand_then(world: World) -> Non
     ]  # fmt: skip
 
 
-def test_a_receiver_that_hangs_is_one_thread_and_never_told_twice(world: World) -> None:
+def test_a_receiver_that_hangs_has_one_thread_and_gets_nothing_twice(world: World) -> None:
     receiver = Receiver(hold=threading.Event())
     teller = world.teller(receiver)
     world.happens(Verdict.DOWN)
@@ -209,7 +209,7 @@ def test_one_receiver_that_hangs_delays_no_other(world: World) -> None:
         notices.close()
 
 
-def test_lines_of_which_nothing_is_told_are_rarely_written_down(world: World) -> None:
+def test_progress_over_lines_without_notices_is_rarely_written(world: World) -> None:
     teller = world.teller(Receiver())
     (before,) = world.store.notice_cursors()
     world.store.note(samples.event(kind="pause", operation=None))

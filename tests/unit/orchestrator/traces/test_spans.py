@@ -94,7 +94,7 @@ def test_operations_that_close_from_now_on_are_written_once(world: World) -> Non
     assert dict(whole.resource.attributes)["service.name"] == "tideover"
 
 
-def test_a_new_leader_goes_on_where_the_former_one_stood(world: World) -> None:
+def test_a_new_leader_continues_where_the_former_one_was(world: World) -> None:
     writer = world.writer()
     world.closes("op-2")
     writer.turn()
@@ -149,7 +149,7 @@ def test_spans_reach_a_collector_over_http() -> None:
     assert names == ["failover revenue", "hold", "fence"]
 
 
-def test_nobody_writes_traces_unless_it_is_said_where(tmp_path: Path) -> None:
+def test_no_traces_are_written_without_an_address(tmp_path: Path) -> None:
     def sink(text: str) -> object:
         (tmp_path / "tideover.yaml").write_text(CONFIG + text, encoding="utf-8")
         return span_sink_of(load(tmp_path / "tideover.yaml", {}).settings)

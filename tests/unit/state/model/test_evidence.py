@@ -39,7 +39,7 @@ def with_document(row: Evidence, old: str, new: str) -> Evidence:
     return replace(row, document=row.document.replace(old, new, 1))
 
 
-def test_a_chain_that_nobody_touched_has_no_flaw() -> None:
+def test_an_unchanged_chain_has_no_flaw() -> None:
     rows = links()
     assert (rows[0].sequence, rows[0].previous) == (1, BEFORE_ALL)
     assert flaws(rows, announced(rows)) == []

@@ -60,7 +60,7 @@ def test_a_ring_keeps_the_newest_offsets_in_order_whatever_the_chunks_were(
     assert whole.newest_timestamp == max((1_000 + offset for offset in kept), default=None)
 
 
-def test_the_newest_time_is_the_largest_wherever_it_stands() -> None:
+def test_the_newest_time_is_the_largest_wherever_it_is() -> None:
     for times, newest in (((5, 9, 7), 9), ((9, 5, 7), 9), ((5, 7, 9), 9), ((), None)):
         assert (
             Fingerprints.of(Fingerprint(i, time, bytes(16)) for i, time in enumerate(times)).newest_timestamp == newest

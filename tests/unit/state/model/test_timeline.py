@@ -128,7 +128,7 @@ def test_moments_that_make_no_sense_are_not_packed(wrong: list[Moment]) -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(1, 255))
-def test_a_damaged_byte_is_told_or_changes_nothing(place: int, change: int) -> None:
+def test_a_damaged_byte_is_noticed_or_changes_nothing(place: int, change: int) -> None:
     """Some bits of a deflated stream only fill up a byte, and mean nothing (RFC 1951, 3.2.4)."""
     whole = pack(LANES[:1], [ONE, Moment(AT_MS + 1, [2], [AT_MS], [3])], precision_ms=1)
     packed = bytearray(whole)

@@ -49,7 +49,7 @@ def test_missing_parts_of_a_path_come_from_the_default_file_system() -> None:
     assert canonical_path("file:///cp", default) == "file:///cp"
 
 
-def test_a_link_is_resolved_where_somebody_can() -> None:
+def test_a_link_is_resolved_where_a_resolver_is_given() -> None:
     def real(path: str) -> str:
         return path.replace("/link", "/data")
 

@@ -114,7 +114,7 @@ def test_an_aggregate_is_named_and_a_count_is_none() -> None:
     }  # fmt: skip
 
 
-def test_a_join_tells_its_sources_apart_and_a_semi_join_hands_on_one() -> None:
+def test_a_join_keeps_its_sources_apart_and_a_semi_join_hands_on_one() -> None:
     on = op("EqualTo", OFFSET, ref(10 + AT["value"]))
     half = op("Join", kafka(), kafka(10), condition=on, joinType={"object": "org.apache.LeftSemi$"})
     found = used(half, sources=("left", "right"))
@@ -122,7 +122,7 @@ def test_a_join_tells_its_sources_apart_and_a_semi_join_hands_on_one() -> None:
     assert {use.source for use in found if use.operator == "out"} == {"left"}
 
 
-def test_a_union_joins_what_stands_in_the_same_place() -> None:
+def test_a_union_joins_columns_of_the_same_position() -> None:
     plan = op("Union", project(kafka(), VALUE), project(kafka(10), ref(10 + AT["offset"])))
     assert seen(op("Filter", plan, condition=op("IsTrue", VALUE)), sources=("a", "b")) == {
         ("offset", "filter", True),

@@ -159,7 +159,7 @@ def test_new_heartbeats_are_found_on_the_target_and_a_dead_one_is_silent() -> No
 
 
 @pytest.mark.parametrize(("retriable", "told"), [(False, "cannot read east.heartbeats on west: no"), (True, "")])
-def test_a_denied_heartbeat_topic_is_told_and_a_leaderless_one_is_not(retriable: bool, told: str) -> None:
+def test_a_denied_heartbeat_topic_is_reported_and_a_leaderless_one_is_not(retriable: bool, told: str) -> None:
     class Denying(MemoryCluster):
         def fetch(self, starts: Mapping[TopicPartition, object], **_: Any) -> Mapping[TopicPartition, Fetched]:
             error = PartitionError(name="DENIED", text="no", retriable=retriable)
@@ -180,7 +180,7 @@ def test_a_denied_heartbeat_topic_is_told_and_a_leaderless_one_is_not(retriable:
         heartbeats.close()
 
 
-def test_a_defect_of_ours_is_told_once_and_leaves_the_witness_in_place() -> None:
+def test_a_defect_of_ours_is_logged_once_and_leaves_the_witness_in_place() -> None:
     west, broken = MemoryCluster("west"), [True]
     west.create(TOPIC)
 

@@ -72,7 +72,7 @@ def test_a_setting_and_the_pin_must_both_hold(store: MemoryStore) -> None:
     known.check("east", OTHER_ID)
 
 
-def test_a_query_is_left_behind_until_it_is_placed_anew(store: MemoryStore) -> None:
+def test_a_query_is_left_behind_until_it_is_placed_again(store: MemoryStore) -> None:
     store.pin(samples.pin(), event=samples.event())
     row = store.adopt(samples.assignment())
     known = identities()
@@ -106,7 +106,7 @@ def test_an_open_link_reads_a_new_pin_within_a_second(store: MemoryStore, monkey
     known.check("east", OTHER_ID)
 
 
-def test_with_the_store_away_what_was_pinned_stands(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_the_store_away_pinned_ids_stay_valid(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr("streaming.probe.identities.time.monotonic", lambda: now[0])
     store.pin(samples.pin(), event=samples.event())

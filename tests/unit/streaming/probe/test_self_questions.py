@@ -121,7 +121,7 @@ def test_a_cluster_that_does_not_answer_is_not_called_a_liar() -> None:
     assert found.error
 
 
-def test_an_empty_or_a_missing_topic_has_nothing_to_ask_with() -> None:
+def test_an_empty_or_a_missing_topic_gives_no_question() -> None:
     cluster = MemoryCluster("west")
     cluster.create("t", 2)
     found = ask(lambda _: cluster, "west", ["t", "missing"], turn=1, at=AT)
@@ -182,7 +182,7 @@ def test_the_gate_passes_honest_answers_and_says_when_it_had_none() -> None:
     ]  # fmt: skip
 
 
-def test_check_asks_both_clusters_and_refuses_one_that_answers_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_queries_both_clusters_and_refuses_a_late_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(settings())
     asked: list[str] = []
 

@@ -158,7 +158,7 @@ def test_without_a_registry_what_ids_mean_is_unknown_and_said(without: str) -> N
         assert said == (Agreement.NOT_ASKED, f"value of orders: {text} on both is unknown")
 
 
-def test_one_registry_for_both_is_not_asked() -> None:
+def test_one_registry_for_both_clusters_is_not_queried() -> None:
     with serving({}) as registry:
         said = finding(
             (cluster("east", "orders", wire(7)), registry.url), (cluster("west", "orders", wire(7)), f"{registry.url}/")

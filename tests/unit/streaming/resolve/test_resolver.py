@@ -165,7 +165,7 @@ def test_a_marker_behind_a_compacted_standby_that_lags_is_no_later_record() -> N
     shows(one(log, want(old), None, sample(30, old[-1][1])), target_offset=25, exact=False, replay_later_records=5)
 
 
-def test_without_times_common_contents_are_told_apart_by_a_unique_one() -> None:
+def test_without_times_a_unique_record_distinguishes_common_contents() -> None:
     words = ["beat"] * 40 + ["a"] + ["beat"] * 20 + ["b"] + ["beat"] * 17 + ["c"]
     old = [(offset, T0 + 10 * offset, word) for offset, word in enumerate(words)]
     foreign = [(470 + offset, T0 + 9_000, f"f{offset}") for offset in range(30)]
@@ -349,7 +349,7 @@ def test_no_position_and_no_time_is_a_failure_with_its_reason_or_the_policy() ->
     shows(one(log, lost, rules(on_no_match="latest")), target_offset=50, method="latest", exact=False)
 
 
-def test_without_a_time_the_sample_that_saw_the_end_stands_in() -> None:
+def test_without_a_time_the_sample_that_saw_the_end_is_used() -> None:
     moment = NOW - timedelta(hours=1)
     target = one(standby(Slot(stream(0, 50))), want([], offset=40), None, sample(40, None, at=moment))
     shows(target, method="timestamp", target_offset=50, timestamp_ms=int(moment.timestamp() * 1000))
@@ -359,7 +359,7 @@ def test_without_a_time_the_sample_that_saw_the_end_stands_in() -> None:
 # -- time
 
 
-def test_the_time_asked_for_is_never_negative() -> None:
+def test_the_time_of_a_lookup_is_never_negative() -> None:
     records = [(i, i, f"r{i}") for i in range(20)]
     target = one(standby(Slot(records)), want(records[:10]), rules(MethodName.TIMESTAMP, buffer_ms=10**6))
     shows(target, target_offset=0, replay_records=10)
@@ -566,7 +566,7 @@ def test_an_error_stays_with_its_partition() -> None:
     shows(targets[1], target_offset=40, exact=True)
 
 
-def test_a_standby_that_cannot_tell_its_newest_time_still_gives_places() -> None:
+def test_a_standby_without_a_newest_time_still_gives_resume_offsets() -> None:
     old = stream(0, 60)
     log = standby(Slot(old))
     unsupported = PartitionError(name="UNSUPPORTED_VERSION", text="too old", retriable=False)
@@ -583,7 +583,7 @@ def test_other_writers_on_the_standby_hide_nothing_that_it_lacks() -> None:
     shows(target, target_offset=50, exact=True, exposure_records=20, exposure_seconds=0.53)
 
 
-def test_copies_and_other_records_that_cannot_be_told_apart_are_not_counted() -> None:
+def test_copies_that_look_like_other_records_are_not_counted() -> None:
     old = stream(0, 100)
     here = copied(old[:80]) + [(80 + i, T0 + 600, f"p{i}") for i in range(50)]
     target = one(standby(Slot(here)), want(old[:50]), None, sample(100, old[-1][1]))
@@ -664,7 +664,7 @@ def test_the_order_in_which_partitions_are_named_changes_no_answer() -> None:
     assert "partition 1 does not hold" in forwards[0].note
 
 
-def test_ends_are_asked_before_times() -> None:
+def test_ends_are_looked_up_before_times() -> None:
     log = standby(Slot(copied(stream(0, 50))))
     one(log, want(stream(0, 30)), rules(committed_only=frozenset({"orders"})))
     assert log.asked[:4] == ["describe", "LATEST", "LATEST", "EARLIEST"]
@@ -691,7 +691,7 @@ def test_the_ring_is_what_was_remembered() -> None:
 # -- the policies
 
 
-def test_the_closest_is_asked_by_time_although_no_method_may_go_by_it() -> None:
+def test_the_closest_is_looked_up_by_time_although_no_method_may_use_it() -> None:
     log, lost = standby(Slot(stream(0, 50))), want([], offset=40, timestamp_ms=T0 + 300)
     target = one(log, lost, rules(MethodName.EXACT, on_no_match="closest"))
     shows(target, target_offset=30, method="closest", exact=False, replay_records=20)
@@ -791,7 +791,7 @@ def test_a_segment_is_never_later_than_the_first_record_of_that_time(time: int, 
     assert offset <= by_time
 
 
-def test_a_segment_is_asked_for_where_times_cannot_be_and_only_there() -> None:
+def test_a_segment_is_looked_up_only_where_times_cannot_be() -> None:
     log = segmented()
     everything = rules(*MethodName)
     shows(one(log, want([], offset=40, timestamp_ms=T0 + 345), everything), target_offset=35, method="timestamp")

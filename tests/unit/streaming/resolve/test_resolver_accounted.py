@@ -109,7 +109,7 @@ def test_whole_topics_do_not_go_by_the_common_time_for_one_filtered_record() -> 
 # -- what retention has deleted
 
 
-def test_a_buffer_beyond_time_0_asks_for_no_oldest_record() -> None:
+def test_a_buffer_beyond_time_0_needs_no_oldest_record() -> None:
     old = [(i, 10 * i, f"r{i}") for i in range(60)]
     late = [(i, time, value) for i, (_, time, value) in enumerate(old[45:])]
     result = found(standby(Slot(late)), want(old[:30]), rules(buffer_ms=10**9))

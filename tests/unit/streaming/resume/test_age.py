@@ -97,7 +97,7 @@ def test_a_side_without_its_newest_record_yet_is_not_taken_for_empty(ahead: str)
     assert (found.error.name, found.error.retriable) == ("OFFSET_NOT_AVAILABLE", True)
 
 
-def test_a_side_that_is_replicated_a_moment_later_is_asked_again() -> None:
+def test_a_side_that_is_replicated_a_moment_later_is_read_again() -> None:
     east = CatchingUp("orders")
     east.create("orders")
     for time in (1000, 3000):

@@ -65,7 +65,7 @@ def test_a_copy_that_is_under_way_announces_the_rest() -> None:
     assert len(target.later) == 256
 
 
-def test_a_copy_under_way_is_told_from_late_records_by_its_first_copy() -> None:
+def test_the_first_copy_distinguishes_a_copy_under_way_from_late_records() -> None:
     late = [(0, time, f"late {value}") for _, time, value in OLD[100:150]]
     shows(resumed(late, NEW), target_offset=600, exact=True, replay_records=0)
 
@@ -78,7 +78,7 @@ def test_a_few_old_records_are_copies_if_they_lie_before_the_place_too() -> None
     shows(resumed(NEW, late, NEW), exact=True, replay_records=0)
 
 
-def test_where_retention_may_have_taken_the_first_copy_nobody_can_tell() -> None:
+def test_where_retention_may_have_taken_the_first_copy_it_is_unknown() -> None:
     late = [(0, T0 - 1_000, f"late {i}") for i in range(9)]
     log = standby(Slot(copied([*OLD, *late, *NEW]), begin=300), per_fetch=100)
     target = one(log, want(OLD))
@@ -150,14 +150,14 @@ def test_without_time_to_look_it_is_unknown() -> None:
         assert resolution.search_cut_short == ("not searched to the end" in target.note) == (replay is None)
 
 
-def test_more_time_is_not_asked_for_where_it_would_tell_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_time_is_taken_where_it_would_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sent_again_scan, "MOST_READ", 3)
     resolution = found(standby(Slot(copied([*OLD, *NEW]))), want(OLD))
     shows(resolution.targets[0], replay_records=None)
     assert not resolution.search_cut_short
 
 
-def test_a_standby_that_stamps_records_itself_is_told_by_content() -> None:
+def test_a_standby_that_stamps_records_itself_is_compared_by_content() -> None:
     for sent, replay in ((NEW, 0), ([*NEW, *OLD[590:]], 50)):
         target = one(standby(Slot(copied([*OLD, *sent]), append_time=True), per_fetch=100), want(OLD))
         shows(target, target_offset=600, replay_records=replay)
@@ -208,7 +208,7 @@ def test_a_record_equal_to_the_last_one_read_counts_as_read() -> None:
         shows(behind, target_offset=62, is_proven=True, exact=again == 0, replay_records=again)
 
 
-def test_of_a_handful_of_remembered_records_nobody_knows_how_many_come_later() -> None:
+def test_of_a_few_remembered_records_the_later_ones_are_unknown() -> None:
     """Two are remembered, too few for an exact place, and the first of them came again: how far was it sent again?"""
     old = [(3, T0, "a"), (4, T0, "b")]
     target = one(standby(Slot(copied([*old, old[0]]))), replace(want(old), offset=8, ring_offset=8))

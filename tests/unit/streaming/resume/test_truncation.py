@@ -177,7 +177,7 @@ def test_a_recreated_topic_is_known_by_its_id_despite_equal_offsets() -> None:
     assert standing(made, replace(at, topic_id=None)).finding is Finding.INTACT, "by epoch alone nobody could tell"
 
 
-def test_positions_of_one_partition_under_several_epochs_are_each_asked_for() -> None:
+def test_each_epoch_of_positions_of_one_partition_is_looked_up() -> None:
     made = cluster()
     made.truncate("orders", 0, 60)
     made.append("orders", 0, 0, b"e")
@@ -205,7 +205,7 @@ def test_positions_of_one_partition_under_several_epochs_are_each_asked_for() ->
         ({}, 7, 0, (None, None)),
     ],
 )
-def test_a_log_answers_with_the_epoch_at_or_below_the_one_asked_for(
+def test_a_log_answers_with_the_epoch_at_or_below_the_requested_one(
     starts: dict[int, int], end: int, asked: int, answer: tuple[int | None, int | None]
 ) -> None:
     made = cluster(0)

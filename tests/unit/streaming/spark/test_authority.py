@@ -169,7 +169,7 @@ def test_entries_of_a_later_attempt_are_not_taken_from_it(world: World) -> None:
     assert world.checkpoint.files() == world.before
 
 
-def test_a_store_that_is_away_is_asked_again_by_the_report(world: World) -> None:
+def test_the_report_tries_a_store_that_is_away_again(world: World) -> None:
     asked: list[bool] = []
 
     def away() -> None:

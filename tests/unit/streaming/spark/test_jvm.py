@@ -34,6 +34,6 @@ def test_the_whole_traceback_is_kept_for_the_log() -> None:
 
 
 @pytest.mark.parametrize("message", ["", "no such customer", "Traceback (most recent call last):\n  cut off"])
-def test_a_message_without_a_traceback_is_told_as_it_is(message: str) -> None:
+def test_a_message_without_a_traceback_is_shown_unchanged(message: str) -> None:
     assert worker_error(message) is None
     assert one_line("Error", message).startswith("Error")

@@ -25,7 +25,7 @@ def channels(folder: Path, notify: str, url: str = SECRET) -> dict[str, Channel]
     return channels_of(load(folder / "tideover.yaml", {"ONCALL": url}).settings)
 
 
-def test_each_target_has_its_channel_and_nobody_needs_one(tmp_path: Path) -> None:
+def test_each_target_has_its_channel_and_none_is_required(tmp_path: Path) -> None:
     assert channels(tmp_path, NOTIFY).keys() == {"oncall"}
     assert channels(tmp_path, "") == {}
 
@@ -51,7 +51,7 @@ def test_the_url_is_a_secret_that_is_named_and_not_shown(tmp_path: Path) -> None
         (("{name: oncall,", '{name: oncall, url: "env:ONCALL"}\n    - {name: oncall,'), "two have the same name"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(tmp_path: Path, change: tuple[str, str], word: str) -> None:
+def test_a_mistake_of_a_target_is_shown_with_its_place(tmp_path: Path, change: tuple[str, str], word: str) -> None:
     with pytest.raises(ConfigError) as refused:
         channels(tmp_path, NOTIFY.replace(*change))
     assert word in str(refused.value.mistakes)
@@ -66,6 +66,6 @@ def test_without_apprise_a_controller_with_targets_does_not_start(
     assert channels(tmp_path, "") == {}
 
 
-def test_a_service_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_service_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot read the url of oncall"):
         channels(tmp_path, NOTIFY, "nowhere://x")

@@ -62,19 +62,19 @@ def test_without_a_leader_that_is_the_first_thing_that_is_wrong() -> None:
 
 
 @pytest.mark.parametrize("verdict", [each for each in Verdict if each is not Verdict.UP])
-def test_every_verdict_but_up_is_told_with_its_reason_and_its_time(verdict: Verdict) -> None:
+def test_every_verdict_but_up_is_shown_with_its_reason_and_its_time(verdict: Verdict) -> None:
     (found,) = wrong(statuses=[samples.status(cluster="east", verdict=verdict), samples.status(cluster="west")])
     assert (found.what, found.since) == (f"east is {verdict}: it answers", AT)
     assert found.urgent is (verdict in {Verdict.DOWN, Verdict.CONFIG_ERROR})
     assert found.queries == QUERIES
 
 
-def test_a_dead_cluster_without_queries_moves_nobody() -> None:
+def test_a_dead_cluster_without_queries_needs_no_move() -> None:
     (found,) = wrong(statuses=[samples.status(cluster="west", verdict=Verdict.DOWN), samples.status(cluster="east")])
     assert (found.urgent, found.todo) == (False, "No query is there: nothing has to be moved.")
 
 
-def test_a_verdict_that_nobody_renews_is_none() -> None:
+def test_a_verdict_that_is_not_renewed_is_none() -> None:
     old = AT - timedelta(minutes=1)
     stale = [samples.status(cluster="east", decided_at=old), samples.status(cluster="west")]
     (found,) = wrong(statuses=stale)
@@ -110,14 +110,14 @@ def test_a_query_with_a_long_trigger_is_given_three_of_them() -> None:
         assert bool(concerns_of(status(facts=late), slow)) is silent
 
 
-def test_an_error_is_told_by_its_first_line() -> None:
+def test_an_error_is_shown_by_its_first_line() -> None:
     failed = samples.fact(query="sums", state=RunState.FAILED, error="no such topic\nat line 3")
     (found,) = wrong(facts=[failed, *(samples.fact(query=name) for name in QUERIES if name != "sums")])
     assert found.what == "sums is failing on east: no such topic"
     assert found.anchor == "read-the-error-of-a-query"
 
 
-def test_a_query_that_never_ran_or_is_held_is_told() -> None:
+def test_a_query_that_never_ran_or_is_held_needs_attention() -> None:
     kept = [samples.assignment(query=name) for name in QUERIES[1:]]
     (never,) = wrong(assignments=kept)
     assert never.what == "revenue is waiting for its first start"
@@ -126,7 +126,7 @@ def test_a_query_that_never_ran_or_is_held_is_told() -> None:
     assert (found.urgent, found.what) == (True, "revenue is on hold, and no operation is open")
 
 
-def test_a_gate_is_told_once_for_all_queries_that_it_refuses() -> None:
+def test_a_gate_is_shown_once_for_all_queries_that_it_refuses() -> None:
     gate = {"name": "exposure", "ok": False, "measured": "90 s", "limit": "60 s", "text": "west lacks 90 s"}
     unready = [samples.readiness(query=name, ready=False, gates=(gate,)) for name in QUERIES[:2]]
     (found,) = wrong(readiness=[*unready, *(samples.readiness(query=name) for name in QUERIES[2:])])
@@ -134,7 +134,7 @@ def test_a_gate_is_told_once_for_all_queries_that_it_refuses() -> None:
     assert (found.urgent, found.anchor) == (False, "a-gate-refuses")
 
 
-def test_a_check_without_an_answer_and_no_check_are_told_apart() -> None:
+def test_a_check_without_an_answer_differs_from_no_check() -> None:
     gate = {"name": "exposure", "ok": False, "measured": "unknown", "limit": "60 s", "text": "nobody knows"}
     others = [samples.readiness(query=name) for name in QUERIES[1:]]
     (unknown,) = wrong(readiness=[samples.readiness(ready=None, gates=(gate,)), *others])

@@ -75,7 +75,7 @@ def test_partitions_without_a_place_come_first_then_what_costs_most() -> None:
     assert placed_lines(samples.operation()) == placed_lines(samples.operation(plan=None)) == []
 
 
-def test_a_forecast_stands_beside_what_was_measured() -> None:
+def test_a_forecast_is_beside_what_was_measured() -> None:
     totals = {"replay_records": 4, "replay_later_records": None, "exposure_records": 12, "exposure_seconds": 0.4}
     made = samples.operation(plan=Plan.of({"totals": totals}), measured={"replay_records": 3, "exposure_records": None})
     assert [(each.forecast, each.measured) for each in forecast_lines(made)] == [(4, 3), (None, None), (12, None)]

@@ -57,7 +57,7 @@ def test_a_query_is_away_from_home_since_the_last_move_that_left_it() -> None:
 
 
 # -- the value ---------------------------------------------------------------------------------------------------------
-def test_who_leads_is_named_by_the_viewpoint_of_its_process() -> None:
+def test_the_name_of_the_leader_comes_from_its_probe_reports() -> None:
     seen = (
         samples.probe_report(viewpoint="replicator:east->west", instance=HOLDER),
         samples.probe_report(viewpoint="controller:one", instance=HOLDER),
@@ -69,7 +69,7 @@ def test_who_leads_is_named_by_the_viewpoint_of_its_process() -> None:
     assert of(ROWS).leader is None
 
 
-def test_every_declared_cluster_is_there_also_while_nobody_has_looked() -> None:
+def test_every_declared_cluster_is_shown_before_the_first_probe() -> None:
     down = status(Verdict.DOWN, cluster="west")
     assert of(replace(ROWS, statuses=(down,))).clusters == {"east": None, "west": down}
 
@@ -124,7 +124,7 @@ def test_a_query_that_is_not_declared_any_more_is_there_too() -> None:
 
 # -- the picture -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("at_once", "waiting"), [(1, 1), (2, 0)])
-def test_a_query_that_waits_its_turn_is_told_among_the_held_back(at_once: int, waiting: int) -> None:
+def test_a_query_that_waits_its_turn_is_shown_among_the_held_back(at_once: int, waiting: int) -> None:
     asked = (samples.request(), samples.request(id="request-2", query="clicks"))
     rows = replace(ROWS, operations=(samples.operation(),), requests=asked)
     found = status_of(rows, settings(groups={"operations": {"at_once": at_once}}))
@@ -154,7 +154,7 @@ def full(queries: int = 1, operations: int = 1, events: int = 1, cooldowns: int 
     return status_of(rows, settings(queries=names))
 
 
-def test_everything_is_told_in_sections() -> None:
+def test_the_status_is_shown_in_sections() -> None:
     told = watch.text(full())
     assert told.splitlines()[0] == "2026-01-31 12:00:00 UTC   a command leads (host, pid 4711), term 3"
     assert "  east  DOWN  for 1 min 30 s  it answers" in told
@@ -167,7 +167,7 @@ def test_everything_is_told_in_sections() -> None:
     assert "error" not in told
 
 
-def test_nobody_leading_a_silent_store_and_an_old_verdict_are_said() -> None:
+def test_no_leader_a_silent_store_and_an_old_verdict_are_named() -> None:
     assert (
         watch.text(of(ROWS))
         .splitlines()[0]

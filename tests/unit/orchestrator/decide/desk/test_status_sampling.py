@@ -45,7 +45,7 @@ def test_costly_samples_are_taken_less_often_unless_they_refuse(spent: float, re
     assert next_samples(["a"], [fact], [], NOW + stands * SECOND, {"a": spent}) == ("a",)
 
 
-def test_the_longest_interval_is_shorter_than_a_sample_stands() -> None:
+def test_the_longest_interval_is_shorter_than_a_sample_is_valid() -> None:
     assert SAMPLE_LONGEST < SAMPLE_STANDS
 
 
@@ -73,7 +73,7 @@ def test_nothing_is_sampled_while_a_query_is_being_moved() -> None:
         ((BLIND,), None, "revenue cannot be checked for a failover to west: exposure: nothing tells"),
     ],
 )
-def test_an_answer_is_remembered_with_its_gates_and_told_in_one_sentence(
+def test_an_answer_is_kept_with_its_gates_and_given_in_one_sentence(
     gates: tuple[Gate, ...], ready: bool | None, text: str
 ) -> None:
     fact = readiness_fact(Readiness(query="revenue", source="east", target="west", gates=gates, replication=None), NOW)

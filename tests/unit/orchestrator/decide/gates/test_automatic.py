@@ -139,7 +139,7 @@ def test_every_gate_of_automatic_mode_can_refuse() -> None:
     assert {name for name, *_ in REFUSALS} == {check.__name__.replace("_", "-") for check in AUTOMATIC_GATES}
 
 
-def test_the_gates_of_a_failover_are_asked_too() -> None:
+def test_the_gates_of_a_failover_apply_too() -> None:
     open_one = replace(ACT, facts=replace(ACT.facts, open_operation="x1"))
     assert [gate.name for gate in judge_automatic(open_one) if not gate.ok] == ["no-operation-open"]
     assert judge_automatic(ACT)[-len(checks.judge_move(ACT.facts)) :] == checks.judge_move(ACT.facts)

@@ -20,7 +20,7 @@ def until(
     return None if stands is None else stands.until
 
 
-def test_nothing_stands_against_a_query_that_was_never_moved() -> None:
+def test_no_cool_down_holds_a_query_that_was_never_moved() -> None:
     assert until() is None
 
 
@@ -55,7 +55,7 @@ def test_an_acknowledgement_covers_what_was_before_it_and_nothing_after() -> Non
 
 
 @pytest.mark.parametrize(("attempts", "minutes"), [(1, 1), (2, 2), (3, 4), (6, 32), (7, 60), (40, 60)])
-def test_attempts_in_vain_come_ever_later_but_never_later_than_the_cooldown(attempts: int, minutes: int) -> None:
+def test_refused_attempts_come_ever_later_up_to_the_cooldown(attempts: int, minutes: int) -> None:
     assert until(*(attempt(index) for index in range(attempts))) == NOW + minutes * MINUTE
 
 

@@ -208,7 +208,7 @@ def test_a_place_that_may_repeat_or_lose_is_not_caught_up(target: dict[str, Any]
     assert gate.measured == "1 of 2 partitions"
 
 
-def test_a_runner_that_could_start_the_query_is_asked_first() -> None:
+def test_a_runner_that_could_start_the_query_comes_first() -> None:
     hosting, warm = replace(RUNNER, plans={"q": "old news"}), replace(RUNNER, runner="b", plans={"q": "it raises"})
     cold = replace(RUNNER, runner="c", warm=False)
     fit, settings = replace(warm, runner="d", plans={"q": ""}), query(runners=["b", "c"])
@@ -221,7 +221,7 @@ def test_a_runner_that_could_start_the_query_is_asked_first() -> None:
     assert fits.ok
 
 
-def test_a_runner_that_must_start_a_held_run_again_is_asked_whether_it_can() -> None:
+def test_a_runner_that_must_restart_a_held_run_has_to_be_able_to() -> None:
     planned = Planned(batch=8, offsets={"s": {"t": {"0": 30}}}, sink=SinkState.UNKNOWN, held=True, run_id="r")
     hosting = replace(GOOD, runners=(replace(RUNNER, plans={"q": "it raises"}),))
     held = replace(hosting, report=REPORT.model_copy(update={"planned": planned}))
@@ -553,12 +553,12 @@ def test_a_promoted_batch_is_judged_at_its_own_end() -> None:
     assert not gate.ok
 
 
-def test_state_is_told_by_the_operators_of_a_report() -> None:
+def test_state_is_known_from_the_operators_of_a_report() -> None:
     assert REPORT.model_copy(update={"operators": (StateOperator(id=0, name="x", partitions=1),)}).stateful
     assert loss.repeats(replace(GOOD, choice=BRIDGE)) == 8
 
 
-def test_a_query_already_there_is_told_before_a_wrong_expectation() -> None:
+def test_a_query_already_there_is_named_before_a_wrong_expectation() -> None:
     """Of two who type the same, the later one finds nothing left to do."""
     gate = refusal(judge_move(replace(GOOD, target="east", expect_active="west")))
     assert gate is not None
@@ -597,7 +597,7 @@ def test_copies_behind_a_place_by_content_refuse_a_query_with_state(repeats: int
     assert (gate.ok, gate.measured) == (ok, "unknown" if repeats is None else f"{repeats} records")
 
 
-def test_automatic_mode_refuses_a_replay_that_nobody_can_tell() -> None:
+def test_automatic_mode_refuses_an_unknown_replay() -> None:
     found = resolution(place(exact=False, replay_records=None))
     for attended in (True, False):
         gate = judged("replay", replace(GOOD, resolution=found, attended=attended))

@@ -169,7 +169,7 @@ def test_only_records_that_were_read_and_are_gone_count_as_truncation(finding: F
     assert ("cannot be verified" in gate.text) == (finding is Finding.UNPROVEN)
 
 
-def test_a_truncation_that_a_failover_would_get_over_is_told_all_the_same() -> None:
+def test_a_truncation_that_a_failover_survives_is_reported_all_the_same() -> None:
     found = standing(stands(Finding.TRUNCATED, 80))
     proven = replace(found, facts=replace(found.facts, resets=(reset(None),)))
     assert [gate.ok for gate in judge_readiness(proven).gates if gate.name == "log-truncation"] == [False]

@@ -104,7 +104,7 @@ def test_records_read_behind_the_last_remembered_one_count_as_replayed() -> None
     assert replayed(looked(plan(5, after_last=3), records[:3], [50])) == 3, "no more than was there"
 
 
-def test_records_that_nobody_had_read_are_not_counted_with_copies() -> None:
+def test_records_that_were_never_read_are_not_counted_with_copies() -> None:
     records = log([*range(1000, 1020), *range(READ - 9, READ), *range(1000, 1010)])
     assert replayed(looked(plan(0), records, [64])) == 9
 
@@ -153,7 +153,7 @@ def test_records_that_are_announced_to_come_later_are_no_replay_of_the_place() -
     assert replayed(looked(plan(0, later=4), log(range(READ - 4, READ)), [64])) == 0
 
 
-def test_the_old_cluster_is_asked_until_it_tells_something() -> None:
+def test_the_old_cluster_is_read_until_it_answers() -> None:
     known = plan(0)
     at, left = to_compare(known)
     assert (at, left[0].key, left[0].end) == (round(NOW.timestamp() * 1000), KEY, 150)

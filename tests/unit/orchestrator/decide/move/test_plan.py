@@ -88,7 +88,7 @@ NEW = "a new checkpoint, from which any Spark can continue"
         ({"runners": (B,), "kind": OperationKind.DRILL}, "carry", NEW),
     ],
 )
-def test_a_plan_says_how_the_query_goes_on_and_what_kept_it_from_switch(
+def test_a_plan_says_how_the_query_resumes_and_why_not_by_switch(
     changes: dict[str, object], resume: str, text: str
 ) -> None:
     told = plan_of(replace(GOOD, **changes), ())  # type: ignore[arg-type]

@@ -157,7 +157,7 @@ def test_a_report_other_than_forecast_fails_the_drill(told: DrillReport, sentenc
     assert (decision.phase, decision.outcome, decision.sentence) == (Phase.ABORTED, "failed", sentence)
 
 
-def test_offsets_without_rows_are_told_and_not_taken_for_proof() -> None:
+def test_offsets_without_rows_are_reported_and_are_no_proof() -> None:
     measured, against = measured_drill(report(rows=9), REQUEST, (), DRILL)
     found: Any = measured["drill"]
     assert (against, found["rows"], found["rows_expected"]) == (None, 9, 12)
@@ -165,7 +165,7 @@ def test_offsets_without_rows_are_told_and_not_taken_for_proof() -> None:
     assert len(found["not_proven"]) == len(not_proven(DRILL)) + 1
 
 
-def test_a_fresh_checkpoint_begins_where_it_was_told_to() -> None:
+def test_a_fresh_checkpoint_begins_at_the_given_offsets() -> None:
     measured, against = measured_drill(report(start=None), REQUEST, (), DRILL)
     found: Any = measured["drill"]
     assert (against, found["rows_expected"]) == (None, 12)
@@ -198,7 +198,7 @@ def test_the_newest_tracked_batch_is_rehearsed() -> None:
     assert report_of_batch(replace(fact, cluster="west"), positions(6), row).batch is None
 
 
-def test_how_a_drill_ended_is_told_in_a_few_words() -> None:
+def test_the_end_of_a_drill_is_named_in_a_few_words() -> None:
     assert drill_text(DRILL) == "on west, in progress since 2026-03-01T12:00:00.000Z"
     ended = replace(DRILL, outcome="done", ended_at=NOW)
     assert drill_text(ended) == "done on west (2026-03-01T12:00:00.000Z)"

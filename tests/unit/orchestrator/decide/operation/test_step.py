@@ -95,7 +95,7 @@ def consenting(snapshot: Snapshot, *consents: str) -> Snapshot:
 
 @pytest.mark.parametrize("consent", ["loss", "gap", "repeats", "fresh"])
 @pytest.mark.parametrize("phase", [Phase.FENCING, Phase.BLOCKED])
-def test_only_the_consent_unfenced_stands_in_for_evidence(phase: Phase, consent: str) -> None:
+def test_only_the_consent_unfenced_replaces_evidence(phase: Phase, consent: str) -> None:
     assert step(consenting(at(phase, UNPROVEN), consent), NOW).trigger is not Trigger.FENCED
     assert step(consenting(at(phase, UNPROVEN), "unfenced"), NOW).trigger is Trigger.FENCED
 
@@ -379,7 +379,7 @@ def test_a_request_with_other_parameters_does_not_join(parameters: dict[str, obj
     ("run_id", "repeats", "went_on"),
     [("held", 0, True), ("another", 40, False), (None, 40, False)],
 )
-def test_a_batch_is_not_repeated_only_if_the_run_that_was_held_in_it_goes_on(
+def test_a_batch_is_not_repeated_only_if_its_held_run_continues(
     run_id: str | None, repeats: int, went_on: bool
 ) -> None:
     verifies = at(Phase.VERIFYING, FENCED, fact=replace(COMMITS, run_id=run_id))

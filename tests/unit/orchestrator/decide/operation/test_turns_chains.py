@@ -101,11 +101,11 @@ def test_a_declared_order_counts_where_nothing_shows_it() -> None:
     assert chains_of(configured(queries)).in_order(("last", "sums", "clean")) == ("clean", "sums", "last")
 
 
-def test_a_query_that_reads_its_own_output_waits_for_nobody() -> None:
+def test_a_query_that_reads_its_own_output_waits_for_no_other() -> None:
     assert upstream({"loop": writes("orders")}) == {}
 
 
-def test_a_circle_that_is_found_has_no_order_and_is_told() -> None:
+def test_a_circle_of_queries_has_no_order_and_is_named() -> None:
     queries = {
         "a": {**reads(topics=["b"]), **writes("a")},
         "b": {**reads(topics=["a"]), **writes("b")},
@@ -126,7 +126,7 @@ def test_a_declared_order_opens_a_circle_that_is_found() -> None:
     assert upstream(queries) == {"b": ("a",)}
 
 
-def test_a_topic_is_handed_on_where_both_logs_meet_and_somebody_reads() -> None:
+def test_a_topic_is_handed_on_where_both_logs_meet_and_a_query_reads_it() -> None:
     queries = {"sums": reads(topics=["clean"]), "clean": writes("clean")}
     assert handed_on(configured(queries), "clean", "east", "west") == "clean"
     assert handed_on(configured(queries, PREFIXED), "clean", "east", "west") is None, "the copy has another name"
@@ -149,7 +149,7 @@ def test_an_order_keeps_every_chain_and_moves_no_other(names: list[str], pairs: 
         assert list(ordered) == names
 
 
-def test_a_circle_is_told_with_who_begins_it_at_both_ends() -> None:
+def test_a_circle_of_queries_is_named_with_its_first_at_both_ends() -> None:
     assert circle_in({"a": ["b"], "b": []}) == ()
     circle = circle_in({"a": ["c"], "b": ["a"], "c": ["b"], "d": ["a"]})
     assert circle[0] == circle[-1]

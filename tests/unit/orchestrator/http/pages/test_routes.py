@@ -240,7 +240,7 @@ def test_a_page_from_elsewhere_neither_logs_in_nor_out(served: Served, headers: 
     assert send(served, "/logout", {}, Cookie=log_in(served, VIEWER), **headers).code == 403
 
 
-def test_a_session_alone_asks_for_nothing_unless_a_browser_says_whence(served: Served) -> None:
+def test_a_session_cannot_write_without_the_origin_of_the_browser(served: Served) -> None:
     cookie = log_in(served, OPERATOR)
     sent = {"Cookie": cookie, "Content-Type": "application/json"}
     answer = served.ask("/api/pause", method="POST", headers=sent, body=b"{}")

@@ -32,7 +32,7 @@ def test_a_conversation_within_the_limit_is_the_same_one() -> None:
     assert ended.value.value == f"{Ready.W:d} {Ready.R:d}"
 
 
-def test_whoever_has_waited_to_the_limit_in_vain_waits_no_more() -> None:
+def test_a_conversation_is_closed_at_its_time_limit() -> None:
     closed: list[bool] = []
     conversation = bounded(three_parts(closed), 0.0)
     next(conversation)

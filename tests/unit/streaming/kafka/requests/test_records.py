@@ -60,7 +60,7 @@ def at(base: int, batch: bytearray) -> bytes:
     return bytes(batch)
 
 
-def test_a_reader_of_everything_is_told_which_records_no_commit_follows() -> None:
+def test_a_reader_of_everything_learns_which_records_are_not_committed() -> None:
     log = [
         transactional(0, 3, producer=1),
         transactional(3, 2, producer=2),

@@ -29,7 +29,7 @@ def test_a_record_is_read_with_key_value_time_and_headers(
     assert [(each.offset, each.timestamp_ms) for each in read] == [(n, 1_000 + n) for n in range(len(records))]
 
 
-def test_only_the_records_that_are_asked_for_are_read_in_full() -> None:
+def test_only_the_requested_records_are_read_in_full() -> None:
     builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 20)
     for number in range(9):
         assert builder.append(number, timestamp=1_000, key=None, value=b"v", headers=[])

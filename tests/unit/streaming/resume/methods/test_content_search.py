@@ -42,7 +42,7 @@ def test_an_old_equal_record_is_the_match_where_the_last_one_has_not_come() -> N
 
 
 @pytest.mark.parametrize("read", [1, 3])
-def test_too_few_records_to_tell_by_are_no_place_behind_a_young_one(read: int) -> None:
+def test_too_few_records_give_no_resume_offset_after_a_younger_one(read: int) -> None:
     order = [0, 10, *range(1, 10), *range(11, 60)] if read > 1 else [10, *range(10), *range(11, 60)]
     target = one(standby(Slot(copied([OLD[each] for each in order]))), want(OLD[:read]), BUFFER)
     shows(target, target_offset=0, exact=False, method="timestamp")

@@ -72,7 +72,7 @@ def test_without_a_time_of_the_standby_no_batch_is_looked_for() -> None:
     assert older_batches([row(3, 3_000, 30_000)], [WANT], {KEY: None}) == {}
 
 
-def test_an_older_batch_is_asked_for_at_its_own_end() -> None:
+def test_an_older_batch_is_looked_up_at_its_own_end() -> None:
     asked = asked_again(replace(WANT, read_to=9_500), row(3, 3_000, 30_000))
     assert (asked.offset, asked.ring_offset, asked.timestamp_ms, asked.read_to) == (3_000, 3_000, 30_000, None)
     assert [each.offset for each in asked.ring] == [2_996, 2_997, 2_998, 2_999]

@@ -71,14 +71,14 @@ def test_nothing_is_searched_for_where_the_offsets_are_the_same() -> None:
     assert log.fetched == 1 + 2, "the records compared, and those behind the place"
 
 
-def test_a_lagging_copy_resumes_at_its_end_and_tells_what_comes_later() -> None:
+def test_a_lagging_copy_resumes_at_its_end_and_counts_what_comes_later() -> None:
     old = stream(0, 100)
     target = one(standby(Slot(old[:90])), want(old), KEEPS)
     assert (target.method, target.target_offset, target.replay_later_records) == ("identity", 90, 10)
     assert (target.exact, target.note) == (False, "the standby lags: it ends 10 offsets before the position")
 
 
-def test_a_route_that_does_not_say_so_is_not_asked() -> None:
+def test_a_route_without_keeps_offsets_is_not_compared() -> None:
     target = one(standby(Slot(stream(0, 100))), want(stream(0, 50)), replace(KEEPS, keeps_offsets=False))
     assert (target.method, target.note) == ("exact", "")
 

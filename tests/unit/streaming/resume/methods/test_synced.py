@@ -125,7 +125,7 @@ def test_no_more_than_the_newest_records_are_read(monkeypatch: pytest.MonkeyPatc
         (lambda log: log.partition(TOPIC, 0).entries.pop(0), ""),
     ],
 )
-def test_the_reason_why_syncs_cannot_be_read_is_told(spoil: Callable[[MemoryCluster], object], sentence: str) -> None:
+def test_the_reason_why_syncs_cannot_be_read_is_noted(spoil: Callable[[MemoryCluster], object], sentence: str) -> None:
     log = cluster(("a", 0, 5, 7), ("a", 0, 9, 11))
     spoil(log)
     known = read_syncs(log, TOPIC, Deadline.after(5))
@@ -133,7 +133,7 @@ def test_the_reason_why_syncs_cannot_be_read_is_told(spoil: Callable[[MemoryClus
     assert not isinstance(known, str) or (TOPIC in known and sentence in known)
 
 
-def test_a_cluster_that_falls_silent_meanwhile_leaves_the_other_methods() -> None:
+def test_a_cluster_that_falls_silent_leaves_the_other_methods() -> None:
     log = cluster(("a", 0, 5, 7))
     log.unreachable = True
     assert "no broker answered" in str(read_syncs(log, TOPIC, Deadline.after(5)))
@@ -209,7 +209,7 @@ def test_syncs_that_agree_with_one_time_only_prove_nothing() -> None:
     assert target.method == "timestamp"
 
 
-def test_why_there_are_no_syncs_is_told_where_content_contradicts() -> None:
+def test_why_there_are_no_syncs_is_noted_where_content_contradicts() -> None:
     log = mirrored(Slot(copied(stream(0, 60, name="x"))), syncs=[(0, 10, 110)])
     log.slots[SYNCS].error = PartitionError(name="TOPIC_AUTHORIZATION_FAILED", text="not allowed", retriable=False)
     assert "TOPIC_AUTHORIZATION_FAILED" in one(log, want(stream(0, 60)[:23]), SYNCED).note

@@ -87,7 +87,7 @@ def test_each_line_of_a_source_that_is_read_twice_gets_its_own_place(tmp_path: P
     assert [json.loads(line) for line in lines] == [orders(1, SHIFT), orders(2, SHIFT)]
 
 
-def test_whoever_has_to_step_aside_may_end_the_copy_before_each_few_files(checkpoint: CheckpointFolder) -> None:
+def test_a_copy_can_be_stopped_before_each_few_files(checkpoint: CheckpointFolder) -> None:
     class SteppedAside(Exception):
         """It may not go on."""
 
@@ -304,7 +304,7 @@ def test_leftovers_of_the_same_operation_are_replaced(checkpoint: CheckpointFold
     assert not (target / "state" / "0" / "0" / "junk").exists()
 
 
-def test_a_folder_of_somebody_else_is_left_as_it_is(checkpoint: CheckpointFolder) -> None:
+def test_a_foreign_folder_is_left_as_it_is(checkpoint: CheckpointFolder) -> None:
     target = prepare(FILES, request(checkpoint, operation="other"), SOURCES).checkpoint
     before = FILES.walk(target)
     with pytest.raises(TargetTaken):
@@ -325,7 +325,7 @@ def test_a_prepared_checkpoint_that_has_been_run_is_never_removed(
     assert (Path(target) / "commits" / "3").exists()
 
 
-def test_a_file_purged_while_copying_starts_the_copy_anew(checkpoint: CheckpointFolder) -> None:
+def test_a_file_purged_while_copying_restarts_the_copy(checkpoint: CheckpointFolder) -> None:
     class Compacting(LocalFiles):
         """While the first copy is under way, maintenance writes a snapshot and purges what it replaces."""
 
@@ -357,7 +357,7 @@ def test_files_that_keep_vanishing_end_the_attempt_without_leftovers(checkpoint:
     assert not (checkpoint.path.parent / "epoch-2-move").exists()
 
 
-def test_a_full_disk_is_told_before_a_byte_is_written(checkpoint: CheckpointFolder) -> None:
+def test_a_full_disk_is_reported_before_a_byte_is_written(checkpoint: CheckpointFolder) -> None:
     class Full(LocalFiles):
         def free_space(self, directory: str) -> int:
             return 100
@@ -368,7 +368,7 @@ def test_a_full_disk_is_told_before_a_byte_is_written(checkpoint: CheckpointFold
 
 
 @pytest.mark.parametrize("full_at", ["copy", "replace", "create_atomically"])
-def test_a_disk_that_fills_up_meanwhile_leaves_no_partial_checkpoint(
+def test_a_disk_that_fills_up_leaves_no_partial_checkpoint(
     checkpoint: CheckpointFolder, full_at: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = checkpoint.files()
@@ -423,7 +423,7 @@ def test_a_batch_that_is_committed_during_the_copy_is_noticed(checkpoint: Checkp
     assert not (checkpoint.path.parent / "epoch-2-move").exists()
 
 
-def test_a_fresh_start_does_not_begin_before_a_batch_committed_meanwhile(checkpoint: CheckpointFolder) -> None:
+def test_a_fresh_start_is_refused_after_a_later_committed_batch(checkpoint: CheckpointFolder) -> None:
     checkpoint.commit(3)
     with pytest.raises(MovedOn):
         prepare(FILES, request(checkpoint, resume="fresh"), SOURCES)

@@ -97,7 +97,7 @@ def test_an_operation_takes_its_own_entries_over_whatever_the_store_knows(checkp
     assert checkpoint.text("offsets/3").startswith("fenced by tideover: epoch 3, operation move:")
 
 
-def test_who_holds_a_checkpoint_is_told_until_it_is_released(checkpoint: CheckpointFolder) -> None:
+def test_the_holder_of_a_checkpoint_is_known_until_it_is_released(checkpoint: CheckpointFolder) -> None:
     checkpoint.plan(3)
     assert holder(FILES, str(checkpoint.path)) is None
     plant(FILES, str(checkpoint.path), operation="move", epoch=2)
@@ -211,7 +211,7 @@ def test_a_lost_operation_that_went_nowhere_is_undone(checkpoint: CheckpointFold
 
 @pytest.mark.parametrize("name", ["epoch-4-lost", "epoch-4-lost-2", "epoch-6-later"])
 @pytest.mark.parametrize("prepared", [True, False])
-def test_a_lost_operation_from_which_the_query_went_on_keeps_what_it_holds(
+def test_a_lost_fence_stays_once_the_query_used_its_checkpoint(
     checkpoint: CheckpointFolder, tmp_path: Path, name: str, prepared: bool
 ) -> None:
     """Also where a fresh start had nothing prepared, and where only a later move is left to tell."""

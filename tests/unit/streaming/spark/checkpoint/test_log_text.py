@@ -94,7 +94,7 @@ def test_a_commit_entry_is_written_back_byte_for_byte() -> None:
         assert format_commit_entry(parse_commit_entry(text.encode(), "commits/1")) == text.encode()
 
 
-def test_a_commit_entry_tells_its_watermark_and_its_state() -> None:
+def test_a_commit_entry_gives_its_watermark_and_its_state() -> None:
     entry = parse_commit_entry(commit_text(17, {"0": [["a"], ["b"]]}).encode(), "commits/1")
     assert entry.next_watermark_ms == 17
     assert entry.state_ids == {"0": [["a"], ["b"]]}
@@ -123,7 +123,7 @@ def test_partitions_are_written_in_the_order_of_their_numbers() -> None:
 
 
 @pytest.mark.parametrize("text", ['{"logOffset":1}', "7", "{}", "-", '{"t":{}}', '{"t":{"x":1}}', '{"t":{"0":true}}'])
-def test_an_offset_of_another_source_is_told_apart_from_kafkas(text: str) -> None:
+def test_an_offset_of_another_source_is_not_taken_for_kafkas(text: str) -> None:
     assert parse_kafka_offsets(text) is None
 
 

@@ -37,7 +37,7 @@ def test_a_line_without_an_offset_gets_the_source_that_is_left() -> None:
     assert bind_sources([entry(None, "a")], {"left": ["a"], "right": ["b"]}) == {"0": "right", "1": "left"}
 
 
-def test_a_later_entry_tells_what_an_earlier_one_could_not() -> None:
+def test_a_later_entry_shows_what_an_earlier_one_could_not() -> None:
     declared = {"one": ["a"], "two": ["b"], "three": ["c"]}
     bound = bind_sources([entry(None, None, "a"), entry("c", "b", "a")], declared)
     assert bound == {"0": "three", "1": "two", "2": "one"}
@@ -113,6 +113,6 @@ def test_a_guess_is_never_made(topics: tuple[str, ...], declared: dict[str, list
         bind_sources([entry(*topics)], declared)
 
 
-def test_offsets_are_told_by_source_and_those_without_are_left_out() -> None:
+def test_offsets_are_read_by_source_and_sources_without_are_left_out() -> None:
     one = entry(None, "a")
     assert source_offsets(one, {"0": "right", "1": "left"}) == {"left": {"a": {"0": 7}}}

@@ -168,7 +168,7 @@ def test_a_batch_that_was_never_planned_has_no_treatment(
     assert all_moves(FILES, str(checkpoint.path)) == []
 
 
-def test_an_entry_of_each_cluster_is_told_in_the_offsets_of_the_last(checkpoint: CheckpointFolder) -> None:
+def test_an_entry_of_each_cluster_is_read_in_the_offsets_of_the_last(checkpoint: CheckpointFolder) -> None:
     moved(checkpoint)
     checkpoint.commit(3, marked(orders(3, SHIFT), "west", 2))
     assert offsets_at(checkpoint, WEST) == ({"orders": orders(3, SHIFT)}, None)
@@ -274,7 +274,7 @@ def test_a_mapping_that_comes_after_the_release_is_not_left(
     assert all_moves(FILES, str(checkpoint.path)) == []
 
 
-def test_a_batch_that_is_committed_meanwhile_takes_the_mapping_back(checkpoint: CheckpointFolder) -> None:
+def test_a_batch_committed_during_a_move_takes_the_mapping_back(checkpoint: CheckpointFolder) -> None:
     class Racing(LocalFiles):
         def create_atomically(self, path: str, content: bytes) -> bool:
             checkpoint.commit(3)
@@ -373,7 +373,7 @@ def test_a_release_leaves_what_its_operation_planted_under_a_later_epoch(checkpo
     assert kept_by(FILES, str(checkpoint.path), 2) == Fence(4, "move")
 
 
-def test_the_entries_go_and_the_epoch_stays_where_the_query_goes_on(checkpoint: CheckpointFolder) -> None:
+def test_the_entries_go_and_the_epoch_stays_where_the_query_continues(checkpoint: CheckpointFolder) -> None:
     held(checkpoint)
     assert unplant(FILES, str(checkpoint.path), "move") == (3, 4)
     assert unplant(FILES, str(checkpoint.path), "move") == ()
@@ -381,7 +381,7 @@ def test_the_entries_go_and_the_epoch_stays_where_the_query_goes_on(checkpoint: 
 
 
 # -- a store that was put back -----------------------------------------------------------------------------------------
-def test_a_move_that_the_store_does_not_know_is_told_of(checkpoint: CheckpointFolder) -> None:
+def test_a_move_that_the_store_does_not_know_is_reported(checkpoint: CheckpointFolder) -> None:
     path = str(checkpoint.path)
 
     def required(placed: int, known: str = "", operation: str | None = None) -> None:
@@ -461,14 +461,14 @@ def test_links_that_are_missing_are_those_that_the_store_kept(found: list[Move],
     assert chain == (OUT, BACK_HOME)
 
 
-def test_a_later_attempt_that_nobody_committed_does_not_count() -> None:
+def test_a_later_attempt_that_was_not_committed_does_not_count() -> None:
     late = named(4, ("west", 2), "east", attempt=2)
     assert chain_with([OUT], [BACK_HOME, late], "4-op4.1", HOME, "it").chain == (OUT, BACK_HOME)
     with pytest.raises(Contradicted, match=r"came here by mapping 4-op4\.1, but _tideover_mappings has 4-op4\.2"):
         chain_with([OUT, late], [BACK_HOME], "4-op4.1", HOME, "it")
 
 
-def test_a_link_that_nobody_has_is_refused() -> None:
+def test_a_missing_mapping_of_the_chain_is_refused() -> None:
     with pytest.raises(HalfWritten, match="by a mapping of epoch 4"):
         chain_with([OUT], [], "4-op4.1", HOME, "it")
     with pytest.raises(HalfWritten, match="no mapping that leads there"):

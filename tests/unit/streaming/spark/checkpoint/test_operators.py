@@ -42,7 +42,7 @@ def test_nothing_is_believed_of_what_an_unnamed_operator_does(tmp_path: Path) ->
         ("0/0/left-keyToNumValues/1.delta", "0/1/1.delta"),
     ],
 )
-def test_partitions_that_are_missing_or_differ_are_told(tmp_path: Path, paths: tuple[str, ...]) -> None:
+def test_partitions_that_are_missing_or_differ_are_named(tmp_path: Path, paths: tuple[str, ...]) -> None:
     keep(tmp_path, *paths)
     with pytest.raises(HalfWritten, match="operator 0"):
         read_operators(LocalFiles(), str(tmp_path))

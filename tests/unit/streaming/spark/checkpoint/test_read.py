@@ -25,7 +25,7 @@ def checkpoint(tmp_path: Path) -> CheckpointFolder:
     return folder
 
 
-def test_a_committed_checkpoint_tells_its_batch_offsets_and_state(checkpoint: CheckpointFolder) -> None:
+def test_a_committed_checkpoint_gives_its_batch_offsets_and_state(checkpoint: CheckpointFolder) -> None:
     report = read_checkpoint(FILES, str(checkpoint.path), SOURCES)
     assert (report.batch, report.offsets, report.planned) == (2, {"orders": orders(2)}, None)
     assert [(one.id, one.name, one.partitions) for one in report.operators] == [
@@ -36,7 +36,7 @@ def test_a_committed_checkpoint_tells_its_batch_offsets_and_state(checkpoint: Ch
     assert (report.log_version, report.sink_memory) == (1, SinkMemory.UNKNOWN)
 
 
-def test_a_planned_batch_is_told_with_its_end(checkpoint: CheckpointFolder) -> None:
+def test_a_planned_batch_is_read_with_its_end(checkpoint: CheckpointFolder) -> None:
     checkpoint.plan(3)
     planned = read_checkpoint(FILES, str(checkpoint.path), SOURCES).planned
     assert planned is not None
@@ -48,7 +48,7 @@ def test_a_planted_entry_is_not_a_planned_batch(checkpoint: CheckpointFolder) ->
     assert read_checkpoint(FILES, str(checkpoint.path), SOURCES).planned is None
 
 
-def test_the_file_sink_tells_whether_it_has_the_planned_batch(checkpoint: CheckpointFolder, tmp_path: Path) -> None:
+def test_the_file_sink_shows_whether_it_has_the_planned_batch(checkpoint: CheckpointFolder, tmp_path: Path) -> None:
     checkpoint.plan(3)
     log = tmp_path / "out" / "_spark_metadata"
     log.mkdir(parents=True)
@@ -103,7 +103,7 @@ def test_a_half_written_or_foreign_entry_is_refused(
     assert raised.value.kind == kind
 
 
-def test_a_missing_an_empty_and_a_foreign_folder_are_told_apart(tmp_path: Path) -> None:
+def test_a_missing_an_empty_and_a_foreign_folder_differ(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "part-0.parquet").touch()
@@ -151,7 +151,7 @@ def test_a_log_behind_a_gap_is_refused_and_planted_entries_are_no_gap(
         read_checkpoint(FILES, str(checkpoint.path), SOURCES)
 
 
-def test_a_query_that_goes_on_while_it_is_read_has_no_gap(checkpoint: CheckpointFolder) -> None:
+def test_a_query_that_commits_while_it_is_read_has_no_gap(checkpoint: CheckpointFolder) -> None:
     class GoingOn(LocalFiles):
         """Two batches are planned and one is committed between the listings of the two logs."""
 

@@ -80,7 +80,7 @@ def test_a_batch_whose_state_is_purged_is_no_way_back(checkpoint: CheckpointFold
     assert chosen.batch == 4
 
 
-def test_only_a_query_with_state_is_told_how_far_back(tmp_path: Path, checkpoint: CheckpointFolder) -> None:
+def test_only_a_query_with_state_has_a_limit_of_how_far_back(tmp_path: Path, checkpoint: CheckpointFolder) -> None:
     stateless = CheckpointFolder(tmp_path / "other")
     stateless.commit(0)
     for folder, told in ((stateless, False), (checkpoint, True)):
@@ -128,7 +128,7 @@ def test_a_checkpoint_that_went_back_holds_nothing_of_later_batches(
     assert len(checkpoint.files()) == 10 + 10 + 2 + 1 + 2 + 2 + 2 * 2 * 10 + 2, "the old one is whole, with its fence"
 
 
-def test_a_batch_that_was_committed_meanwhile_is_noticed(checkpoint: CheckpointFolder) -> None:
+def test_a_batch_that_is_committed_during_the_read_is_noticed(checkpoint: CheckpointFolder) -> None:
     with pytest.raises(MovedOn):
         prepare(FILES, request(checkpoint, 6, batch=NEWEST - 1), SOURCES)
     assert not (checkpoint.path.parent / "epoch-2-back").exists()

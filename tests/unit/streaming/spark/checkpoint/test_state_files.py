@@ -51,7 +51,7 @@ def test_metadata_and_schemas_are_copied_whole_and_shared_tables_left() -> None:
     assert select_state(paths, 1, {}, STORE) == frozenset(paths) - {"0/0/SSTs/1-a.sst"}
 
 
-def test_the_commit_log_tells_an_aborted_attempt_apart() -> None:
+def test_the_commit_log_distinguishes_an_aborted_attempt() -> None:
     there = (
         "1_a.changelog 1_a.changelog.crc 2_b.changelog 2_x.changelog 2_b.changelog.crc 2_x.changelog.crc 3_c.changelog"
     )
@@ -71,7 +71,7 @@ def test_a_join_keeps_its_stores_in_folders_of_their_own() -> None:
     assert operator.directories == {"2/0/left", "2/1/left", "2/0/right", "2/0"}
 
 
-def test_the_ids_of_a_batch_without_commit_are_told_from_its_files() -> None:
+def test_the_ids_of_a_batch_without_commit_come_from_its_files() -> None:
     paths = [
         f"0/0/{store}/{name}.changelog" for store, name in (("l", "1_a"), ("r", "1_b"), ("l", "2_c"), ("r", "2_d"))
     ]

@@ -63,7 +63,7 @@ def test_a_dead_home_is_counted_on_its_standby_by_the_names_there() -> None:
 
 
 @pytest.mark.parametrize(("wanted", "slots"), [(4, 36), (100, 106), ("100", 106)])
-def test_a_source_counts_as_the_tasks_that_it_asks_for(wanted: object, slots: int) -> None:
+def test_a_source_counts_as_the_tasks_that_it_makes(wanted: object, slots: int) -> None:
     assert counted({"east": {"orders": 30, "payments": 6}, "west": None}, minpartitions=wanted) == slots
 
 

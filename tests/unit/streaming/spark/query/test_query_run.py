@@ -208,7 +208,7 @@ def test_a_held_run_that_ended_or_has_tasks_or_a_callback_is_not_quiet() -> None
     assert said == ["1 foreachBatch callback is still running"]
 
 
-def test_a_held_run_is_told_where_each_source_goes_on() -> None:
+def test_a_held_run_learns_where_each_source_continues() -> None:
     holding = Holding(waits=True)
     known = held(Query(ASKING, active=True), holding)
     known.hold()
@@ -256,7 +256,7 @@ def test_a_run_that_is_kept_in_its_batch_is_not_quiet_once_it_has_ended() -> Non
     assert known.unrest_on_hold() == "it has ended"
 
 
-def test_a_run_says_whether_it_goes_on_from_the_middle_of_its_batch() -> None:
+def test_a_run_says_whether_it_continues_from_the_middle_of_its_batch() -> None:
     holding = Holding(waits=False, tasks=1, goes_on=False)
     known = held(Query(IN_BATCH, active=True), holding, pool(task_set(1)))
     assert known.keep_in_batch()
@@ -285,12 +285,12 @@ def test_a_run_says_beforehand_whether_it_can_continue_in_its_batch(goes_on: boo
     assert known.is_kept_in_batch, "asking ends no hold"
 
 
-def test_a_run_that_is_in_no_batch_cannot_go_on_from_the_middle_of_one() -> None:
+def test_a_run_in_no_batch_cannot_continue_from_the_middle_of_one() -> None:
     known, _ = in_batch_with(goes_on=True)
     assert not known.can_go_on(4, THERE)
     assert not known.may_leave_in_batch
 
 
-def test_a_run_that_nobody_follows_cannot_be_held() -> None:
+def test_a_run_that_is_not_followed_cannot_be_held() -> None:
     with pytest.raises(ValueError, match="cannot be held"):
         run(Query(ASKING, active=True)).hold()

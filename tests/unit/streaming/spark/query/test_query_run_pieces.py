@@ -174,11 +174,11 @@ def test_each_batch_is_counted_once_and_idle_triggers_not_at_all() -> None:
     assert (totals.rows.batches, totals.rows.read, totals.rows.dropped) == (2, 17, 3)
 
 
-def test_a_batch_that_nobody_counted_is_unknown_and_not_zero() -> None:
+def test_a_batch_that_was_not_counted_is_unknown_and_not_zero() -> None:
     assert Totals().after([report(5, 0, ran=False)]).input_rows is None
 
 
-def test_rows_are_told_by_source_through_its_end_offsets() -> None:
+def test_rows_are_counted_by_source_through_its_end_offsets() -> None:
     ours = {"orders": {"orders": {"0": 10}}, "other": {"other": {"0": 3}}}
     assert rows_by_source(report(4, 9), ours) == {"orders": 9}
     assert rows_by_source(report(4, 9), {"a": {"orders": {"0": 10}}, "b": {"orders": {"0": 10}}}) == {}
@@ -247,7 +247,7 @@ def followed(tmp_path: Path) -> tuple[CheckpointFolder, Follower]:
     return folder, follower
 
 
-def test_entries_that_a_run_tells_are_believed_without_a_look(followed: tuple[CheckpointFolder, Follower]) -> None:
+def test_entries_that_a_run_publishes_are_believed_without_a_look(followed: tuple[CheckpointFolder, Follower]) -> None:
     folder, follower = followed
     follower._files = Closed()
     assert follower.poll([]) == []
@@ -259,7 +259,7 @@ def test_entries_that_a_run_tells_are_believed_without_a_look(followed: tuple[Ch
     assert seen[-1].offsets == {"orders": orders(2)}
 
 
-def test_an_entry_that_is_told_twice_is_one(followed: tuple[CheckpointFolder, Follower]) -> None:
+def test_an_entry_that_is_published_twice_is_one(followed: tuple[CheckpointFolder, Follower]) -> None:
     folder, follower = followed
     follower.poll(told(folder, "offsets/1", "commits/1"))
     assert follower.poll(told(folder, "offsets/1", "commits/1")) == []
@@ -278,7 +278,7 @@ def test_where_an_entry_was_lost_the_folders_are_looked_at(
     assert [batch.id for batch in seen if batch.committed] == [1, 2, 3, 4]
 
 
-def test_folders_are_looked_at_now_and_then_whatever_is_told(
+def test_folders_are_looked_at_now_and_then_whatever_is_published(
     followed: tuple[CheckpointFolder, Follower], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, follower = followed
@@ -459,7 +459,7 @@ def test_a_batch_is_counted_once_spark_reports_it(monkeypatch: pytest.MonkeyPatc
     assert ([each.batch for each in counted], inspected) == ([0], ["q"])
 
 
-def test_a_run_that_tells_nothing_is_looked_at_after_a_pause() -> None:
+def test_a_run_that_publishes_nothing_is_looked_at_after_a_pause() -> None:
     waited: list[float] = []
     monitoring(Watched(), [], []).wait(cast(Any, SimpleNamespace(wait=waited.append)), 0.25)
     assert waited == [0.25]

@@ -82,7 +82,7 @@ def watch_of(run: FakeRun, ledger: FakeLedger) -> RunMonitor:
     return watch
 
 
-def test_the_first_wait_is_told_without_waiting_for_the_next_report(clock: Clock) -> None:
+def test_the_first_wait_is_reported_at_once(clock: Clock) -> None:
     run, ledger = FakeRun(), FakeLedger()
     watch = watch_of(run, ledger)
     watch.poll()
@@ -92,7 +92,7 @@ def test_the_first_wait_is_told_without_waiting_for_the_next_report(clock: Clock
     assert ledger.said == ["waiting", "report"]
 
 
-def test_later_waits_are_told_once_a_second(clock: Clock) -> None:
+def test_later_waits_are_reported_once_a_second(clock: Clock) -> None:
     run, ledger = FakeRun(is_waiting=True), FakeLedger()
     watch = watch_of(run, ledger)
     for _ in range(20):
@@ -110,7 +110,7 @@ def test_a_run_that_waits_for_its_cluster_says_so_and_makes_no_progress(clock: C
     assert not ledger.has_progressed
 
 
-def test_a_checkpoint_that_cannot_be_inspected_is_told_with_whom_it_is_about(tmp_path: Path) -> None:
+def test_a_checkpoint_that_cannot_be_inspected_is_logged_with_its_query(tmp_path: Path) -> None:
     hosting = SimpleNamespace(files=LocalFiles(), declared=lambda *_: {})
     follower, about = FakeFollower(), {"query": "q", "epoch": 2, "operation": "op-1"}
     follower.committed = 3

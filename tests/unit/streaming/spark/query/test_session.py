@@ -141,7 +141,7 @@ def test_the_companions_manager_is_the_one_of_the_spark_that_runs(version: str, 
     assert fenced_conf("4.1.0") == {}, "nothing was compiled against it"
 
 
-def test_a_runner_without_a_companion_says_so_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runner_without_a_companion_says_so_and_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(progress: object) -> Path:
         raise JavaMissing("there is a Java, but no compiler (javac)")
 

@@ -101,7 +101,7 @@ def test_of_wide_topics_a_few_partitions_are_named_and_of_others_none() -> None:
     assert changed["kafka.bootstrap.servers"] == "west:9092"
 
 
-def test_a_batch_that_is_through_tells_how_much_it_read() -> None:
+def test_a_finished_batch_shows_how_much_it_read() -> None:
     assert waited(FakeQuery(asked_before=3), 10.0) == 40
 
 

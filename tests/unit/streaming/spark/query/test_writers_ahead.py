@@ -111,7 +111,7 @@ def test_a_start_waits_for_a_writer_that_is_being_built(ahead: WritersAhead, spa
     ],
     ids=lambda changes: next(iter(changes)),
 )  # fmt: skip
-def test_a_row_that_says_otherwise_builds_anew(ahead: WritersAhead, spark: Spark, changes: dict[str, Any]) -> None:
+def test_a_changed_row_builds_the_writer_again(ahead: WritersAhead, spark: Spark, changes: dict[str, Any]) -> None:
     move(ahead)
     assert ahead.take(row(**changes)) is None
 

@@ -71,7 +71,7 @@ def test_a_query_held_by_a_planned_move_runs_until_its_fence() -> None:
     ]
 
 
-def test_a_query_whose_row_is_gone_goes_on() -> None:
+def test_a_query_whose_row_is_gone_continues() -> None:
     assert decide_runs("a", [], {"revenue": ROW}, {"revenue": 3}) == []
 
 
@@ -91,7 +91,7 @@ def test_nothing_is_started_for_others_or_while_it_is_held(row: Assignment) -> N
     assert decide_runs("a", [row], {}, {}) == []
 
 
-def test_a_run_goes_on_under_a_row_that_went_back_to_an_old_epoch() -> None:
+def test_a_run_continues_under_a_row_that_went_back_to_an_old_epoch() -> None:
     for row in (ROW, replace(ROW, runner="b"), replace(ROW, desired=Desired.HELD)):
         assert decide_runs("a", [row], {"revenue": NEWER}, {"revenue": 4}) == []
 
@@ -142,7 +142,7 @@ def test_nothing_is_started_while_a_runner_reports_a_newer_epoch() -> None:
     assert not may_run("a", ROW, 3, 4)
 
 
-def test_a_start_is_only_allowed_under_the_epoch_that_stands() -> None:
+def test_a_start_is_only_allowed_under_the_epoch_of_the_store() -> None:
     assert may_run("a", ROW, 3, None)
     assert not may_run("a", ROW, 2, None)
     assert not may_run("a", None, 3, None)

@@ -87,7 +87,7 @@ def runner(tmp_path: Path) -> Runner:
     return Runner(tmp_path)
 
 
-def test_a_checkpoint_is_cleaned_and_the_history_tells(runner: Runner) -> None:
+def test_a_checkpoint_is_cleaned_and_the_history_has_it(runner: Runner) -> None:
     cleaned = runner.take()
     assert cleaned.cleaned_at is not None
     assert cleaned.files == 0, "one batch, without state"
@@ -117,7 +117,7 @@ def is_not_fenced(runner: Runner) -> None:
     ("meanwhile", "why"),
     [(hosts, "uses it, or did until now"), (is_held, "is held"), (is_not_fenced, "has no fence")],
 )
-def test_a_runner_refuses_to_clean_what_changed_since_it_was_asked(
+def test_a_runner_refuses_to_clean_what_changed_since_the_order(
     runner: Runner, meanwhile: Callable[[Runner], None], why: str
 ) -> None:
     asked = runner.ask()
@@ -193,7 +193,7 @@ def test_one_that_hangs_keeps_the_next_waiting_and_nothing_is_begun_twice(
     assert runner.store.formers()[0].files == 1
 
 
-def test_an_error_of_hadoop_is_told_in_one_line(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_hadoop_is_shown_in_one_line(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_files: object, _checkpoint: str) -> CleanedFiles:
         raise ValueError("the name node is in safe mode")
 

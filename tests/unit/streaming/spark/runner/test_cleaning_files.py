@@ -93,7 +93,7 @@ class Mortal(LocalFiles):
 
 
 @pytest.mark.parametrize("changes", range(1, CHANGES + 1))
-def test_a_cleaning_killed_at_any_change_stays_fenced_and_goes_on(left: CheckpointFolder, changes: int) -> None:
+def test_a_cleaning_killed_at_any_change_stays_fenced_and_continues(left: CheckpointFolder, changes: int) -> None:
     whole = left.files()
     with pytest.raises(Killed):
         clean(Mortal(changes), str(left.path))

@@ -90,7 +90,7 @@ def moved_before(folder: Path) -> CheckpointFolder:
     return checkpoint
 
 
-def test_a_query_that_went_on_elsewhere_is_not_fenced(tmp_path: Path) -> None:
+def test_a_query_that_continued_elsewhere_is_not_fenced(tmp_path: Path) -> None:
     """The store was put back to a copy of before that move; a fence would end what runs."""
     checkpoint = moved_before(tmp_path)
     before = checkpoint.files()
@@ -440,7 +440,7 @@ def test_a_host_that_has_booted_since_proves_it(folder: Path) -> None:
     assert fenced(folder, process(boot_id="an earlier boot")).proof is Proof.PROCESS
 
 
-def test_a_run_that_asked_a_silent_cluster_has_time_to_come_to_the_hold(folder: Path) -> None:
+def test_a_run_that_waits_for_a_silent_cluster_has_time_to_be_held(folder: Path) -> None:
     """Its wait for an answer ends with the hold, and the thread that waited may be late on a busy machine."""
 
     class Asking(HoldableRun):
@@ -502,7 +502,7 @@ def test_fencing_twice_gives_the_same_report(folder: Path) -> None:
     assert fenced(folder, process(pid_started=GONE_PID_STARTED)) == first
 
 
-def test_a_query_that_nobody_ever_hosted_is_quiet(folder: Path) -> None:
+def test_a_query_that_was_never_hosted_is_quiet(folder: Path) -> None:
     assert fenced(folder, None).proof is Proof.RUNNER
 
 
@@ -524,7 +524,7 @@ def test_a_run_here_whose_tasks_are_active_leaves_a_fence_without_evidence(
     assert report.planted == (2, 3)
 
 
-def test_a_run_here_is_told_to_stop_before_anything_is_proven(folder: Path) -> None:
+def test_a_run_here_is_stopped_before_anything_is_proven(folder: Path) -> None:
     run = RunHere(lambda: None if run.closed else "it still runs here")
     assert fenced(folder, process(instance="mine"), run).proof is Proof.RUNNER
     assert run.closed
@@ -560,7 +560,7 @@ def test_entries_are_planted_behind_a_batch_committed_before_the_run_ended(folde
 
 
 @pytest.mark.parametrize("told", list(SinkState))
-def test_callbacks_tell_whether_the_sink_has_a_batch_where_no_file_does(folder: Path, told: SinkState) -> None:
+def test_callbacks_show_whether_the_sink_has_a_batch_without_a_file(folder: Path, told: SinkState) -> None:
     CheckpointFolder(folder).plan(2)
     planned = fenced(folder, process(instance="mine"), RunHere(quiet, told)).checkpoint.planned
     assert planned is not None
@@ -610,7 +610,7 @@ def master() -> Iterator[str]:
         (b"<html>", None, "did not answer"),
     ],
 )
-def test_the_master_tells_whether_an_application_ended(
+def test_the_master_shows_whether_an_application_ended(
     folder: Path, master: str, monkeypatch: pytest.MonkeyPatch, answer: bytes, proof: Proof | None, detail: str
 ) -> None:
     monkeypatch.setattr(_Master, "answer", answer)

@@ -197,14 +197,14 @@ def test_a_batch_of_a_cluster_that_died_is_given_up_in_a_planned_move(
     assert not runner.hosted[0].is_finishing
 
 
-def test_a_fence_tells_of_the_last_batch_though_nobody_saw_it(runner: Runner) -> None:
+def test_a_fence_reports_a_last_batch_that_was_not_seen_before(runner: Runner) -> None:
     runner.goes_on_until_it_ends(batches=1)
     runner.fence()
     rings = {each.partition: each.ring for each in runner.store.positions("q", batch=1)}
     assert {partition: ring[-1].offset for partition, ring in rings.items()} == {0: 499, 1: 499}
 
 
-def test_a_fence_tells_the_last_batch_after_the_runner_let_go_of_the_run(runner: Runner) -> None:
+def test_a_fence_reports_the_last_batch_after_the_run_was_let_go(runner: Runner) -> None:
     runner.goes_on_until_it_ends(batches=1)
     runner.hosted.clear()
     runner.fence()
@@ -229,7 +229,7 @@ def test_a_store_that_refuses_positions_holds_up_a_fence_only_briefly(
     assert runner.store.taken == ["answer"]
 
 
-def test_an_answer_that_nobody_asks_for_any_more_is_dropped(runner: Runner) -> None:
+def test_an_answer_to_a_withdrawn_intent_is_dropped(runner: Runner) -> None:
     runner.store.refusals["answer"] = 1_000_000
     release = ReleaseRequest(checkpoint=str(runner.folder), planted=(), prepared=None, operation="op")
     runner.errands.take([intent(IntentKind.RELEASE, release.as_json())])
@@ -280,7 +280,7 @@ def test_a_runner_without_the_companion_maps_no_checkpoint(runner: Runner) -> No
     assert not (runner.folder / MAPPINGS).exists()
 
 
-def test_a_writer_is_built_beside_its_checkpoint_and_let_go_on_the_way_back(
+def test_a_writer_is_built_beside_its_checkpoint_and_dropped_on_the_way_back(
     runner: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun_before = Event()

@@ -48,7 +48,7 @@ def store_with(fact: RunnerFact | None, *, silent: timedelta) -> MemoryStore:
 SILENT = STALE_AFTER + timedelta(hours=5)
 
 
-def test_a_name_that_nobody_has_is_free() -> None:
+def test_a_name_without_a_holder_is_free() -> None:
     assert clear_name(store_with(None, silent=SILENT), "a", HERE) is None
     other = store_with(replace(OTHER, runner="b"), silent=SILENT)
     assert clear_name(other, "a", HERE) is None
@@ -189,7 +189,7 @@ def test_a_dead_neighbour_loses_its_name_and_a_possible_writer_keeps_it(neighbou
     assert {fact.instance for fact in store.runners()} == ({"ours", "other"} if kept else {"ours"})
 
 
-def test_a_dead_neighbour_whose_jvm_goes_on_keeps_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_neighbour_whose_jvm_lives_keeps_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registration, "_NEIGHBOUR_SECONDS", 0.05)
     monkeypatch.setattr(registration, "orphans", lambda _: [99])
     store = store_with(replace(DEAD_HERE, runner="b"), silent=timedelta(0))

@@ -75,7 +75,7 @@ class Hanging:
         raise AssertionError("nobody has seen it quiet")
 
 
-def test_a_runner_beats_tells_and_ends_a_jvm_that_never_answers(
+def test_a_runner_beats_reports_and_ends_a_jvm_that_never_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beats: list[Any] = []
@@ -99,7 +99,7 @@ def test_a_runner_beats_tells_and_ends_a_jvm_that_never_answers(
     ]  # fmt: skip
 
 
-def test_a_run_that_is_retired_is_not_asked_in_the_loop(tmp_path: Path) -> None:
+def test_a_retired_run_is_not_polled_in_the_loop(tmp_path: Path) -> None:
     stage, go_on = Stage(tmp_path), threading.Event()
     runner = Runner(
         stage.hosting, cast(Any, None), cast(Any, None), cast(Any, None), Identities(stage.hosting.settings)

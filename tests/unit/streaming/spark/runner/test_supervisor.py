@@ -328,7 +328,7 @@ def following(stage: Stage, before: QuerySupervisor, **changes: Any) -> QuerySup
     return stage.all[-1]
 
 
-def test_a_held_run_goes_on_where_the_move_leads(stage: Stage, first: QuerySupervisor) -> None:
+def test_a_held_run_continues_where_the_move_leads(stage: Stage, first: QuerySupervisor) -> None:
     second = following(stage, first)
     until(lambda: stage.runs[0].went_on)
     assert stage.runs[0].went_on == (2, {"orders": {"cluster": "west"}})
@@ -351,13 +351,13 @@ def test_a_held_run_whose_move_is_given_up_stays_where_it_was(stage: Stage, firs
     assert len(stage.runs) == 1
 
 
-def test_a_held_run_is_ended_where_its_query_goes_on_from_a_copy(stage: Stage, first: QuerySupervisor) -> None:
+def test_a_held_run_is_ended_where_its_query_resumes_from_a_copy(stage: Stage, first: QuerySupervisor) -> None:
     following(stage, first, checkpoint=str(stage.folder / "elsewhere"))
     until(lambda: stage.runs[0].told and len(stage.runs) == 2)
     assert stage.runs[0].went_on is None
 
 
-def test_a_held_run_is_ended_and_started_again_where_it_cannot_go_on(stage: Stage, first: QuerySupervisor) -> None:
+def test_a_held_run_is_restarted_where_it_cannot_continue(stage: Stage, first: QuerySupervisor) -> None:
     stage.strange = "west leads to cluster B"
     following(stage, first)
     until(lambda: stage.runs[0].told)
@@ -433,7 +433,7 @@ def test_a_held_run_that_is_closed_is_stopped(stage: Stage, first: QuerySupervis
     assert first.give_held() is None
 
 
-def test_a_run_that_tells_nothing_cannot_be_held(stage: Stage) -> None:
+def test_a_run_that_publishes_nothing_cannot_be_held(stage: Stage) -> None:
     hosted = holdable(stage)
     stage.runs[0].news = None
     assert not hosted.hold()
@@ -493,7 +493,7 @@ def test_entries_that_a_closed_operation_planted_late_hold_nothing(stage: Stage)
     assert holder(LocalFiles(), str(stage.folder)) is None
 
 
-def test_entries_of_a_takeover_stay_where_a_thawed_runner_goes_on_starting(stage: Stage) -> None:
+def test_entries_of_a_takeover_stay_where_a_thawed_runner_starts_a_run(stage: Stage) -> None:
     """The same operation fenced the query again under the next epoch, for this runner was silent."""
     moved(stage.folder)
     plant(LocalFiles(), str(stage.folder), operation="op-1", epoch=3, knows=lambda _: True)
@@ -693,7 +693,7 @@ def test_a_failed_run_is_not_followed_by_another_while_its_tasks_still_write(
     hosted.close()
 
 
-def test_the_callbacks_of_the_present_run_tell_whether_the_sink_has_a_batch(
+def test_callbacks_of_the_present_run_show_whether_the_sink_has_a_batch(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gates: list[CallbackGate] = []
@@ -760,7 +760,7 @@ def test_a_failed_run_logs_its_traceback_and_reports_its_last_line(
     assert failed["trace"] == "Traceback (most recent call last):\n  ..."
 
 
-def test_that_it_stopped_is_told_again_until_the_store_has_heard_it(stage: Stage) -> None:
+def test_a_stop_is_reported_again_until_the_store_has_it(stage: Stage) -> None:
     hosted = stage.hosted()
     hosted.begin()
     until(lambda: stage.store.told[-1:] == [RunState.RUNNING])
@@ -773,7 +773,7 @@ def test_that_it_stopped_is_told_again_until_the_store_has_heard_it(stage: Stage
     until(lambda: stage.store.fact.state is RunState.STOPPED)
 
 
-def test_a_run_that_never_announced_a_start_tells_nothing(stage: Stage) -> None:
+def test_a_run_that_never_announced_a_start_reports_nothing(stage: Stage) -> None:
     stage.register("two")
     hosted = stage.hosted()
     hosted.close()
@@ -823,7 +823,7 @@ def test_every_log_line_about_a_query_names_its_epoch_and_operation(
     assert [line["ran_under"] for line in lines if line["event"] == "stopping query"] == [1, 3]
 
 
-def test_a_runner_tells_why_it_starts_nothing_by_a_row_older_than_one_it_saw(
+def test_a_runner_says_why_it_starts_nothing_by_an_older_row(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def is_told() -> bool:
@@ -962,7 +962,7 @@ def test_a_query_is_not_started_where_the_store_knows_a_later_batch(stage: Stage
     until(lambda: stage.store.fact.contradicted is None)
 
 
-def test_a_running_query_tells_how_far_its_checkpoint_is(stage: Stage) -> None:
+def test_a_running_query_reports_how_far_its_checkpoint_is(stage: Stage) -> None:
     hosted = stage.hosted()
     hosted.begin()
     until(lambda: stage.runs and stage.store.told[-1] is RunState.RUNNING)

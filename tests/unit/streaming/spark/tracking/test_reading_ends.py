@@ -50,7 +50,7 @@ def test_a_cluster_that_falls_silent_midway_keeps_its_earlier_sample(cluster: Fa
     assert (kept.end, kept.newest_timestamp_ms) == (1, 1_000), "an end without its time would tell less"
 
 
-def test_a_broker_without_max_timestamp_still_tells_the_end(cluster: FallingSilent) -> None:
+def test_a_broker_without_max_timestamp_still_gives_the_end(cluster: FallingSilent) -> None:
     cluster.error = PartitionError(name="UNSUPPORTED_VERSION", text="the broker does not know it", retriable=False)
     told = EndSampler("east", cluster).sample([FIRST, SECOND], NOW, timeout=1)
     assert [(each.end, each.newest_timestamp_ms) for each in told] == [(1, 1_000), (1, None)]
@@ -87,7 +87,7 @@ def test_an_end_that_moved_below_the_leaders_waits_briefly_for_its_time(
     assert [(each.end, each.newest_timestamp_ms) for each in told] == [(1, 1_000), (2, None)]
 
 
-def test_a_newest_record_replicated_a_moment_later_is_asked_for_again() -> None:
+def test_a_newest_record_replicated_a_moment_later_is_read_again() -> None:
     cluster = CatchingUp()
     cluster.create("t", 2)
     cluster.append("t", 1, 1_000, b"a")

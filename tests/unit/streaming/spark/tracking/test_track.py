@@ -37,7 +37,7 @@ def newest(track: RunProgress, samples: dict[TopicPartition, EndSample] | None =
     return {each.batch: each for each in track.positions(NOW, samples or {}, {}) if each.partition == 0}
 
 
-def test_batches_of_an_earlier_run_are_told_again_only_if_read_again() -> None:
+def test_batches_of_an_earlier_run_are_stored_again_only_if_read_again() -> None:
     track = RunProgress(SUBJECT)
     track.see(batch(7, 100, other=50, committed=True, inherited=True))
     track.see(batch(8, 120, other=60, inherited=True))
@@ -50,7 +50,7 @@ def test_batches_of_an_earlier_run_are_told_again_only_if_read_again() -> None:
     assert told == {(8, 0), (8, 1), (9, 0), (9, 1)}, "what this run did is told, read or not"
 
 
-def test_a_run_that_begins_again_does_not_tell_what_was_there_as_its_own() -> None:
+def test_a_run_that_begins_again_does_not_report_earlier_batches_as_its_own() -> None:
     track = RunProgress(SUBJECT)
     for _ in range(3):  # a query that fails on a dead cluster is started again and again
         track.see(batch(7, 100, committed=True, inherited=True))
@@ -68,7 +68,7 @@ def test_a_position_has_a_ring_only_if_the_log_was_read_at_its_offset() -> None:
     assert positions[8].ring == ()
 
 
-def test_batches_not_read_in_time_are_told_so_that_the_gap_is_counted() -> None:
+def test_batches_not_read_in_time_are_reported_so_the_gap_is_counted() -> None:
     track = RunProgress(SUBJECT)
     track.see(batch(6, 80, committed=True))
     track.see(batch(7, 100, committed=True))
@@ -104,7 +104,7 @@ def test_an_idle_partition_is_not_read_again() -> None:
     assert len(newest(track)[8].ring) == 32
 
 
-def test_a_position_is_told_again_only_when_more_is_known() -> None:
+def test_a_position_is_stored_again_only_when_more_is_known() -> None:
     track = RunProgress(SUBJECT)
     track.see(batch(6, 90, committed=True))
     track.see(batch(7, 100, other=50))
@@ -116,7 +116,7 @@ def test_a_position_is_told_again_only_when_more_is_known() -> None:
     assert newest(track) == {}
 
 
-def test_a_row_count_is_told_only_of_where_it_says_something() -> None:
+def test_a_row_count_is_stored_only_where_it_says_something() -> None:
     track = RunProgress(SUBJECT)
     track.see(batch(6, 90, committed=True, other=10))
     track.see(batch(7, 100, committed=True, other=110))
@@ -127,7 +127,7 @@ def test_a_row_count_is_told_only_of_where_it_says_something() -> None:
     assert [(each.partition, each.dense) for each in track.positions(NOW, {}, {})] == [(1, True)]
 
 
-def test_a_position_told_again_keeps_its_time() -> None:
+def test_a_position_stored_again_keeps_its_time() -> None:
     track, later = RunProgress(SUBJECT), NOW + timedelta(seconds=1)
     track.see(batch(7, 100, committed=True))
     track.see(batch(8, 200, committed=True))

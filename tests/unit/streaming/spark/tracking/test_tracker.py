@@ -170,7 +170,7 @@ def test_who_needs_the_positions_waits_for_a_store_that_is_slow(tmp_path: Path) 
     running.join(60.0)
 
 
-def test_spooled_positions_are_flushed_before_a_hung_cluster_is_asked(tmp_path: Path) -> None:
+def test_spooled_positions_are_flushed_before_a_hung_cluster_is_read(tmp_path: Path) -> None:
     store, running = world(tmp_path)
     store.away = True
     running._take(seen(4))
@@ -182,7 +182,7 @@ def test_spooled_positions_are_flushed_before_a_hung_cluster_is_asked(tmp_path: 
     assert [(each.batch, each.offset) for each in store.positions("revenue")] == [(4, 40)]
 
 
-def test_nobody_waits_for_the_end_of_a_look_at_a_cluster_that_hangs(tmp_path: Path) -> None:
+def test_no_thread_waits_for_the_end_of_a_look_at_a_hung_cluster(tmp_path: Path) -> None:
     store = FragileStore(lambda: NOW)
     store.adopt(ROW)
     hangs, is_over = threading.Event(), threading.Event()
@@ -207,7 +207,9 @@ def test_nobody_waits_for_the_end_of_a_look_at_a_cluster_that_hangs(tmp_path: Pa
     running.join(60.0)
 
 
-def test_a_cluster_that_is_seen_to_be_silent_is_asked_briefly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_is_known_to_be_silent_gets_a_short_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And nobody waits an hour for what it is being asked since before."""
     monkeypatch.setattr(module, "_ASK_SECONDS", 3600.0)
     store, cluster = FragileStore(lambda: NOW), SlowCluster(east(50))
@@ -299,7 +301,7 @@ def test_the_last_records_of_a_run_the_runner_let_go_of_are_kept(tmp_path: Path)
     assert remembered(store) == {4: None, 5: 49, 6: 59}
 
 
-def test_a_silent_cluster_is_asked_once_and_costs_nothing_remembered(tmp_path: Path) -> None:
+def test_a_silent_cluster_is_tried_once_and_loses_no_remembered_record(tmp_path: Path) -> None:
     store, cluster = FragileStore(lambda: NOW), east(70)
     running = reading(store, tmp_path, cluster)
     for query in ("revenue", "refunds"):
@@ -497,7 +499,7 @@ def test_records_read_from_another_cluster_are_no_progress(tmp_path: Path, endin
     assert remembered(store) == {4: 39, 6: 59}
 
 
-def test_a_cluster_is_asked_before_an_unread_batch_is_stored(tmp_path: Path) -> None:
+def test_a_cluster_is_read_before_an_unread_batch_is_stored(tmp_path: Path) -> None:
     store, cluster = FragileStore(lambda: NOW), strange(70)
     running = reading(store, tmp_path, cluster)
     running._take(seen(4))
