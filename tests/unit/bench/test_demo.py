@@ -1,12 +1,7 @@
 """The demo up to its kill, as the bench reckons it."""
 
-import pytest
-
-from bench.demo import LIMIT_SECONDS, plain_settings, row, steps
-from bench.errors import BenchError
+from bench.demo import LIMIT_SECONDS, row, steps
 from bench.report import STEPS
-from lab.configuration import compose
-from lab.world import Options, World
 
 TOLD = [
     (0.5, "two Kafka 4.3.1 clusters and MirrorMaker 2"),
@@ -26,12 +21,6 @@ def test_the_steps_of_a_demo_end_with_their_last_line_and_add_up_to_the_kill() -
     assert list(steps(TOLD).values()) == [8.0, 6.0, 2.0, 6.0, 13.0]
 
 
-@pytest.mark.parametrize("left_out", ["warmed up", "kill east"])
-def test_a_demo_that_leaves_a_step_out_is_not_measured(left_out: str) -> None:
-    with pytest.raises(BenchError, match=f"did not say '{left_out}'"):
-        steps([line for line in TOLD if not line[1].startswith(left_out)])
-
-
 def test_the_medians_of_the_steps_and_the_floor_stand_beside_the_whole() -> None:
     slow = [(2 * at, text) for at, text in TOLD]
     found = row("once", [TOLD, TOLD, slow], [30.0, 20.0])
@@ -46,20 +35,3 @@ def test_the_medians_of_the_steps_and_the_floor_stand_beside_the_whole() -> None
         "their first batch, warm-up": 6.0,
         "load, batches, plan": 13.0,
     }
-
-
-def test_the_plain_driver_runs_the_queries_of_the_lab_in_places_of_its_own(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    world = World(directory=tmp_path_factory.mktemp("world"), options=Options(base_port=19092))
-    configuration = compose(world)
-    plain = plain_settings(configuration, world.directory / "plain")
-    assert plain["bootstrap"] == world.bootstrap("east")[0]
-    assert {name: each["pipeline"] for name, each in plain["queries"].items()} == {
-        name: each["pipeline"] for name, each in configuration["queries"].items()
-    }
-    for name, each in plain["queries"].items():
-        ours = configuration["queries"][name]
-        assert each["settings"].keys() == ours["settings"].keys()
-        assert each["checkpoint"] != ours["checkpoint"]
-        assert each["settings"]["sink"] != ours["settings"]["sink"]

@@ -26,10 +26,6 @@ def test_both_clients_get_the_offset_of_each_partition_from_its_leader() -> None
             theirs.close()
 
 
-def test_a_time_before_all_records_is_answered_by_the_begin() -> None:
-    assert offset_at(3, BASE_MS - 10 * STEP_MS) == 0
-
-
 def test_a_wrong_answer_of_ours_ends_the_measurement() -> None:
     right = {each: offset_at(each.partition, lookup_100k.ASKED_MS) for each in lookup_100k.PARTITIONS}
     assert lookup_100k.count_wrong(right) == 0

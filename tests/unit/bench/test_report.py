@@ -1,13 +1,11 @@
 """The arithmetic and the shape of the bench's report."""
 
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
-from bench.report import STEPS, Other, Report, Row, figure, result_of
+from bench.report import Other, Report, Row, result_of
 from bench.samples import Spread, is_met, paired_percent, ratio
-from bench.steps_picture import to_svg
 from reports.origin import Origin
 from reports.result import page
 
@@ -40,12 +38,6 @@ def report(*rows: Row, failures: dict[str, str] | None = None) -> Report:
 def test_a_spread_knows_its_median_range_and_count_whatever_the_order() -> None:
     spread = Spread((9.0, 1.0, 3.0, 4.0))
     assert (spread.median, spread.least, spread.most, spread.count) == (3.5, 1.0, 9.0, 4)
-
-
-def test_no_samples_are_no_spread() -> None:
-    assert Spread.of([]) is None
-    with pytest.raises(ValueError, match="at least one"):
-        Spread(())
 
 
 @pytest.mark.parametrize(
@@ -128,27 +120,3 @@ def test_the_result_counts_missed_figures_and_names_unmeasured_ones() -> None:
     found = result_of(report(*rows, failures={"switch": "the runner ended"}), "bench")
     assert (found.report, found.commits, found.count, found.wrong) == ("bench", ("abc",), 2, 1)
     assert found.missing == ("switch", "cold")
-
-
-@pytest.mark.parametrize(("value", "expected"), [(0.456, "0.46"), (43.21, "43.2"), (1170.0, "1,170"), (-3.0, "-3.00")])
-def test_a_number_is_as_long_as_it_is_worth(value: float, expected: str) -> None:
-    assert figure(Spread((value,)), "ms").startswith(expected + " (")
-
-
-def test_a_picture_has_a_bar_for_each_step_to_one_scale() -> None:
-    stepped = row(
-        unit="s", what="a <pause>", ours=Spread((0.7,)), detail={STEPS: {"fence": 0.2, "verify": 0.4}},
-        others=(Other(name="stop() and start()", spread=Spread((0.8,))), Other(name="none", why_not="no")),
-    )  # fmt: skip
-    picture = to_svg([stepped, row()])
-    root = ElementTree.fromstring(picture)
-    widths = [float(each.attrib["width"]) for each in root.iter("{http://www.w3.org/2000/svg}rect")]
-    assert widths == pytest.approx([widths[2] / 4, widths[2] / 2, widths[2]], abs=0.1)
-    texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert texts == ["lookup: a <pause>", "fence", "0.20 s", "verify", "0.40 s", "stop() and start()", "0.80 s"]
-    assert "(steps.svg)" in page(result_of(report(stepped), "bench", "steps.svg"))
-
-
-def test_without_steps_there_is_no_picture() -> None:
-    assert to_svg([row()]) == ""
-    assert "svg" not in rendered(row())

@@ -1,11 +1,9 @@
 """The pause of a switchover and the cost of a drill, as the bench reads them off a checkpoint."""
 
 import os
-from functools import partial
 from pathlib import Path
 
 import pytest
-import yaml
 
 from bench import drill, light, state, switchover, switchover_four
 
@@ -67,17 +65,6 @@ def test_the_shortest_and_the_longest_pause_of_a_round_are_reported() -> None:
     assert (shortest.limit, longest.limit) == (pytest.approx(2.5), pytest.approx(3.75))
 
 
-def test_a_demanding_query_takes_the_place_of_an_example() -> None:
-    latest = {
-        "checkpoint": "/w/checkpoints/latest", "settings": {"sink": "/w/sinks/latest.db"}, "resume": "fresh",
-        "methods": ["timestamp"], "buffer": "2s", "runners": ["a"],
-    }  # fmt: skip
-    assert switchover_four.demanding(latest, "carry") == {
-        "checkpoint": "/w/checkpoints/latest", "settings": {"sink": "/w/sinks/latest-demanding"}, "resume": "carry",
-        "runners": ["a"], "pipeline": "bench.demanding:both", "sink": "batch-id",
-    }  # fmt: skip
-
-
 def test_a_batch_lasts_from_its_plan_to_its_commit(checkpoint: Path) -> None:
     assert light.durations(checkpoint, 2) == pytest.approx([0.9, 0.9])
     (checkpoint / "offsets" / "8").unlink()
@@ -92,25 +79,6 @@ def test_each_set_of_settings_is_compared_with_the_one_in_use() -> None:
     assert len(found) == 2 * len(light.VARIANTS)
 
 
-def test_settings_are_declared_where_a_runner_reads_them(tmp_path: Path) -> None:
-    config = tmp_path / "tideover.yaml"
-    config.write_text(
-        "{spark: {conf: {}}, queries: {revenue: {checkpoint: /c, sources: {orders: {topics: [orders]}}}, other: {}}}",
-        encoding="utf-8",
-    )
-    settings = light.Settings({"spark.sql.streaming.noDataMicroBatches.enabled": "false"}, {"minPartitions": "16"})
-    places = switchover.leave_alone(config, ["revenue"], partial(light.changed, settings=settings))
-    (query,) = yaml.safe_load(config.read_text(encoding="utf-8"))["queries"].values()
-    assert places == {"revenue": Path("/c")}
-    assert query["spark"] == {
-        "spark.sql.shuffle.partitions": "4", "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    }  # fmt: skip
-    assert query["resume"] == "auto"
-    fewer = light.changed(query, light.VARIANTS["1 shuffle partition"])
-    assert fewer["spark"] == {"spark.sql.shuffle.partitions": "1"}
-    assert query["sources"]["orders"] == {"topics": ["orders"], "options": {"minPartitions": "16"}}
-
-
 def test_much_state_is_held_against_little_or_against_a_restart() -> None:
     little = switchover.Taken(pauses=[1.0], restarts=[0.5], ordinary=[1.0])
     much = switchover.Taken(pauses=[1.3], restarts=[8.0], ordinary=[1.0])
@@ -119,27 +87,6 @@ def test_much_state_is_held_against_little_or_against_a_restart() -> None:
     assert [each.met for each in switched] == [None, False]
     assert [each.limit for each in carried] == [None, pytest.approx(12.0)]
     assert carried[1].met is True
-
-
-def test_the_records_that_make_the_state_are_as_many_as_its_size_takes() -> None:
-    little, much = state.IN_ROCKSDB
-    assert (little.records, much.records) == (19, 19_531)
-
-
-def test_settings_of_spark_come_on_top_of_those_that_are_there(tmp_path: Path) -> None:
-    config = tmp_path / "tideover.yaml"
-    config.write_text("spark: {conf: {kept: 1}}\nqueries: {revenue: {checkpoint: /c}}", encoding="utf-8")
-    switchover.leave_alone(config, ["revenue"], conf={"spark.driver.memory": "8g"})
-    conf = yaml.safe_load(config.read_text(encoding="utf-8"))["spark"]["conf"]
-    assert conf == {"kept": 1, "spark.driver.memory": "8g"}
-
-
-def test_steps_that_ended_are_timed() -> None:
-    steps = [
-        {"name": "fence", "started_at": "2026-03-01T12:00:01+00:00", "ended_at": "2026-03-01T12:00:02.5+00:00"},
-        {"name": "verify", "started_at": "2026-03-01T12:00:03+00:00", "ended_at": None},
-    ]
-    assert switchover.parts({"steps": steps}) == {"fence": 1.5}
 
 
 def test_batches_belong_to_the_while_in_which_they_began(checkpoint: Path) -> None:

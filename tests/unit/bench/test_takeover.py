@@ -8,10 +8,9 @@ import pytest
 from bench.baseline_restart import naive_settings
 from bench.errors import BenchError
 from bench.report import Report, result_of
-from bench.takeover import LATEST_BEGIN_SECONDS, TakenOver, configuration, may_begin, rows, taken_over
+from bench.takeover import LATEST_BEGIN_SECONDS, TakenOver, may_begin, rows, taken_over
 from reports.origin import Origin
 from reports.result import page
-from state.settings.keys import Tideover
 
 ON = Origin(revision="x", changed=False, made="now", machine="2 cores")
 
@@ -40,34 +39,6 @@ OPERATION = {
 }  # fmt: skip
 STARTED = 1772366401.5
 """The operation's start as seconds since 1970."""
-
-
-def test_a_round_has_two_equal_queries_and_one_standby_runner(tmp_path: Path) -> None:
-    declared = configuration(DECLARED, tmp_path)
-    settings = Tideover.model_validate(declared)
-    assert {name: query.runners for name, query in settings.queries.items()} == {
-        "guarded": ("a", "b"),
-        "unguarded": ("a", "c"),
-    }
-    assert set(settings.runners) == {"a", "b", "c"}
-    assert {query.pipeline for query in settings.queries.values()} == {"examples.orders:revenue_per_minute"}
-    assert {query.sources["orders"].starting for query in settings.queries.values()} == {"latest"}
-
-
-def test_nothing_that_a_round_keeps_is_shared_with_another_round_or_query(tmp_path: Path) -> None:
-    places = [
-        place
-        for number in range(2)
-        for declared in [configuration(DECLARED, tmp_path / str(number))]
-        for place in (
-            declared["store"],
-            *(query["checkpoint"] for query in declared["queries"].values()),
-            *(query["settings"]["sink"] for query in declared["queries"].values()),
-        )
-    ]
-    assert len(set(places)) == len(places) == 10
-    assert all(str(tmp_path) in place for place in places)
-    assert DECLARED["queries"]["revenue"]["runners"] == ["z"], "the world's own stays as it was"
 
 
 def test_takeover_figures_begin_at_the_record_the_kill_and_the_process_start() -> None:

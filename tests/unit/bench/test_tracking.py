@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bench.report import result_of
-from bench.tracking import Taken, TimeIsUp, _block, _rows
+from bench.tracking import Taken, _block, _rows
 from reports.result import page
 from tests.unit.bench.test_report import report
 
@@ -59,11 +59,6 @@ def test_the_batch_that_runs_is_left_out_and_the_clock_begins_at_its_end(clock: 
     durations, passed = _block(query, 2, FAR, lambda: clock.now)
     assert durations == [106.0, 107.0]
     assert passed == 20.0
-
-
-def test_a_block_ends_at_its_deadline(clock: Clock) -> None:
-    with pytest.raises(TimeIsUp):
-        _block(cast(StreamingQuery, cast(Any, Reports(clock))), 2, 15.0)
 
 
 def test_a_count_without_a_single_pair_is_reported_as_not_measured() -> None:

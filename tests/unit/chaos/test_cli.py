@@ -1,19 +1,15 @@
 """What the command line says of the scenarios, and of what they are played on."""
 
-from collections.abc import Generator, Sequence
-from contextlib import nullcontext
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from chaos import cli
-from chaos.docker import Environment
-from chaos.errors import DockerFailed
 from chaos.scenario_outcome import Outcome
-from chaos.scenarios import SCENARIOS, Scenario
+from chaos.scenarios import Scenario
 from chaos.stage import Stage
 from reports.origin import Origin
-from reports.result import read
 
 ON = Origin(revision="a" * 40, changed=False, made="2026-11-23 06:00 UTC", machine="2 cores")
 
@@ -44,37 +40,6 @@ def put_in_place(folder: Path, monkeypatch: pytest.MonkeyPatch, answers: str) ->
         program.chmod(0o755)
     monkeypatch.setenv("PATH", str(folder), prepend=":")
     return folder / "asked"
-
-
-HELD = "error while removing network: network chaos_east id 4d4e6d4d17b1 has active endpoints"
-
-
-@pytest.mark.parametrize(
-    ("said", "containers", "stays"),
-    [("", 0, []), (HELD, 0, ["chaos_east"]), (HELD, 1, None), ("permission denied", 0, None)],
-    ids=["removed", "held for no container", "in use", "refused"],
-)
-def test_an_environment_goes_with_its_volumes_and_networks_that_are_free(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, containers: int, stays: list[str] | None
-) -> None:
-    refused = f"echo {said} >&2; exit 1" if said else "true"
-    answers = (
-        '"compose version") exit 1;;\n'
-        'ps*--all*project=chaos) echo 9af1e17f8327;;\n"volume ls"*project=chaos) echo chaos_data;;\n'
-        '"network ls"*project=chaos) echo chaos_east; echo chaos_west;;\n'
-        f'"network rm chaos_east") {refused};;\n"network inspect"*chaos_east) echo {containers};;\n'
-    )
-    asked = put_in_place(tmp_path, monkeypatch, answers)
-    with (
-        (tmp_path / "log").open("w") as log,
-        pytest.raises(DockerFailed, match=said) if stays is None else nullcontext(),
-    ):
-        environment = Environment(tmp_path, project="chaos", files=(), env_file=None, log=log)
-        assert environment.down() == stays
-    lines = asked.read_text(encoding="utf-8").splitlines()
-    ends = ["rm --force --volumes 9af1e17f8327", "volume rm chaos_data", "network rm chaos_east"]
-    assert [line for line in lines if line in ends] == ends
-    assert ("network rm chaos_west" in lines) == (stays is not None)
 
 
 def play_nothing(*_: object) -> Generator[tuple[Scenario, Outcome]]:
@@ -128,33 +93,3 @@ def test_the_recipe_for_an_image_with_ones_own_pipelines_is_built(
     assert "does not load its pipeline as user 10001: '0 sizes'" in capsys.readouterr().err
     (built,) = [line for line in asked.read_text(encoding="utf-8").splitlines() if line.endswith("conf/own-image")]
     assert "--build-arg TIDEOVER_IMAGE=tideover:0.1.0" in built
-
-
-def test_after_an_interruption_only_missing_scenarios_are_played(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake_docker(tmp_path, monkeypatch, said="10001\ntideover 1\n", label=ON.revision)
-    asked: list[list[str]] = []
-
-    def play(_: Stage, scenarios: Sequence[Scenario]) -> Generator[tuple[Scenario, Outcome]]:
-        asked.append([each.name for each in scenarios])
-        for each in scenarios[:3]:
-            yield each, Outcome(scenario=each.name, struck_at=1.0)
-
-    monkeypatch.setattr(Stage, "play", play)
-    names = [each.name for each in SCENARIOS]
-    cli.main(["run", "--missing", "--dir", str(tmp_path)])
-    assert read(tmp_path / "report.json").missing == tuple(names[3:])
-    cli.main(["run", "--missing", "--dir", str(tmp_path)])
-    assert asked == [names, names[3:]]
-    found = read(tmp_path / "report.json")
-    assert (found.commits, found.count, found.missing) == ((ON.commit,), 6, tuple(names[6:]))
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"scenarios": [{"name": "kill-cluster", "expected": true}]}'])
-def test_a_report_that_cannot_be_completed_is_refused_before_any_play(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
-) -> None:
-    (tmp_path / "stories.json").write_text(text, encoding="utf-8")
-    assert cli.main(("run", "--dir", str(tmp_path), "kill-cluster")) == 2
-    assert "is not a report, or is one of an older version" in capsys.readouterr().err

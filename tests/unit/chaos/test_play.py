@@ -2,27 +2,25 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chaos import cli, stage
 from chaos.docker import Environment
-from chaos.errors import DockerFailed, StoryFailed
+from chaos.errors import StoryFailed
 from chaos.faults import EAST, Act, FaultStep, Observation, When
 from chaos.play import Story, WaitLimits
 from chaos.report import result_of, story_of
-from chaos.scenario_outcome import Change, Load, Outcome, judge
+from chaos.scenario_outcome import Load, Outcome, judge
 from chaos.scenarios import SCENARIOS, Scenario
-from chaos.stage import Stage, share
+from chaos.stage import share
 from chaos.watcher import Watcher
 from reports.origin import Origin
 from reports.result import page
-from tests.unit.chaos.test_scenario_outcome import LOAD, MOVED, ROW, STAYED, deed, operation, scenario
+from tests.unit.chaos.test_scenario_outcome import LOAD, MOVED, ROW, deed, operation, scenario
 from tests.unit.chaos.test_scenarios import sight
 
 QUICK = WaitLimits(up=1, running=1, calm=0, moment=1, end=1, after=0, verify=1)
@@ -254,17 +252,6 @@ def test_nothing_is_struck_while_list_contradicts_watch(unfit: dict[str, Any], m
     assert environment.commands[:first].count("verifier: tideover list -o json") == 3
 
 
-def test_verdicts_until_a_run_broke_are_in_the_report() -> None:
-    environment = Noted(answers())
-    seen = Told([sight(), sight(cluster="west", verdict="DOWN")])
-    outcome = tell(scenario("clock-off"), environment, seen)
-    assert "the clock of controller-two" in outcome.broke
-    assert [each.verdict for each in outcome.changes] == ["DOWN"]
-    assert [each["id"] for each in outcome.operations] == ["o1"]
-    assert outcome.verdict == {"q": EARLIER}
-    assert judge(scenario("clock-off"), outcome) == [outcome.broke, "failover of q began before there was a cause"]
-
-
 def test_a_run_that_broke_before_its_fault_is_not_counted() -> None:
     environment = Noted(answers())
     seen = Told([sight()])
@@ -286,59 +273,6 @@ def test_records_still_being_replicated_are_counted_again() -> None:
     assert environment.commands.count(f"{VERIFY} --wait 0.5") > 1
 
 
-def test_the_leader_that_was_frozen_is_the_one_that_is_thawed() -> None:
-    environment = Noted(answers())
-    steps = tuple(
-        FaultStep(act=act, on=("leader",), when=when)
-        for act, when in ((Act.FREEZE, When.MOVING), (Act.THAW, When.AT_ONCE))
-    )
-    frozen = replace(scenario("leader-freezes-in-move"), steps=steps)
-    other = Observation({**sight(cluster="west").told, "leader": {"name": "controller-two"}})
-    outcome = tell(frozen, environment, Told([sight(), sight(phase="FENCING"), other]))
-    assert "pause controller-one" in environment.commands
-    assert "unpause controller-one" in environment.commands
-    assert [(each.act, each.on, each.when) for each in outcome.deeds] == [
-        (Act.FREEZE, ("controller-one",), When.MOVING), (Act.THAW, ("controller-one",), When.AT_ONCE),
-    ]  # fmt: skip
-    assert [name for _, name in outcome.leaders] == ["controller-one", "controller-two"]
-
-
-def test_a_second_strike_at_the_leader_hits_the_one_that_leads_then() -> None:
-    environment = Noted(answers())
-    steps = tuple(
-        FaultStep(act=act, on=("leader",), when=when)
-        for act, when in zip((Act.KILL, Act.START) * 2, (*[When.AT_ONCE] * 2, When.MOVING, When.AT_ONCE), strict=True)
-    )
-    second = Observation({**sight(phase="FENCING").told, "leader": {"name": "controller-two"}})
-    seen = Told([sight(), second, sight(cluster="west", verdict="DOWN")])
-    tell(replace(scenario("kill-cluster"), steps=steps), environment, seen)
-    struck = [each for each in environment.commands if each.split()[0] in {"kill", "start"}]
-    assert struck == ["kill controller-one", "start controller-one", "kill controller-two", "start controller-two"]
-
-
-def test_a_primary_that_returns_is_waited_for_before_anything_is_counted() -> None:
-    environment = Noted(answers(lab=CLEAN))
-    returned = quick(replace(scenario("primary-returns-late"), hold_seconds=0.0))
-    moved = sight(cluster="west", verdict="DOWN")
-    back = sight(cluster="west", since="2099-01-02T03:04:05.000+00:00")
-    seen = Told([sight(), moved, sight(cluster="west"), back])
-    assert tell(returned, environment, seen).broke == ""
-    assert seen.since(0)[-1] is back, "UP as of before the fault does not count"
-    assert environment.commands.index("start east-1 east-2 east-3") < environment.commands.index("stop -t 25 traffic")
-
-
-@pytest.mark.parametrize(("cluster", "producer"), [("west", "traffic-west"), ("east", "traffic")])
-def test_behind_an_early_return_load_goes_where_every_query_reads_it(cluster: str, producer: str) -> None:
-    environment = Noted(answers(lab=CLEAN))
-    early = replace(scenario("primary-returns-early"), hold_seconds=0.0)
-    moving = sight(verdict="DOWN", phase="FENCING")
-    back = sight(cluster=cluster, since="2099-01-02T03:04:05.000+00:00")
-    outcome = tell(early, environment, Told([sight(), moving, sight(cluster=cluster), back]))
-    assert (outcome.broke, {*outcome.loads}) == ("", {"after the move"})
-    started = [each for each in environment.commands if "--no-deps" in each]
-    assert [each.split()[-1] for each in started] == [producer]
-
-
 def test_a_switchover_is_typed_under_load_that_is_counted_before_and_after() -> None:
     counts = [{"q": {**ROW, "acked": each, "delivered": each}} for each in (10, 20, 30)]
     environment = Noted(answers(lab=Asked(*counts, CLEAN)))
@@ -356,22 +290,6 @@ def test_a_switchover_is_typed_under_load_that_is_counted_before_and_after() -> 
     assert shown == {"during the switchover": (10, 20), "on west after the move": (30, 100)}
 
 
-def test_a_switchover_in_which_the_primary_dies_is_not_waited_for() -> None:
-    environment = Noted(answers())
-    seen = Told([sight(), sight(phase="FENCING"), sight(cluster="west", verdict="DOWN")])
-    outcome = tell(scenario("primary-dies-in-switchover"), environment, seen)
-    assert outcome.broke == ""
-    assert environment.commands[2:5] == [
-        "verifier: tideover switchover --all --to west --yes --no-wait --reason chaos",
-        "kill east-1 east-2 east-3",
-        "stop -t 25 traffic",
-    ]
-    assert environment.checked == {"switchover": False}, "it is open yet"
-    assert [(each.act, each.when) for each in outcome.deeds] == [
-        (Act.SWITCHOVER, When.AT_ONCE), (Act.KILL, When.MOVING),
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("after", "broke"),
     [("revenue\n", ""), ("q-drill-7\nrevenue\n", "the drill left q-drill-7 in /var/lib/tideover/checkpoints")],
@@ -387,12 +305,6 @@ def test_a_drill_is_typed_under_load_and_leaves_no_copy_of_a_checkpoint(after: s
     if not broke:
         assert outcome.epochs == {"q": (1, 1)}
         assert [*outcome.loads] == ["during the drill"]
-
-
-def test_an_epoch_that_was_raised_during_the_run_is_kept_beside_the_first() -> None:
-    environment = Noted(answers(list=Asked(row("east"), row("east", epoch=2))))
-    drill = replace(scenario("drill-under-load"), hold_seconds=0.0)
-    assert tell(drill, environment, Told([sight()])).epochs == {"q": (1, 2)}
 
 
 def test_operations_of_an_earlier_run_do_not_count() -> None:
@@ -443,15 +355,6 @@ def test_a_way_home_is_played_in_the_order_that_keeps_the_tail(monkeypatch: pyte
     assert "3 records were on east alone" in [each.found for each in outcome.deeds]
 
 
-@pytest.mark.parametrize("outcome", ["refused", None])
-def test_a_tail_of_no_move_cannot_be_reported(outcome: str | None) -> None:
-    environment = Noted(answers(**{"show-op": operation(outcome=outcome)}))
-    moved = sight(cluster="west", verdict="DOWN")
-    told = tell(quick(scenario("failback-after-kill")), environment, Told([sight(), moved, sight(cluster="west")]))
-    assert told.broke == "no query had left the primary, so there is no tail to report"
-    assert not any("lab turn" in each for each in environment.commands)
-
-
 def test_scenarios_that_move_nothing_share_an_environment() -> None:
     shared, *others = share(SCENARIOS)
     assert len(shared) > 3
@@ -459,47 +362,6 @@ def test_scenarios_that_move_nothing_share_an_environment() -> None:
     assert all(len(group) == 1 and group[0].moves for group in others)
     assert sorted(each.name for group in (shared, *others) for each in group) == sorted(each.name for each in SCENARIOS)
     assert share([scenario("kill-cluster")]) == [[scenario("kill-cluster")]]
-
-
-def test_after_one_that_did_not_end_as_expected_comes_a_fresh_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    played: list[tuple[str, bool, tuple[str, ...]]] = []
-    downs: list[str] = []
-
-    class Bare(Noted):
-        def __init__(self, _root: Path, *, files: tuple[str, ...], **_: Any) -> None:
-            super().__init__({})
-            self.files = files
-
-        def down(self) -> list[str]:
-            downs.append("down")
-            return ["hall"]
-
-        def save_logs(self, folder: Path) -> None:
-            folder.mkdir()
-
-    class Judged:
-        def __init__(self, told: Scenario, environment: Bare, *_: object, fresh: bool, patience: WaitLimits) -> None:
-            played.append((told.name, fresh, environment.files))
-            self._told = told
-
-        def tell(self, name: str) -> Outcome:
-            ended = replace(STAYED, scenario=self._told.name, environment=name)
-            return replace(ended, broke="cut-link broke" if self._told.name == "cut-link" else "")
-
-    monkeypatch.setattr(stage, "Environment", Bare)
-    monkeypatch.setattr(stage, "Story", Judged)
-    told = [scenario(name) for name in ("kill-one-broker", "cut-link", "full-disk")]
-    said: list[str] = []
-    place = Stage(root=tmp_path, folder=tmp_path, env_file=None, files=(), say=said.append, patience=QUICK)
-    outcomes = [outcome for _, outcome in place.play(told)]
-    disk = ("conf/compose/small-disk.yml",)
-    assert played == [("kill-one-broker", True, disk), ("cut-link", False, disk), ("full-disk", True, disk)]
-    assert [each.environment for each in outcomes] == ["kill-one-broker", "kill-one-broker", "full-disk"]
-    assert downs == ["down"] * 4, "before and after each of two environments"
-    assert [line for line in said if line.startswith("network hall stays")] == [said[2], said[-1]]
-    assert {path.name for path in tmp_path.iterdir()} == {"kill-one-broker", "full-disk"}
 
 
 def test_in_a_soak_a_move_before_its_cause_is_a_problem() -> None:
@@ -569,68 +431,5 @@ def test_a_link_that_shall_lose_something_has_lost_it(tally: str, broke: str, fo
     assert [each.found for each in told.deeds] == (["", found] if found else [""])
 
 
-def test_before_a_worker_is_killed_its_executors_are_named() -> None:
-    environment = Noted(answers(history=[], lab=CLEAN))
-    environment.executors = [{"id": 0, "appdesc": {"name": name}} for name in ("tideover a", "tideover b")]
-    steps = (FaultStep(act=Act.KILL, on=EAST), FaultStep(act=Act.KILL, on=("worker-1",), when=When.MOVING))
-    moving = replace(scenario("worker-dies-in-move"), steps=steps)
-    told = tell(moving, environment, Told([sight(), sight(phase="RESOLVING"), sight(cluster="west", verdict="DOWN")]))
-    assert [each.found for each in told.deeds] == ["", "an executor of tideover a, an executor of tideover b"]
-    asked = next(number for number, each in enumerate(environment.commands) if "worker-1.hall:8081" in each)
-    assert environment.commands.index("kill worker-1") > asked
-
-
 def quick(told: Scenario) -> Scenario:
     return replace(told, steps=tuple(replace(step, after_seconds=0.0) for step in told.steps))
-
-
-def bare(_: Environment, image: str) -> tuple[str, str, list[str]]:
-    """What is asked of an image, where there is no Docker to ask."""
-    return cli.OUR_USER, f"{image} 1", []
-
-
-@pytest.fixture
-def on(monkeypatch: pytest.MonkeyPatch) -> Origin:
-    """A clean commit, and images of it that hold nothing of their build."""
-    found = Origin(revision="a" * 40, changed=False, made="2026-11-23 06:00 UTC", machine="2 cores")
-    monkeypatch.setattr(cli, "origin", lambda *_, draft: found)
-    monkeypatch.setattr(cli, "unchanged", lambda *_: None)
-    monkeypatch.setattr(Environment, "contents", bare)
-    monkeypatch.setattr(Environment, "revision", lambda self, image: found.revision)
-    return found
-
-
-def test_scenarios_that_it_did_not_come_to_are_named_until_they_are_played(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], on: Origin
-) -> None:
-    def play(self: Stage, scenarios: Sequence[Scenario]) -> Iterator[tuple[Scenario, Outcome]]:
-        for each in scenarios:
-            if each.name == "cut-link" and len(scenarios) > 1:
-                raise DockerFailed("docker rm took longer than 120 s")
-            yield each, replace(STAYED, scenario=each.name, deeds=(), changes=CHANGES[each.name])
-
-    def run(*names: str) -> tuple[int, Any, str]:
-        code = cli.main(("run", "--no-build", "--dir", str(tmp_path), *names))
-        return code, json.loads((tmp_path / "stories.json").read_text()), (tmp_path / "report.md").read_text()
-
-    monkeypatch.setattr(Stage, "play", play)
-    code, told, text = run("kill-one-broker", "cut-link", "store-away")
-    assert (code, told["expected"], told["unplayed"]) == (2, False, ["cut-link", "store-away"])
-    assert "1 scenario, all as expected, **2 not run**" in text
-    assert "Not run: cut-link, store-away." in text
-    code, told, text = run("cut-link")
-    assert (code, told["expected"], told["unplayed"]) == (0, False, ["store-away"])
-    code, told, text = run("store-away")
-    assert (code, told["expected"], told["unplayed"]) == (0, True, [])
-    assert "Not run" not in text
-    del told["unplayed"]
-    (tmp_path / "stories.json").write_text(json.dumps(told))
-    assert run("store-away")[:1] == (0,), "a report of before has no such names"
-    assert "docker rm took longer" in capsys.readouterr().err
-
-
-CHANGES = {
-    "kill-one-broker": STAYED.changes,
-    "cut-link": (Change(seconds=3.0, cluster="west", verdict="SUSPECT"),),
-    "store-away": (),
-}

@@ -522,14 +522,6 @@ def test_the_report_says_what_was_measured() -> None:
     assert "- kill-cluster, kill-one-broker:\n  - commit: abc\n  - begun: some day" in text
 
 
-def test_a_scenario_played_again_replaces_its_entry_and_names_its_commit() -> None:
-    before = [story("kill-cluster", replace(MOVED, places={})), story("kill-one-broker", STAYED)]
-    now = joined(before, [story("kill-cluster", MOVED, "def")])
-    assert [(each["name"], each["expected"]) for each in now] == [("kill-cluster", True), ("kill-one-broker", True)]
-    assert "- kill-cluster:\n  - commit: def\n" in rendered(now)
-    assert "- kill-one-broker:\n  - commit: abc" in rendered(now)
-
-
 def test_an_earlier_failure_stays_in_the_report_after_another_play() -> None:
     stories = [story("kill-cluster", replace(MOVED, places={}))]
     for commit in ("def", "fed"):

@@ -3,38 +3,12 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
-
-import pytest
 
 from chaos.docker import Environment
-from chaos.errors import DockerFailed, StoryFailed
+from chaos.errors import DockerFailed
 from chaos.faults import Observation, When
 from chaos.watcher import Watcher
 from tests.unit.chaos.test_scenarios import sight
-from tests.waiting import THREAD_SECONDS, until
-
-
-class Short(Environment):
-    """An environment in which the watch tells one situation, and ends."""
-
-    def __init__(self) -> None:
-        pass
-
-    def stream(self, service: str, *command: str) -> subprocess.Popen[str]:
-        said = f"print({json.dumps(dict(sight().told))!r})"
-        return subprocess.Popen([sys.executable, "-c", said], stdout=subprocess.PIPE, text=True)
-
-
-def test_a_watch_that_ends_is_started_again_and_the_time_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chaos.watcher._AGAIN_SECONDS", 0.01)
-    with Watcher(Short()) as watcher:
-        watcher.begin()
-        until(lambda: len(watcher.since(0)) >= 2)
-        assert watcher.await_sight(lambda seen: seen.leader == "controller-one", THREAD_SECONDS, "it leads").all_on(
-            "east"
-        )
-        assert watcher.reconnects
 
 
 def _well(seen: Observation) -> bool:
@@ -73,10 +47,3 @@ def test_a_condition_that_must_hold_now_is_read_again() -> None:
         assert watcher.await_sight(_well, 20.0, "all is well", afresh=_well).leader
     assert len(environment.asked) == 4
     assert environment.asked[0].endswith("| head -n 1"), "nobody reads more than one, so the watch ends by itself"
-
-
-def test_the_newest_situation_expires_where_no_watch_runs() -> None:
-    watcher = Watcher(Environment(Path("/"), project="p", files=(), env_file=None, log=sys.stderr))
-    watcher._sights.append(sight())
-    with pytest.raises(StoryFailed, match="the watch has ended"):
-        watcher.await_sight(lambda _: True, 1.0, "all is well")

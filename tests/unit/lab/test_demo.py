@@ -60,16 +60,6 @@ def test_the_page_of_an_automatic_move_shows_all_events_in_order() -> None:
     assert page[-1].startswith("verdict: lost 0, repeated 0")
 
 
-def test_the_page_leaves_out_requests_and_waits() -> None:
-    page = "\n".join(_page(STORY, []))
-    assert "ordering runner" not in page
-    assert "waiting for" not in page
-
-
-def test_the_page_of_a_typed_move_has_no_list_of_events() -> None:
-    assert HEADING not in _page(replace(STORY, script=Script()), [])
-
-
 def test_a_demo_in_which_all_was_kept_has_no_problems() -> None:
     assert judge(STORY) == []
     assert judged(STORY) == "orders by 12 sums"

@@ -52,11 +52,6 @@ def test_a_run_whose_queries_stay_refused_says_why(tmp_path: Path) -> None:
         foreseen(Answers(tmp_path, [(1, plans(ok=False))]), within=0.0)
 
 
-def test_a_plan_that_cannot_be_made_ends_the_run(tmp_path: Path) -> None:
-    with pytest.raises(StoryFailed, match="exit code 2"):
-        foreseen(Answers(tmp_path, [(2, None)]))
-
-
 LAGS, KEEPS_UP = (1, plans(ok=False)), (0, plans(ok=True, age=1.0))
 SCRIPT = Script(rate=400, lowers_rate=True)
 TRAFFIC: Any = 400

@@ -1,9 +1,6 @@
 """Reports are of one clean commit: refusals, continuing after an interruption, publishing and rendering."""
 
 import platform
-import re
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,15 +12,13 @@ from bench import __main__ as bench
 from chaos import cli as chaos
 from reports import __main__ as reports
 from reports import index
-from reports.entries import ENTRIES, Entry, chosen, counted, entry
-from reports.errors import DirtyTree, NoResult
+from reports.entries import Entry, entry
+from reports.errors import DirtyTree
 from reports.making import run, unfit
-from reports.origin import Origin, java, machine, origin, unchanged
+from reports.origin import Origin, machine, origin, unchanged
 from reports.result import Result, Section, page, read, write
-from tests.background import deaf
 from tests.checkout import Checkout
 from tests.long.notes import Notes
-from tests.waiting import until
 
 CARRIES, SOAK, FAULTS = entry("carries"), entry("soak"), entry("faults")
 RESULT = Result(
@@ -103,12 +98,6 @@ def test_a_changed_or_new_file_is_refused_before_anything_runs(
     assert not (checkout.root / "build").exists()
 
 
-def test_files_that_the_command_publishes_are_no_change(checkout: Checkout) -> None:
-    for path in ("docs/reports/carries.md", "build/log"):
-        checkout.write(path)
-    assert origin(checkout.root).commit == checkout.head()
-
-
 def test_a_draft_of_changed_files_says_so_in_its_commit(checkout: Checkout) -> None:
     checkout.write("state/model/entities.py")
     assert origin(checkout.root, draft=True).commit == f"{checkout.head()}+changes"
@@ -118,11 +107,6 @@ def test_a_file_changed_during_a_report_stops_the_run_unpublished(checkout: Chec
     with pytest.raises(DirtyTree, match="Files changed during the run"):
         make(checkout, Maker(checkout, touches="state/model/entities.py"))
     assert not (checkout.root / "docs" / "reports" / "carries.md").exists()
-
-
-def test_outside_of_git_there_is_no_commit_to_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(tmp_path, "run") == 2
-    assert "no report can name its commit" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("program", "arguments"), [(bench, ["--only", "timeline"]), (chaos, ["run", "kill-cluster"])])
@@ -148,14 +132,6 @@ def test_the_machine_of_a_report_has_no_host_name_and_no_path() -> None:
     assert all(word in said for word in ("cores", "GiB", "Java", "Python"))
 
 
-def test_the_java_of_a_report_is_its_version_whatever_the_environment_adds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("JDK_JAVA_OPTIONS", raising=False)
-    alone = java()
-    assert re.fullmatch(r"\d+[\d.]*", alone), alone
-    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-Xshare:auto")
-    assert java() == alone
-
-
 # -- going on --------------------------------------------------------------------------------------------------------
 def test_an_interrupted_run_continues_on_the_same_commit(checkout: Checkout) -> None:
     first, second, third = Maker(checkout, stopped="soak"), Maker(checkout), Maker(checkout)
@@ -165,23 +141,6 @@ def test_an_interrupted_run_continues_on_the_same_commit(checkout: Checkout) -> 
     assert make(checkout, third) == 0
     assert (first.made, second.made, third.made) == ([("carries", 10)], [("soak", None)], [])
     assert published(checkout, "soak").commits == (checkout.head(),)
-
-
-def test_another_commit_begins_at_the_start(checkout: Checkout) -> None:
-    make(checkout, Maker(checkout))
-    checkout.commit("docs/page.md")
-    again = Maker(checkout)
-    make(checkout, again)
-    assert [name for name, _ in again.made] == ["carries", "soak"]
-    assert published(checkout, "carries").commits == (checkout.head(),)
-
-
-def test_a_run_with_another_count_is_another_run(checkout: Checkout) -> None:
-    few, more = Maker(checkout), Maker(checkout)
-    make(checkout, few, (CARRIES,), 5)
-    make(checkout, more, (CARRIES,), 30)
-    assert (few.made, more.made) == ([("carries", 5)], [("carries", 30)])
-    assert published(checkout, "carries").count == 30
 
 
 def test_result_page_and_picture_are_published_side_by_side(checkout: Checkout) -> None:
@@ -252,24 +211,6 @@ def test_a_result_is_published_only_if_it_is_whole_and_of_the_commit(
     assert unfit(CARRIES, tmp_path, on, planned) == problem
 
 
-def test_a_row_that_was_not_run_keeps_the_old_page_and_ends_with_1(checkout: Checkout) -> None:
-    make(checkout, Maker(checkout), (FAULTS,))
-    old = checkout.head()
-    checkout.commit("state/model/entities.py")
-    assert make(checkout, Maker(checkout, missing=("row 2",)), (FAULTS,)) == 1
-    assert published(checkout, "faults").commits == (old,)
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"sections": []}', "null"])
-def test_a_file_that_is_no_result_is_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "carries.json"
-    with pytest.raises(NoResult, match="no result was written"):
-        read(path)
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(NoResult, match=r"carries\.json is no result of a command"):
-        read(path)
-
-
 # -- the renderer ----------------------------------------------------------------------------------------------------
 def test_a_result_reads_back_what_was_written_and_its_page_lies_beside_it(tmp_path: Path) -> None:
     beside = write(RESULT, tmp_path / "new" / "carries.json")
@@ -323,55 +264,3 @@ def test_the_outcome_counts_and_names_what_went_wrong(facts: dict[str, Any], wor
 
 
 # -- what may be requested -------------------------------------------------------------------------------------------
-def test_only_takes_names_of_the_table_in_its_order() -> None:
-    assert chosen(None) == chosen("") == [each for each in ENTRIES if not each.by_name]
-    assert chosen("all") == ENTRIES
-    assert [each.name for each in chosen("bench, carries, chaos")] == ["carries", "chaos", "bench"]
-    assert [each.planned(counted("30")) for each in (CARRIES, SOAK)] == [30, None]
-    assert CARRIES.planned(counted("")) == 10
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--only", "carrys"], "There is no report 'carrys': ONLY takes all, or some of carries, automatic,"),
-        (["--only", "carries,"], "There is no report '': ONLY takes"),
-        (["--runs", "ten"], "RUNS=ten is no number of runs: give 1 or more."),
-        (["--runs", "0"], "RUNS=0 is no number"),
-        (["--runs", "-3"], "RUNS=-3 is no number"),
-    ],
-)
-def test_a_mistake_in_only_or_runs_is_one_sentence(
-    checkout: Checkout, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
-) -> None:
-    assert main(checkout.root, "run", "=".join(arguments)) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(said)
-
-
-SCRIPT = """
-import sys
-from pathlib import Path
-from lab.interrupt import heed_signals
-from reports.entries import Entry
-from reports.making import execute
-heed_signals()
-slow = "import os, time; print('begun', flush=True); time.sleep(600)"
-entry = Entry(
-    name="slow", title="", command=("timeit", "-n", "1", "-r", "1", slow), minutes=1, judged="",
-)
-execute(entry, Path(sys.argv[1]), None)
-"""
-
-
-def test_a_report_that_is_ended_ends_its_command_by_an_interrupt(tmp_path: Path) -> None:
-    """By more it could not end the brokers that it has started; the interpreter says what it died of."""
-    running = subprocess.Popen(deaf(sys.executable, "-c", SCRIPT, str(tmp_path)), stderr=subprocess.DEVNULL)
-    log = tmp_path / "slow.log"
-    try:
-        until(lambda: log.exists() and "begun" in log.read_text())
-        running.terminate()
-        assert running.wait(60) != 0
-        assert "KeyboardInterrupt" in log.read_text()
-    finally:
-        running.kill()
