@@ -1,6 +1,6 @@
 """The pictures of docs/images: ``python -m tests.desk_pictures FOLDER`` takes them of a real run, by a real Chromium.
 
-Two clusters, MirrorMaker 2, Spark and two controllers run for some minutes under load; the replicator stands still for
+Two clusters, MirrorMaker 2, Spark and two controllers run for some minutes under load; the replicator is frozen for
 a while, so that the plots have something to show. Then one cluster is killed and the queries are failed over.
 """
 

@@ -43,7 +43,7 @@ class Case:
     late: int = 0
     """Records per partition that a lagging standby does not get."""
     behind: tuple[int, int] | None = None
-    """How many of the late ones a query has read, at least and at most; None: it stands anywhere."""
+    """How many of the late ones a query has read, at least and at most; None: it is anywhere."""
     most: int = 3000
     """Records per partition, at most."""
     compacted: bool = False

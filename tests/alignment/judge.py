@@ -1,4 +1,4 @@
-"""Whether a place on the standby is right: by the records' numbers, which nobody who looks for a place can see."""
+"""Whether a place on the standby is right: by the records' numbers, which no resolver can see."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -10,7 +10,7 @@ from tests.alignment.records import Kept
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a query that read up to a position would lose and repeat when it goes on at a place."""
+    """What a query that read up to a position would lose and repeat when it resumes at a place."""
 
     lost: int
     """Unread records that the standby has, all copies before the place: the place is too late."""

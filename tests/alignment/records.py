@@ -1,7 +1,7 @@
 """Writing numbered records with another client than the product's, and reading all of a topic with it again.
 
 A record's number is in a header, which no fingerprint covers: who looks for a place by content cannot see it, and who
-judges the place can tell identical records apart.
+judges the place can distinguish identical records.
 """
 
 import itertools
@@ -66,7 +66,7 @@ class Writer:
 
 
 def put_foreign(bootstrap: str, topic: str, at_ms: int) -> dict[int, int]:
-    """Records of nobody, of long ago, so that offsets differ; returns how many lie in each partition."""
+    """Foreign records, of long ago, so that offsets differ; returns how many lie in each partition."""
     producer = _producer(bootstrap, {})
     counts = {partition: 5 + 17 * partition for partition in range(PARTITIONS)}
     for partition, count in counts.items():
@@ -95,7 +95,7 @@ class Kept:
 
     offset: int
     number: int | None
-    """None: a record of nobody."""
+    """None: a foreign record."""
 
 
 def read_all(bootstrap: str, topic: str, *, read_committed: bool = False) -> dict[int, list[Kept]]:

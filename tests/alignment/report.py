@@ -10,8 +10,8 @@ from tests.alignment.cases import Case
 from tests.alignment.world import Answer
 
 ABOUT = """
-Two real brokers (Kafka 4.3.1, one a cluster) with a real MirrorMaker 2 between them, one topic of four partitions
-for each case, and foreign records first on the standby so that no offsets agree. Positions are drawn at random;
+Two real brokers (Kafka 4.3.1, one a cluster) with a real MirrorMaker 2 between them, and one topic of four partitions
+for each case. Foreign records come first on the standby, so that no offsets agree. Positions are drawn at random;
 what a query would remember there is read from the primary by the tracker's own reader, and the resolver answers for
 the four partitions of a topic together, with `methods: [exact, timestamp]` and a buffer of 15 minutes. Every record
 has a number in a header, which no fingerprint covers; another client reads both logs whole and judges each place by
@@ -37,7 +37,7 @@ _RESENT = 1 / 6
 
 
 _TELLING = 40
-"""Fewer places tell no share: where one of four is not found by content, all four of its topic go by time."""
+"""Fewer places show no share: where one of four is not found by content, all four of its topic go by time."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ WRITTEN_ELSEWHERE = {"defects.md"}
 """One line for each defect, added by the people who mended it."""
 JUDGED = [page for page in PAGES if page.name not in WRITTEN_ELSEWHERE]
 PROGRAMS = (
-    "bench", "chaos", "conf", "examples", "lab", "orchestrator", "replication_tool", "reports", "state", "streaming"
+    "bench", "chaos", "conf", "examples", "lab", "orchestrator", "replication_tool", "reports", "state", "streaming",
+    "tests/alignment", "tests/long", "tests/worlds",
 )  # fmt: skip
 """Their messages, docstrings and comments are judged."""
 NOT_PROSE = re.compile(r"\b(SELECT|INSERT INTO|CREATE TABLE|NEW\.\w+)\b|</\w+>|/>")

@@ -33,7 +33,7 @@ SECONDS = 240.0
 """For what a controller looks at once a minute, or waits for a minute and a half."""
 RATE = 300
 EVERY = "6s"
-"""Without the store /metrics takes 5 seconds, and Prometheus waits no longer than until it asks again."""
+"""Without the store /metrics takes 5 seconds, and Prometheus waits no longer than until its next request."""
 RARE = {
     "OperationBlocked", "OperationStuck", "ExposureOverBudget", "StaleEpochSeen", "StoreUnreachable", "ConfigError",
     "TrackingBehind",
@@ -118,7 +118,7 @@ def night(tmp_path: Path) -> Iterator[Night]:
         on.start_traffic("east", RATE, 1200)
         await_running(on, made.runner.process, batches=3)
         made.prometheus = stack.enter_context(prometheus(tmp_path / "prometheus", made.target, patience, every=EVERY))
-        until(lambda: "NoLeader" not in firing(made.prometheus), "nobody leads")
+        until(lambda: "NoLeader" not in firing(made.prometheus), "no controller leads")
         yield made
 
 
@@ -143,7 +143,7 @@ def test_each_of_seven_real_faults_fires_its_alert_and_no_other(night: Night) ->
 
 
 def index_is_built(night: Night) -> None:
-    """Somebody builds an index on the table of positions: whoever writes there waits."""
+    """An index is built on the table of positions: all writers wait."""
     with night.connection() as connection, connection.transaction():
         connection.execute("LOCK TABLE positions IN SHARE MODE")
         assert night.fires("TrackingBehind")["query"] == QUERY
@@ -169,7 +169,7 @@ def driver_stands_still(night: Night) -> None:
     night.program("pg_dump", "--format=custom", f"--file={dump}", night.database)
     until(lambda: night.on.ask("check", QUERY)[0]["ready"], "it cannot be moved", seconds=SECONDS)
     night.freeze_runner()
-    command = ("failover", QUERY, "--to", "west", "--yes", "--reason", "the driver stands still")
+    command = ("failover", QUERY, "--to", "west", "--yes", "--reason", "the driver is frozen")
     moving = night.on.start("failover", "orchestrator", "-c", str(night.on.config), *command)
     assert night.fires("OperationBlocked")["query"] == QUERY
     night.runner.thaw()
@@ -200,7 +200,7 @@ def wrong_cluster(night: Night) -> None:
 
 
 def older_backup(night: Night) -> None:
-    """The store is restored from before the move; the runner goes on under the epoch of behind it."""
+    """The store is restored from before the move; the runner continues under the epoch of after it."""
     dump = night.server.data.parent / "before.dump"
     with night.without_controller(), night.connection() as connection:
         connection.execute(

@@ -19,7 +19,7 @@ STEP = 1_000_000
 
 
 def test_joins_kafka_sinks_and_delta_tables_go_there_and_back_exactly(tmp_path: Path) -> None:
-    with stage(tmp_path / "story", print) as on:
+    with stage(tmp_path / "run", print) as on:
         open_world(on, Script(base_port=free_base_port()))
         kinds.declare(on, *NAMES, alone=True)
         runner = on.start_runner()

@@ -27,10 +27,10 @@ COMMIT_SECONDS = (3.0, 5.0)
 """The same of the first commit, median and 95th percentile: set for a kill, and a freeze is held to it, too."""
 ABOUT = """
 Each run is a new world (two Kafka clusters, MirrorMaker 2), four queries, 2,000 records/s, one controller with
-`policy.automatic: true`, a fault at a random moment, and no operator. Seconds from the fault: to the verdict DOWN, and
-to the first batch committed on the standby of the first and of the last of the three queries that keep their state, all
-moved at once. Exposed records were acknowledged and never came to the standby. Judged shows how the delivered records
-were distinguished: by ids, or by so many sums of their hashes, one for each window and partition.
+`policy.automatic: true`, a fault at a random moment, and no operator. Three queries keep their state; all move at once.
+Seconds from the fault: to the verdict DOWN, and to the first batch on the standby of the first and of the last of them.
+Exposed records were acknowledged and never came to the standby. Judged shows how the delivered records were
+distinguished: by ids, or by so many sums of their hashes, one for each window and partition.
 """
 COLUMNS: Columns = {
     "DOWN": lambda note: f"{note['down']:.2f} s",
@@ -65,7 +65,7 @@ def _tell(seed: int, fault: Fault, directory: Path) -> Note:
         for operation in kept
         if (seconds := story.fault_to_first_commit_seconds[operation["query"]]) is not None
     )
-    assert story.fault_to_verdict_seconds is not None, "every query has left, and nobody called the cluster DOWN"
+    assert story.fault_to_verdict_seconds is not None, "every query has left, and no controller called the cluster DOWN"
     return {
         "fault": fault,
         "seed": seed,

@@ -21,12 +21,12 @@ from tests.long.notes import Columns, Note, Notes, largest, play, problems_in, t
 pytestmark = pytest.mark.long
 
 ABOUT = """
-Each run is a new world (two Kafka clusters, MirrorMaker 2), four queries, 2,000 records/s, a fault at a random moment,
-and `tideover failover --all` typed at a random moment after it. Delivered, lost and repeated are summed over the three
-carried queries. Exposed records were acknowledged and never came to the standby, the same ones for every query. Switch
-is the slowest of the three, from the decision to the first batch committed on the standby; half of the runs do not warm
-up. Judged shows how the delivered records were distinguished: by ids, or by so many sums of their hashes, one for each
-window and partition.
+Each run is a new world (two Kafka clusters, MirrorMaker 2), four queries, 2,000 records/s and a fault at a random
+moment. `tideover failover --all` is typed at a random moment after it. Delivered, lost and repeated are summed over the
+three carried queries. Exposed records were acknowledged and never came to the standby, the same ones for every query.
+Switch is the slowest of the three, from the decision to the first batch committed on the standby; half of the runs do
+not warm up. Judged shows how the delivered records were distinguished: by ids, or by so many sums of their hashes, one
+for each window and partition.
 """
 FAULTS: tuple[Fault, ...] = ("kill", "freeze")
 COLUMNS: Columns = {

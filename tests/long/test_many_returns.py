@@ -23,8 +23,8 @@ from tests.long.notes import Columns, Note, Notes, largest, play, problems_in, t
 pytestmark = pytest.mark.long
 
 ABOUT = """
-Each run is a new world under 2,000 records/s. The primary is killed or frozen at a random moment, four queries fail
-over, the primary comes up again, replication is reversed behind the last record that both clusters have, and the three
+Each run is a new world under 2,000 records/s. The primary is killed or frozen at a random moment, and four queries fail
+over. The primary comes up again, and replication is reversed behind the last record that both clusters have. The three
 carried queries go back with `tideover failback` under the same load. Tail: records that only the primary had, listed by
 `tideover show-op ID --tail`. The verdict takes that list as it is, so a record too many or too few in it would be a
 loss. Delivered, lost and repeated are summed over the three queries, on the primary in the end. Pause is the slowest of

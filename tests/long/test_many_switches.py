@@ -1,4 +1,4 @@
-"""Stories of queries that move by ``resume: switch``, at random moments: the report ``switches``.
+"""Test runs of queries that move by ``resume: switch``, at random moments: the report ``switches``.
 
 ``SWITCHES=n`` changes the count and ``SEED=n`` the first seed: run i uses seed + i. Its fault alternates, in every
 second pair the driver dies with the cluster, and in every second four the queries go home. Every run is noted when
@@ -24,13 +24,13 @@ from tests.long.notes import Columns, Note, Notes, largest, play, problems_in, t
 pytestmark = pytest.mark.long
 
 ABOUT = """
-Each run is a new world (two Kafka clusters, MirrorMaker 2), four queries, 2,000 records/s, a fault at a random moment,
-and `tideover failover --all` typed at a random moment after it. Three queries have `resume: switch`: they continue from
-the checkpoint that they had. In half of the runs their driver dies with the cluster, and a standby runner continues. In
-half of them they go back, after the primary came up and replication was reversed. Delivered, lost and repeated are
-summed over the three queries, and over both ways. Exposed records were acknowledged and never came to the standby.
-Switch is the slowest of the three, from the decision to the first batch committed on the standby. Judged shows how the
-delivered records were distinguished on the standby.
+Each run is a new world (two Kafka clusters, MirrorMaker 2), four queries, 2,000 records/s and a fault at a random
+moment. `tideover failover --all` is typed at a random moment after it. Three queries have `resume: switch`: they
+continue from the checkpoint that they had. In half of the runs their driver dies with the cluster, and a standby runner
+continues. In half of them they go back, after the primary came up and replication was reversed. Delivered, lost and
+repeated are summed over the three queries, and over both ways. Exposed records were acknowledged and never came to the
+standby. Switch is the slowest of the three, from the decision to the first batch committed on the standby. Judged shows
+how the delivered records were distinguished on the standby.
 """
 FAULTS: tuple[Fault, ...] = ("kill", "freeze")
 COLUMNS: Columns = {

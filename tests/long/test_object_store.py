@@ -121,7 +121,7 @@ def test_a_batch_costs_few_requests(spark: SparkSession, folder: str) -> None:
 
 
 def last_batch(query: StreamingQuery) -> int:
-    """The last one that its progress tells of."""
+    """The last one in its progress."""
     progress = query.lastProgress
     return -1 if progress is None else progress.batchId
 

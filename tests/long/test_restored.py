@@ -27,7 +27,7 @@ def test_a_store_from_the_middle_of_a_move_is_reconciled(stage: Switched, phase:
         stage.until("every query runs, or its files were read", lambda: _settled(stage))
     else:
         put_back()
-        stage.until("what runs goes on", lambda: stage.run_ids() == runs)
+        stage.until("what runs continues", lambda: stage.run_ids() == runs)
     reconcile_all(stage)
     assert_runs_on(stage, there, ids)
 
@@ -50,6 +50,6 @@ def test_a_store_from_between_two_moves_is_reconciled(stage: Switched, restarted
     else:
         runs = stage.run_ids()
         put_back()
-        stage.until("what runs goes on", lambda: stage.run_ids() == runs)
+        stage.until("what runs continues", lambda: stage.run_ids() == runs)
     reconcile_all(stage)
     assert_runs_on(stage, here, ids)

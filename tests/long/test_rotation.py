@@ -1,7 +1,7 @@
 """Certificates and passwords are changed under a running query, its runner and a controller; none is started again.
 
 East wants a client's certificate and closes a connection that is idle for two seconds, so that the query, which reads
-every five, connects anew for each batch. West wants a password, and asks for it again every three seconds.
+every five, connects again for each batch. West wants a password, and wants it again every three seconds.
 """
 
 import time
@@ -154,7 +154,7 @@ def test_rotated_credentials_count_under_a_running_query_without_restart(play: P
     time.sleep(max(0.0, play.expires_at + 1.0 - time.time()))
     play.reads(300)
     assert "the broker refuses our own certificate" in play.log
-    assert play.starts == 2, "the query could not connect anew with what it was started with"
+    assert play.starts == 2, "the query could not connect again with what it was started with"
     assert play.verdicts(east) == ["UP"], "looks have taken the new certificate"
 
     # -- the standby's password is changed, on the broker first
@@ -183,7 +183,7 @@ def test_rotated_credentials_count_under_a_running_query_without_restart(play: P
 
 
 def _write(path: Path, secret: str) -> None:
-    """As an operator is told to: beside it, and renamed."""
+    """As the documents say: beside it, and renamed."""
     new = path.with_suffix(".new")
     new.write_text(f"{secret}\n", encoding="utf-8")
     new.replace(path)

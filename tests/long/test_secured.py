@@ -1,7 +1,7 @@
 """Credentials the other way round, for everywhere else certificates are left for passwords.
 
-Records are tracked and read by a password, over MirrorMaker 2; places, heartbeats, offset syncs and a sink are asked of
-a standby that wants certificates. Nobody types anything.
+Records are tracked and read by a password, over MirrorMaker 2. Resume offsets, heartbeats, offset syncs and a sink are
+read from a standby that needs certificates. No command is typed.
 """
 
 from contextlib import closing

@@ -43,7 +43,7 @@ TWICE = {"carry": {("after", sinks.TABLE), *_APPENDED}, "switch": _APPENDED}
 
 @dataclass(frozen=True)
 class Played:
-    """How a story ended: by query, its plan and how often each id was delivered."""
+    """How a run ended: by query, its plan and how often each id was delivered."""
 
     plans: Mapping[str, Any]
     delivered: Mapping[str, Mapping[int, int]]

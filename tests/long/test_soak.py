@@ -38,7 +38,7 @@ PAUSE_SECONDS = (0.2, 0.9)
 """By default an outage below 1 s, and a freeze below 2 s, is never DOWN: ``state.settings.keys.Detection``."""
 FREEZE_SECONDS = (0.5, 1.7)
 LATE_SECONDS = (1.0, 6.0)
-"""A controller that stands still loses its window, and not its lease."""
+"""A frozen controller loses its window, and not its lease."""
 LOAD_SECONDS = (2.0, 5.0)
 CUT_SECONDS = (0.3, 10.0)
 
@@ -75,7 +75,7 @@ def test_faults_shorter_than_the_limits_never_move_a_query(tmp_path: Path) -> No
 
 
 def _freeze_broker(world: Unattended, cables: Namespace, draw: random.Random) -> None:
-    """The primary's broker stands still for less than it takes to be DOWN."""
+    """The primary's broker is frozen for less than it takes to be DOWN."""
     _still(world, draw.uniform(*FREEZE_SECONDS))
 
 

@@ -1,4 +1,4 @@
-"""Processes that are killed while nobody types anything: brokers of both clusters, the leader, a runner."""
+"""Processes that are killed while no command is typed: brokers of both clusters, the leader, a runner."""
 
 import os
 import random
@@ -48,7 +48,7 @@ def test_a_leader_killed_among_its_moves_is_succeeded_by_one_that_ends_them(tmp_
 
 def test_a_runner_killed_with_its_cluster_is_proven_gone_by_its_successor(tmp_path: Path) -> None:
     with (
-        unattended(tmp_path, rate=200, helped=True) as world,  # two runners are a load by themselves
+        unattended(tmp_path, rate=200, helped=True) as world,  # two runners alone are a load
         closing(open_store(store_of(world.on))) as store,
     ):
         assert {row.runner for row in store.assignments()} == {"a"}
@@ -124,7 +124,7 @@ def await_phase(store: ControllerStore, phases: set[Phase]) -> None:
 
 
 def prepared(store: ControllerStore, operation: str) -> list[object]:
-    """What runners were asked to prepare for an operation: the offsets that were chosen."""
+    """What runners had to prepare for an operation: the offsets that were chosen."""
     return [intent.request for intent in store.intents(operation) if intent.name.startswith("prepare")]
 
 

@@ -173,7 +173,7 @@ def test_a_cluster_in_use_that_flaps_is_left_once_and_the_rest_is_refused(tmp_pa
 
 @pytest.mark.parametrize(("fault", "cure"), [("kill", "start"), ("freeze", "thaw")])
 def test_one_broker_of_three_moves_nothing(tmp_path: Path, fault: str, cure: str) -> None:
-    with unattended(tmp_path, brokers=3, rate=100) as world:  # six brokers are a load by themselves
+    with unattended(tmp_path, brokers=3, rate=100) as world:  # six brokers alone are a load
         world.lab(fault, "east-2")
         world.until("it limps", lambda: "DEGRADED" in world.verdicts("east"))
         time.sleep(60.0)
@@ -207,7 +207,7 @@ def test_a_dead_replicator_stops_automatic_mode_until_the_loss_is_accepted(
         moved = [each for each in world.attempts() if each["outcome"] == "done"]
         assert sorted(each["query"] for each in moved) == sorted(world.places())
         totals = [each["plan"]["totals"] for each in moved]
-        assert all(each["exposure_seconds"] > 5.0 for each in totals), "what was not copied is told"
+        assert all(each["exposure_seconds"] > 5.0 for each in totals), "what was not copied is counted"
         assert all(each["exposure_records"] != 0 for each in totals), "records only where enough were remembered"
         world.assert_nothing_lost()
 
@@ -244,7 +244,7 @@ def below(pid: int) -> list[int]:
 
 
 def signalled(processes: Sequence[int], number: signal.Signals) -> None:
-    """Signal processes; one that has ended meanwhile is let go."""
+    """Signal processes; one that has ended is left out."""
     for each in processes:
         with suppress(ProcessLookupError):
             os.kill(each, number)

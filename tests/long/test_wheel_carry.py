@@ -1,4 +1,4 @@
-"""The whole story of the demo from an installed wheel, in a folder where no source can be found."""
+"""The whole demo from an installed wheel, in a folder where no source can be found."""
 
 from pathlib import Path
 

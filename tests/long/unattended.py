@@ -1,6 +1,6 @@
-"""A real world in which nobody types anything: clusters, replicator, a runner under load, and controllers that decide.
+"""A real world in which no command is typed: clusters, replicator, a runner under load, and controllers that decide.
 
-Everything is started and struck as ``lab.scenario`` does it, and asked through the command line.
+Everything is started and struck as ``lab.scenario`` does it, and read through the command line.
 """
 
 import json
@@ -32,7 +32,7 @@ PATIENCE_SECONDS = 120.0
 
 @dataclass
 class Unattended:
-    """A stage with queries running on east; ``mark`` is where the story begins in the history."""
+    """A stage with queries running on east; ``mark`` is where the run begins in the history."""
 
     on: Stage
     runner: "subprocess.Popen[bytes]"
@@ -49,7 +49,7 @@ class Unattended:
         self.on.lab(*arguments)
 
     def begin(self) -> None:
-        """The story begins here."""
+        """The run begins here."""
         self.mark = max((int(event["sequence"]) for event in self._history()), default=0)
 
     def broker(self, part: str) -> int:
@@ -59,20 +59,20 @@ class Unattended:
 
     # -- what is known ---------------------------------------------------------------------------------------------
     def events(self, kind: str | None = None) -> list[Mapping[str, Any]]:
-        """Lines of history since the story began, oldest first."""
+        """Lines of history since the run began, oldest first."""
         return [each for each in self._history() if each["sequence"] > self.mark and kind in {None, each["kind"]}]
 
     def verdicts(self, cluster: str) -> list[str]:
-        """The verdicts on a cluster since the story began, in order."""
+        """The verdicts on a cluster since the run began, in order."""
         words = (event["text"].split(":")[0].split() for event in self.events("verdict"))
         return [word[2] for word in words if word[0] == cluster]
 
     def held(self) -> list[str]:
-        """The queries that an operation took hold of since the story began, with repeats."""
+        """The queries that an operation took hold of since the run began, with repeats."""
         return [str(event["query"]) for event in self.events("hold")]
 
     def attempts(self) -> list[Mapping[str, Any]]:
-        """The operations that were begun since the story began, as ``show-op`` tells them."""
+        """The operations that were begun since the run began, as ``show-op`` prints them."""
         return [self.on.ask("show-op", str(event["operation"])) for event in self.events("hold")]
 
     def leads(self, controller: str) -> bool:
@@ -169,7 +169,7 @@ def unattended(
     """Queries run on east under load, both clusters are believed UP, and automatic mode is on.
 
     ``changes`` replace groups of the configuration, and ``prepare`` does what else has to be done to the world and the
-    configuration; ``inside`` stands in front of the runner's command. Without ``controllers`` nobody believes anything
+    configuration; ``inside`` is put in front of the runner's command. Without ``controllers`` there is no verdict
     yet. ``helped`` has a second runner ready, to which any query may go.
     """
     with stage(directory, print) as on:
@@ -201,7 +201,7 @@ def unattended(
 
 @contextmanager
 def cut_off(world: Unattended, controllers: Sequence[str] = ("one",)) -> Iterator[Namespace]:
-    """Start controllers that reach each cluster through one cable, and the story once they believe both are UP.
+    """Start controllers that reach each cluster through one cable, and the run once they believe both are UP.
 
     For a world without controllers; ends them, before the cables are taken away.
     """

@@ -1,4 +1,4 @@
-"""What is mutated, and the tests that are asked first: those that are about it. The rest is asked when they pass."""
+"""What is mutated, and the tests that run first: those that are about it. The rest runs when they pass."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ class Area:
     modules: tuple[str, ...]
     """Paths below the root; a glob is resolved there."""
     tests: tuple[str, ...]
-    """Asked first; together a matter of seconds."""
+    """They run first; together a matter of seconds."""
 
 
 AREAS = (

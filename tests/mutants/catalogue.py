@@ -1,4 +1,4 @@
-"""Mistakes that people thought of: each would break a promise, and each was tried by hand before it stood here."""
+"""Mistakes that people thought of: each would break a promise, and each was tried by hand before it was listed here."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ class Mistake(NamedTuple):
     old: str
     new: str
     tests: tuple[str, ...]
-    """Asked first."""
+    """These run first."""
     why: str
     """What it would break."""
 
@@ -741,7 +741,7 @@ CATALOGUE = (
         ".where(leases.c.name == name, leases.c.holder == dead_holder)",
         ".where(leases.c.name == name)",
         ("tests/contract/test_store.py", "tests/contract/test_store_races.py", "tests/unit/orchestrator/test_lease.py"),
-        "seize takes the lease from whoever holds it",
+        "seize takes the lease from its holder",
     ),
     Mistake(
         "state/store/sql/operations.py",
@@ -762,7 +762,7 @@ CATALOGUE = (
         "            if (connection.execute(reported).scalar() or 0) >= assignment.epoch:\n                return False\n",
         "",
         ("tests/contract/test_store_reconcile.py", "tests/contract/test_store_put_back.py"),
-        "reconcile writes below an epoch that a runner reported meanwhile",
+        "reconcile writes below an epoch that a runner reported in between",
     ),
     Mistake(
         "orchestrator/decide/verdict.py",
@@ -797,7 +797,7 @@ CATALOGUE = (
         "        if request.actor != AUTOMATIC:\n            return checks.judge_move(facts)\n",
         "        if True:\n            return checks.judge_move(facts)\n",
         ("tests/simulation/test_requests.py", "tests/simulation/test_unattended.py"),
-        "automatic gates (pause, cool-down, down) not asked again when taken",
+        "automatic gates (pause, cool-down, down) not judged again when taken",
     ),
     Mistake(
         "orchestrator/decide/gates/automatic.py",
@@ -986,7 +986,7 @@ CATALOGUE = (
         "        if not one.is_held:\n            one.close()\n",
         "        pass\n",
         ("tests/unit/streaming/spark/runner/test_fence.py", "tests/unit/streaming/spark/runner/test_supervisor.py"),
-        "fence: the hosted run is never told to stop",
+        "fence: the hosted run never gets the order to stop",
     ),
     Mistake(
         "streaming/spark/runner/fence.py",
@@ -1022,28 +1022,28 @@ CATALOGUE = (
         "0 < waiting == running_tasks(self._session, self.run_id)",
         "0 < waiting",
         ("tests/unit/streaming/spark/query/test_query_run.py",),
-        "hold: a run is kept in its batch though a task of it goes on",
+        "hold: a run is kept in its batch though a task of it continues",
     ),
     Mistake(
         "streaming/spark/runner/supervisor.py",
         "        if not goes_on:\n",
         "        if False:\n",
         ("tests/unit/streaming/spark/runner/test_supervisor.py",),
-        "hold: a run that cannot go on from the middle of its batch is waited for",
+        "hold: a run that cannot continue from the middle of its batch is waited for",
     ),
     Mistake(
         "orchestrator/decide/uncommitted_batch.py",
         "planned.held and _goes_on(report, planned, resolution, planned_resolution)",
         "planned.held and _same_records(resolution, planned_resolution)",
         ("tests/unit/orchestrator/decide/test_uncommitted_batch.py",),
-        "choose: a batch goes on in its middle though the standby spans fewer offsets",
+        "choose: a batch continues in its middle though the standby spans fewer offsets",
     ),
     Mistake(
         "streaming/spark/runner/supervisor.py",
         "held = held or (each.give_held() if is_here else None)",
         "held = held or each.give_held()",
         ("tests/unit/streaming/spark/runner/test_supervisor.py",),
-        "hold: a run goes on from its old checkpoint though the move made a copy",
+        "hold: a run continues from its old checkpoint though the move made a copy",
     ),
     Mistake(
         "streaming/spark/runner/fence.py",
@@ -1199,7 +1199,7 @@ CATALOGUE = (
         "if move.epoch != placed.epoch or move.name == name]",
         "]",
         ("tests/unit/streaming/spark/checkpoint/test_mapping.py",),
-        "switch: a mapping is restored that an attempt wrote which nobody committed",
+        "switch: a mapping is restored that an attempt wrote which was never committed",
     ),
     Mistake(
         "streaming/spark/checkpoint/mapping.py",
@@ -1220,7 +1220,7 @@ CATALOGUE = (
         "    return 0 if operation.kind is OperationKind.REWIND else plan.batch",
         "    return None",
         ("tests/unit/streaming/spark/test_known_files.py",),
-        "a checkpoint that a move made and somebody emptied is taken for a new query",
+        "a checkpoint that a move made and that was emptied is taken for a new query",
     ),
     Mistake(
         "streaming/spark/place.py",
@@ -1307,7 +1307,7 @@ CATALOGUE = (
             "tests/unit/orchestrator/decide/gates/test_automatic.py",
             "tests/unit/orchestrator/decide/gates/test_automatic_cooldown.py",
         ),
-        "cool-down after an attempt in vain ignored",
+        "cool-down after a refused attempt ignored",
     ),
     Mistake(
         "orchestrator/decide/gates/automatic.py",
@@ -1426,7 +1426,7 @@ CATALOGUE = (
         "        if not self._is_foreign and self._confirmed is not None:",
         "        if self._confirmed is None:",
         ("tests/contract/test_log.py", "tests/unit/streaming/kafka/test_probe.py"),
-        "a kept connection to the cluster that lost its name goes on answering",
+        "a kept connection to the cluster that lost its name still answers",
     ),
     Mistake(
         "state/settings/canonical.py",
@@ -1734,7 +1734,7 @@ CATALOGUE = (
         'if where_none == "refuse":',
         'if where_none == "never":',
         ("tests/unit/replication_tool/test_reverse.py",),
-        "a partition with nothing in common is skipped though nobody chose that",
+        "a partition with nothing in common is skipped though that was not chosen",
     ),
     Mistake(
         "streaming/jarsets/repository.py",

@@ -4,8 +4,8 @@ EXPLAINED: dict[str, str] = {
     "orchestrator/operation/requests.py RequestHandler._refusal: 0 -> 1": (
         "where a query without a row is at home decides nothing: gate `assigned` refuses it whatever its target is"
     ),
-    "streaming/resume/sent_again.py _spread: <= -> <": "of just as many as are looked at, the same are told",
+    "streaming/resume/sent_again.py _spread: <= -> <": "of just as many as are looked at, the same are counted",
     "state/store/write_checks.py term_step: 1 -> 2": "a term lies above the last one by any number but 0",
-    "lab/judge.py Mistakes: 0 -> 1 #2": "whoever makes one says both numbers",
+    "lab/judge.py Mistakes: 0 -> 1 #2": "each maker gives both numbers",
     "streaming/spark/runner/fence.py _fence: < -> <=": "two readings of the machine's clock are never the same",
 }

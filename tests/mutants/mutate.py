@@ -1,6 +1,6 @@
 """Small mistakes, made from a module's text. Pure.
 
-Each operator is a mistake that people make: a boundary one off, a condition turned round, a guard or a call forgotten.
+Each operator is a mistake that people make: a boundary one off, a condition reversed, a guard or a call forgotten.
 Texts for people are left alone: what a sentence says is tested elsewhere.
 """
 
@@ -30,7 +30,7 @@ class Mutant:
     line: int
     start: int
     end: int
-    """Where the text stands that is replaced, in characters."""
+    """Where the text is that is replaced, in characters."""
     old: str
     new: str
     number: int
@@ -71,7 +71,7 @@ class _Finder(ast.NodeVisitor):
         return begin + len(whole.encode()[:column].decode())
 
     def _span(self, node: ast.AST) -> tuple[int, int]:
-        at: ast.expr = node  # type: ignore[assignment] # every node that is asked for has a place
+        at: ast.expr = node  # type: ignore[assignment] # every node that is needed has a place
         assert at.end_lineno is not None
         assert at.end_col_offset is not None
         return self._offset(at.lineno, at.col_offset), self._offset(at.end_lineno, at.end_col_offset)

@@ -57,7 +57,7 @@ class Copy:
 
     def _write(self, path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
-        self._clock += 2  # compiled files are told apart by size and whole seconds
+        self._clock += 2  # compiled files are distinguished by size and whole seconds
         os.utime(path, (self._clock, self._clock))
 
     def _run(self, tests: tuple[str, ...], seconds: int) -> Outcome:

@@ -43,8 +43,8 @@ def present(partition: Partition) -> list[Kept]:
 def offset_syncs(partition: Partition, lag: int | None) -> list[tuple[int, int]]:
     """The pairs (old offset, offset here) that MirrorMaker 2 has written: ``PartitionState.update`` of its sources.
 
-    It writes one for the first record of each run, behind a gap of old offsets, and for the record that is ``lag``
-    offsets here or more behind the last pair's.
+    It writes one for the first record of each run, and for one behind a gap of old offsets. It also writes one for the
+    record that is ``lag`` offsets here or more behind the last pair's.
     """
     pairs: list[tuple[int, int]] = []
     before: int | None = None
@@ -66,7 +66,7 @@ def _entry(offset: int, partition: int, here: int, there: int) -> Entry:
 
 @dataclass
 class WorldLog:
-    """The standby. It counts its answers by kind, so that a lie can be told in one of them only."""
+    """The standby. It counts its answers by kind, so that a wrong answer can be given in one of them only."""
 
     world: World
     told: Counter[str] = field(default_factory=Counter)

@@ -1,4 +1,4 @@
-"""Plays worlds: asks the resolver, lets the judge look, makes small what is found, and counts exact places."""
+"""Plays worlds: calls the resolver, lets the judge look, makes small what is found, and counts exact places."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable

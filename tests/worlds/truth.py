@@ -146,12 +146,12 @@ class Truth:
     def strangers(self, target: int) -> list[int]:
         """Other writers' records behind all that was read and before the target, by the standby's offset.
 
-        They were written for whoever reads this topic next, so they are no less unread than copies.
+        They were written for the next reader of this topic, so they are no less unread than copies.
         """
         return self._passed_over(target)[1]
 
     def _passed_over(self, target: int) -> tuple[list[int], list[int]]:
-        """A record that was read and is not there is not to be told from an equal one that is.
+        """A record that was read and is not there cannot be distinguished from an equal one that is.
 
         Equal is the same payload, and the same time where the standby keeps times. So many of the equal ones stand in
         for it. Where only a handful is remembered, such a one is all that there is to go by, so what lies before it
@@ -216,10 +216,11 @@ class Truth:
         return [of for of in self.read if (at := self.ever.get(of, -1)) >= target and at in self.shown.get(of, ())]
 
     def to_come(self) -> list[int]:
-        """Read records that the replicator, going on from where it is, has yet to append.
+        """Read records that the replicator, continuing from where it is, has yet to append.
 
-        A restart that has not sent anything again yet cannot show: then it goes on behind its last copy. One that keeps
-        offsets, as its route says (section 4, identity), appends nothing at an offset that another writer has taken.
+        A restart that has not sent anything again yet cannot show: then it continues after its last copy. One that
+        keeps offsets, as its route says (section 4, identity), appends nothing at an offset that another writer has
+        taken.
         """
         part, world = self.partition, self.world
         last = next((row.of for row in reversed(part.kept) if row.of is not None), None)
@@ -252,9 +253,8 @@ class Truth:
         ]
 
     def seems_copied(self) -> int:
-        """How many records of other writers are no newer than the old log was when it was last sampled.
-
-        Nothing tells them from copies of unread records (``docs/places.md``, what cannot be promised). Counting no
+        """How many records of other writers are no newer than the old log was when it was last sampled.  Nothing
+        distinguishes them from copies of unread records (``docs/places.md``, what cannot be promised). Counting no
         record as a copy would call every unread record exposed.
         """
         part = self.partition
