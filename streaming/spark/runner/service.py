@@ -255,7 +255,7 @@ def _companion(log: structlog.stdlib.BoundLogger) -> Path | None:
     try:
         return companion_jar(log.info)
     except (CompanionError, JavaMissing, JarError) as error:
-        log.warning("no companion in Spark: a stale driver is held by planted entries alone", error=str(error))
+        log.warning("no companion in Spark: a stale driver is stopped by blocking entries alone", error=str(error))
         return None
 
 
