@@ -70,7 +70,7 @@ def measure(setting: Setting) -> list[Row]:
     with broker(setting) as bootstrap:
         make_topics(bootstrap, {OLD: PARTITIONS, NEW: PARTITIONS})
         _fill(bootstrap)
-        setting.say(f"{ROUNDS} rounds: tails, places, look-ups by time")
+        setting.say(f"{ROUNDS} rounds: tails, resume offsets, look-ups by time")
         cluster = Cluster(bootstrap=(bootstrap,))
         with Link(cluster, name="bench") as link:
             tails = _tails(link, positions)
@@ -142,7 +142,7 @@ def _require_exact(found: Resolution | None) -> None:
     targets = () if found is None else found.targets
     wrong = [each for each in targets if each.target_offset != each.offset + FOREIGN or not each.exact]
     if wrong or len(targets) != PARTITIONS:
-        raise BenchError(f"{len(wrong)} of {len(targets)} places are not exact, first {wrong[:1]}")
+        raise BenchError(f"{len(wrong)} of {len(targets)} resume offsets are not exact, first {wrong[:1]}")
 
 
 class _Tracked:

@@ -41,7 +41,7 @@ def _awaited(facts: MoveFacts, gate: str, targets: Sequence[Target], every: str,
     behind = [target for target in targets if not is_caught_up(target)]
     waits = facts.fence == PENDING and all(target.replay_later_records for target in behind)
     worst = max(behind, key=lambda target: target.replay_later_records or 0, default=None)
-    why = (worst.note or "its place is not exact") if worst is not None else ""
+    why = (worst.note or "its resume offset is not exact") if worst is not None else ""
     lacks = f"{facts.target} lacks {some}"
     return answer(
         gate,

@@ -134,7 +134,7 @@ def route_declared(facts: MoveFacts) -> Gate:
     ok = facts.route is not None and not unnamed and not shared
     why = f"the route has no topic {', '.join(unnamed)}" if unnamed else "no route is declared"
     if shared:
-        why = f"the copies of {', '.join(shared)} have one name, and one offset cannot be the place of both"
+        why = f"the copies of {', '.join(shared)} have one name, and one offset cannot be the resume offset of both"
     return answer(
         "route-declared",
         ok,

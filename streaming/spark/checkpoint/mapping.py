@@ -133,8 +133,8 @@ class Moves:
             here = move.here(key, at)
             if here is None:
                 raise NoMapping(
-                    f"{where}: source {key} is at {text}, and operation {move.operation} found no place on {move.to} "
-                    "for that"
+                    f"{where}: source {key} is at {text}, and operation {move.operation} found no resume offset on "
+                    f"{move.to} for that"
                 )
             at = here
         return with_mark(at, None)

@@ -181,7 +181,7 @@ final class Mappings {
                               + mapping.from().text()
                               + ", and operation "
                               + mapping.operation()
-                              + " found no place on "
+                              + " found no resume offset on "
                               + mapping.to().text()
                               + " for that"));
     }

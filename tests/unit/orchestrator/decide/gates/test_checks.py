@@ -285,7 +285,7 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
      "behind records that w may have written since it moved to west, up to 2, and never read them (t-0): records were"),
     ("route-declared", replace(GOOD, topics={"t": None}), "none", "east to west", "the route has no topic t"),
     ("route-declared", replace(GOOD, topics={"t": "x", "u": "x", "v": "v"}), "none", "east to west",
-     "the copies of t, u have one name, and one offset cannot be the place of both"),
+     "the copies of t, u have one name, and one offset cannot be the resume offset of both"),
     (
         "pipeline-fits", replace(GOOD, runners=(replace(RUNNER, runner="b", plans={"q": "it keeps no state"}),)),
         "does not fit", "starts from the checkpoint in use", "runner b cannot take over q: it keeps no state",

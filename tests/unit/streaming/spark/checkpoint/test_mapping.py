@@ -191,7 +191,7 @@ def test_an_offset_that_no_move_names_is_refused(checkpoint: CheckpointFolder) -
     moved(checkpoint)
     entry = parse_offset_entry(offset_text(orders(1), {"logOffset": 4}).encode(), "offsets/1")
     moves = read_moves(FILES, str(checkpoint.path), WEST)
-    with pytest.raises(NoMapping, match="operation move found no place on west"):
+    with pytest.raises(NoMapping, match="operation move found no resume offset on west"):
         moves.on_active(entry, "offsets/1")
     known = parse_offset_entry(offset_text(orders(2), {"logOffset": 4}, None).encode(), "offsets/2")
     assert dict(moves.on_active(known, "offsets/2").sources) == {
