@@ -34,6 +34,8 @@ SKEW_MS = 10_000
 """How far the clock of a standby that stamps records itself may be behind, at first sight."""
 CLOCK_RECORDS = 20_000
 """Records that are searched before that, where such a clock says that the standby lags or holds other records."""
+FOUND_RECORDS = 2_000
+"""Records that are searched before that, where the place was found: with a slow clock it may be in a second copy."""
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -81,6 +83,8 @@ class Scan:
     """Whether the log was longer when it was read than when its end was looked up."""
     found: Found | None = None
     outcome: Found | NoPlace | None = None
+    former: tuple[Found, Found | None] | None = None
+    """What was found behind the bound by a clock of the standby, before the records before it were searched."""
 
     def __post_init__(self) -> None:
         self.is_older = self.lo >= self.end
@@ -136,6 +140,20 @@ class Scan:
         self.asked_ms = 0 if from_ms is None else from_ms
         self.restart(max(self.begin, min(self.lo, self.end) - self.back))
 
+    def look_before(self, found: Found) -> None:
+        """Search the records before a bound by the standby's clock, too: the first copy lies there if that is slow."""
+        self.former, self.is_wide = (found, self.found), True
+        self.restart(max(self.begin, min(self.lo, self.end) - FOUND_RECORDS))
+
+    def take_first(self) -> None:
+        """Of two places the earlier one, where its record is unlike others: the other one is in a second copy."""
+        if self.former is None:
+            return
+        found, now = self.former[0], self.outcome
+        is_first = isinstance(now, Found) and now.offset < found.offset
+        if not (is_first and self.ring.last_is_unique(append_time=True)):
+            self.outcome, self.found = self.former
+
     def is_begun_late(self) -> bool:
         """Whether the search went back before a doubted bound, and what it found there is as new as what was read."""
         if not self.back or self.append_time or self.start <= self.begin:
@@ -146,7 +164,14 @@ class Scan:
 
 def scan(log: ClusterLog, scans: Iterable[Scan], deadline: Deadline) -> None:
     """Give every scan an ``outcome``. One partition may be scanned several times, for several positions."""
-    todo = list(scans)
+    items = list(scans)
+    _read_all(log, items, deadline)
+    for item in items:
+        item.take_first()
+
+
+def _read_all(log: ClusterLog, items: Sequence[Scan], deadline: Deadline) -> None:
+    todo = list(items)
     for item in todo:
         if item.next >= item.end:
             _settle(item, item.search.feed((), item.next))
@@ -184,8 +209,17 @@ def _is_doubtful(item: Scan) -> bool:
         item.hint = None
     if item.is_wide or item.compacted or item.outcome is None:
         return False
-    is_in_doubt = item.append_time and isinstance(item.outcome, Found) and item.outcome.repeats is None
-    return item.search.is_by_end or is_in_doubt
+    is_stamped = item.append_time and isinstance(item.outcome, Found)
+    if (
+        isinstance(item.outcome, Found)
+        and is_stamped
+        and not item.search.is_by_end
+        and item.outcome.repeats is not None
+    ):
+        if item.lo > item.begin:
+            item.look_before(item.outcome)
+        return False
+    return item.search.is_by_end or is_stamped
 
 
 _LATE = "the records before the first one of a time are as new as it"

@@ -124,23 +124,23 @@ def _read(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
         records = [*look.known, *rest[bisect_left(rest, look.read_to, key=OFFSET) :]]
         assert isinstance(look.case.alignment, Found)
         look.case.behind = records[bisect_left(records, look.case.alignment.offset, key=OFFSET) :]
-        look.behind = _behind(look, records)
+        look.behind = _behind(look, records, compacted=run.is_compacted(look.case.key.topic))
         look.case.resent = _with_twice(look.behind.proven(), look)
         look.hides = _takes_strangers(look, records) or _is_thinned(run, look)
         look.left = look.behind.suspects()
         look.oldest, look.newest = min(look.left, default=0), max(look.left, default=0)
 
 
-def _behind(look: _Look, records: Sequence[LogRecord]) -> Behind:
+def _behind(look: _Look, records: Sequence[LogRecord], *, compacted: bool) -> Behind:
     """Records that were read after those remembered are known from the standby, where they follow."""
     want, place = look.case.want, _read_before(look, records)
     if not place:
         scan = look.case.scan
         ring = FingerprintMatcher(want.ring, 1) if scan is None else (scan.read or scan.ring)
-        return Behind(ring, records, keeps_offsets=isinstance(look.case.copy, Found))
+        return Behind(ring, records, keeps_offsets=isinstance(look.case.copy, Found), compacted=compacted)
     last = want.ring[-1].offset
     more = (Fingerprint(last + 1 + i, each.timestamp_ms, each.digest) for i, each in enumerate(records[:place]))
-    return Behind(FingerprintMatcher((*want.ring, *more), 1), records[place:])
+    return Behind(FingerprintMatcher((*want.ring, *more), 1), records[place:], compacted=compacted)
 
 
 def _read_before(look: _Look, records: Sequence[LogRecord]) -> int:

@@ -72,8 +72,16 @@ class Behind:
     remembered ones allows. Those may also be late records, so the standby is searched for a first copy of some of them.
     """
 
-    def __init__(self, ring: FingerprintMatcher, records: Sequence[LogRecord], *, keeps_offsets: bool = False) -> None:
+    def __init__(
+        self,
+        ring: FingerprintMatcher,
+        records: Sequence[LogRecord],
+        *,
+        keeps_offsets: bool = False,
+        compacted: bool = False,
+    ) -> None:
         self.records = records
+        self._in_a_row = 1 if compacted else IN_A_ROW  # compaction may have left one of a row
         self._ring = ring
         self._top_ms = ring.top_ms
         self._is_timeless = not (keeps_offsets or ring.is_first) and _is_timeless(ring)
@@ -107,7 +115,9 @@ class Behind:
             if self.is_suspect(self.records[at]):
                 row.append(at)
                 continue
-            found += row if len(row) >= IN_A_ROW else [old for old in row if self._is_no_latecomer(self.records[old])]
+            found += (
+                row if len(row) >= self._in_a_row else [old for old in row if self._is_no_latecomer(self.records[old])]
+            )
             row = []
         return _spread(found + row)
 

@@ -13,7 +13,7 @@ from streaming.resume.methods import segment
 from streaming.resume.methods.choose import MethodInput, choose
 from streaming.resume.methods.content_search import Cause, Found, NoPlace, is_retention
 from streaming.resume.model import Rules, Target, Want
-from streaming.resume.sent_again import remembered
+from streaming.resume.sent_again import FEW, remembered
 from streaming.resume.standby_lookup import NotApplicable, ResumeOffset, StandbyLookup
 
 
@@ -322,7 +322,9 @@ def _is_at_edge(question: MethodInput, cost: Forecast) -> bool:
     found = question.facts.alignment
     if not isinstance(found, Found) or not found.at_edge or question.idle is True:
         return False
-    comes_again = bool(question.facts.resent.records)  # behind the place, so the copy before it is no second one
+    known = {(each.digest, each.timestamp_ms) for each in question.want.ring}
+    is_telling = len(known) == len(question.want.ring) >= FEW  # else what seems to come again may be new
+    comes_again = is_telling and bool(question.facts.resent.records)  # so the copy before the place is no second one
     return cost.exposure_records != 0 and not (found.exact and comes_again)
 
 

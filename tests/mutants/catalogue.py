@@ -412,6 +412,27 @@ CATALOGUE = (
         "another partitioner: one partition's times show that retention took no unread record of another one",
     ),
     Mistake(
+        "streaming/resolve/scan.py",
+        "            item.look_before(item.outcome)",
+        "            pass",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "LogAppendTime: a second copy counts as the first, where the clock is slow (skips unread)",
+    ),
+    Mistake(
+        "streaming/resume/target.py",
+        "is_telling = len(known) == len(question.want.ring) >= FEW",
+        "is_telling = len(known) == len(question.want.ring)",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "retention: an equal record that may be new hides that unread ones were deleted",
+    ),
+    Mistake(
+        "streaming/resume/sent_again.py",
+        "self._in_a_row = 1 if compacted else IN_A_ROW",
+        "self._in_a_row = IN_A_ROW",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "compacted: what is left of a row of old records that came again counts as unread",
+    ),
+    Mistake(
         "streaming/resolve/answer_checks.py",
         "is_cut = end is not None and end < place and _is_unshown(target)",
         "is_cut = False",

@@ -67,7 +67,8 @@ def truth_of(world: World, number: int) -> Truth:
 def is_evident(world: World) -> bool:
     """Whether the standby shows the partitioner: a partition that has their times lacks some of the records read last.
 
-    A handful may look right, so may partitions that all lag (``docs/places.md``, what cannot be promised).
+    A handful may look right, so may partitions that all lag, or of which retention has left a part (``docs/places.md``,
+    what cannot be promised).
     """
     lied = None if world.lie is None else world.lie.partition
     return any(_is_evident(world, number, part) for number, part in enumerate(world.partitions) if number != lied)
@@ -77,8 +78,8 @@ def _is_evident(world: World, number: int, part: Partition) -> bool:
     last = ring(part, world)[-ENOUGH:]
     elsewhere = any(placed(each.payload, len(world.partitions)) != number for each in last)
     times = [row.time for row in part.kept if row.offset >= part.kept_begin]
-    reaches = bool(times and last) and times[0] <= max(each.time for each in last) < max(times)
-    return len(last) == ENOUGH and elsewhere and reaches
+    lags = not times or not last or max(times) <= max(each.time for each in last)
+    return len(last) == ENOUGH and elsewhere and not lags and part.kept_begin == 0
 
 
 @dataclass(frozen=True)

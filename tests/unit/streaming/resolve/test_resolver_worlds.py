@@ -320,6 +320,32 @@ WORLDS = {
         sample=Sample(end=11, at=1000),
         now=1000,
     ),
+    "a slow clock, and a second copy behind another writer's record": _one(
+        "0 47000 r0, 1 48000 r1, 2 48000 r2, 3 48000 r3, 4 48000 r4, 5 49000 r5, 6 50000 r6, 7 50000 r7",
+        "0 -92000 r0 of 0, 1 -92000 r1 of 1, 2 -92000 r2 of 2, 3 -92000 r3 of 3, 4 -92000 r4 of 4, 5 -91000 r5 of 5, "
+        "6 -90000 r6 of 6, 7 -90000 r7 of 7, 8 227005 x8, 9 227005 r0 of 0, 10 227005 r1 of 1, 11 227005 r2 of 2, "
+        "12 227005 r3 of 3, 13 227005 r4 of 4, 14 227005 r5 of 5, 15 227005 r6 of 6, 16 227005 r7 of 7",
+        position=8,
+        append_time=True,
+        now=437000,
+    ),
+    "equal records of which retention may have taken the first": _one(
+        "0 0 p0, 1 0 p0, 2 0 p0, 3 0 p0",
+        "0 0 p0 of 1, 1 0 p0 of 2, 2 0 p0 of 3",
+        position=1,
+        kept_begin=1,
+        compacted=True,
+        now=10,
+    ),
+    "a compacted log with one of an old row that came again": _one(
+        "0 12 r0, 1 13 r1, 2 14 r2, 3 2015 r3, 4 15 r4, 5 16 r5, 6 2017 r6, 7 2018 r7, 8 2019 r8, 9 2024 r9",
+        "0 12 r0 of 0, 1 13 r1 of 1 gone, 2 14 r2 of 2 gone, 3 2015 r3 of 3, 4 12 r0 of 0, 5 13 r1 of 1 gone, "
+        "6 14 r2 of 2 gone, 7 2015 r3 of 3 gone, 8 2024 r9 of 9",
+        position=9,
+        remembered=((1, 9),),
+        compacted=True,
+        now=2030,
+    ),
 }
 
 
