@@ -178,7 +178,7 @@ def _strike(
         event.at.timestamp() for event in store.history(limit=10_000)
         if event.kind == "verdict" and event.text.startswith(f"{PRIMARY} is DOWN")
     )  # fmt: skip
-    commits = sorted(datetime.fromisoformat(str(each.measured["first_commit_at"])).timestamp() - down for each in done)
+    commits = sorted(datetime.fromisoformat(str(each.measured.first_commit_at)).timestamp() - down for each in done)
     return Moved(
         queries=size, down=down - struck_at, first_commits=commits,
         transactions=(_transactions(server) - transactions) / size,

@@ -243,7 +243,7 @@ def _judged_counts(told: Told, name: str, rows: str) -> Iterator[str]:
 def _judged_plan(told: Told, name: str) -> Iterator[str]:
     operation = told.operations[name]
     totals = plan_of(operation)["totals"]
-    measured = (operation.measured or {}).get("replay_records")
+    measured = operation.measured.replay_records
     if totals["replay_records"] != 0:
         notes = [row["note"] for row in plan_of(operation)["partitions"]]
         yield f"forecast to repeat {totals['replay_records']}: {notes}"

@@ -1,10 +1,11 @@
 """A plan and a drill's result, for people."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from orchestrator.cli.tables import Row, cell, table
 from orchestrator.decide.gates.gate import UNKNOWN
+from state.model.measured import DrillResult
 from state.model.plan import Gate, Plan
 
 PARTITION_COLUMNS = (
@@ -72,13 +73,11 @@ def refusals(plans: Iterable[Plan]) -> list[str]:
     return [f"{plan.query}: refused: {gate.name}: {gate.text}" for plan in plans for gate in plan.refusing]
 
 
-def drill_text(measured: Row) -> str:
-    """What a drill measured, and what it could not prove; empty for anything else."""
-    found = measured.get("drill")
-    if not isinstance(found, Mapping):
+def drill_text(found: DrillResult | None) -> str:
+    """What a drill measured, and what it could not prove; empty where it measured nothing."""
+    if found is None:
         return ""
-    seconds = found["seconds"]
-    took = table([{"step": name, "seconds": value} for name, value in seconds.items()], ("step", "seconds"))
-    read = f"{found['rows']} rows of {found['rows_expected']} expected; copied {found['files']} files"
-    unproven = "\n".join(f"  {sentence}" for sentence in found["not_proven"])
-    return f"{took}\n\n{read}, {found['bytes']} bytes\n\nnot proven by this drill:\n{unproven}"
+    took = table([{"step": name, "seconds": value} for name, value in found.seconds.items()], ("step", "seconds"))
+    read = f"{found.rows} rows of {found.rows_expected} expected; copied {found.files} files"
+    unproven = "\n".join(f"  {sentence}" for sentence in found.not_proven)
+    return f"{took}\n\n{read}, {found.bytes} bytes\n\nnot proven by this drill:\n{unproven}"

@@ -136,4 +136,4 @@ def _time(queries: int, moved: Iterable[Operation], at_once: int) -> str:
 
 def _took(moved: Iterable[Operation]) -> list[float]:
     """The seconds of earlier moves that were measured."""
-    return [seconds for each in moved if isinstance(seconds := each.measured.get("switch_seconds"), (int, float))]
+    return [seconds for each in moved if (seconds := each.measured.switch_seconds) is not None]

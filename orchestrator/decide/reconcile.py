@@ -28,6 +28,7 @@ from state.model.entities import (
     QueryFact,
 )
 from state.model.found_places import FoundPlace
+from state.model.measured import NOTHING
 from state.settings.canonical import are_one_folder
 
 
@@ -179,7 +180,7 @@ def undone_lost(
         reason=reason,
         consents=(),
         plan=None,
-        measured={},
+        measured=NOTHING,
         sentence="",
         started_at=found.changed_at,
         ended_at=None,

@@ -41,6 +41,7 @@ from orchestrator.facts.tail import count_exposed
 from orchestrator.rounds import apart
 from state.model.entities import Operation, OperationKind, TopicPartition
 from state.model.evidence import KEPT, Chain, Evidence, Flaw
+from state.model.measured import Measured
 from state.model.plan import StandbyPartition
 from state.private_files import make_private_folder, private_writer
 from state.store.controller_store import ControllerStore
@@ -212,7 +213,7 @@ def verify(kept: Evidence, store: ControllerStore, logs: Logs, tell: Tell) -> li
     operation = store.operation(kept.operation)
     rows = rows_now(operation, store) if operation is not None else document.get("rows")
     claims += of_rows(rows) if rows is not None and document["moved"] else []
-    claims += [of_sink(document["measured"].get("sink_took"))] if document["moved"] else []
+    claims += [of_sink(Measured.of(document["measured"]).sink_took)] if document["moved"] else []
     return claims + verify_places(document, strangers(document, store.pins()), logs, tell)
 
 

@@ -6,9 +6,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
-from orchestrator.decide.evidence.rows import SINCE, after_json, operation_rows
+from orchestrator.decide.evidence.rows import operation_rows, rows_since
 from orchestrator.decide.move.left_behind import to_compare, with_compared
 from orchestrator.decide.move.outcome import (
     Reached,
@@ -85,7 +84,7 @@ def with_outcome(operation: Operation, store: ControllerStore, logs: Logs, silen
             operation = measure(operation, store, logs, silent)
         except KafkaError:
             continue
-    return replace(operation, measured={**operation.measured, **totals_of(operation)})
+    return replace(operation, measured=totals_of(operation))
 
 
 def _with_rows(operation: Operation, store: RunnerStore) -> Operation:
@@ -93,11 +92,10 @@ def _with_rows(operation: Operation, store: RunnerStore) -> Operation:
     fact = latest_fact(store, operation.query)
     if fact is None or fact.epoch != operation.epoch:
         return operation
-    known: Any = operation.measured.get(SINCE)
-    since: Any = after_json(known, fact)
+    since = rows_since(operation.measured.rows_since, fact)
     if since is None:
         return operation
-    measured = {**operation.measured, SINCE: since, "dropped_late_rows": since["total"]["dropped"]}
+    measured = replace(operation.measured, rows_since=since, dropped_late_rows=since.total.dropped)
     return replace(operation, measured=measured)
 
 
@@ -129,7 +127,6 @@ def _with_exposure(operation: Operation, store: ControllerStore, logs: Logs, sil
 
 LONGEST = timedelta(days=1)
 """How long after a move its records are waited for: a replicator that comes back later has its offsets expired."""
-MEASURE = "replay_later_records"
 
 
 def with_later(operation: Operation, store: RunnerStore, logs: Logs) -> Operation:
@@ -141,7 +138,7 @@ def with_later(operation: Operation, store: RunnerStore, logs: Logs) -> Operatio
     looks does it, all at once, and there is a limit to that. Where it cannot be done, as when the query has moved on,
     the number that was kept last counts, and none at all is unknown.
     """
-    if not announced(operation) or operation.measured.get(MEASURE) == announced(operation):
+    if not announced(operation) or operation.measured.replay_later_records == announced(operation):
         return operation
     reached, plan = reached_by(operation, store), operation.plan
     if reached is None or plan is None:
@@ -154,7 +151,8 @@ def with_later(operation: Operation, store: RunnerStore, logs: Logs) -> Operatio
     plan = looked_at(plan, whole)
     if len(whole) < len(ranges):
         return replace(operation, plan=plan)
-    return replace(operation, plan=plan, measured={**operation.measured, MEASURE: came_later(plan)})
+    measured = replace(operation.measured, replay_later_records=came_later(plan))
+    return replace(operation, plan=plan, measured=measured)
 
 
 def keep_counts(
@@ -192,14 +190,13 @@ def keep_counts(
 
 
 def _number(operation: Operation) -> int:
-    known = operation.measured.get(MEASURE)
-    return known if isinstance(known, int) else 0
+    return operation.measured.replay_later_records or 0
 
 
 def _told(operation: Operation, *, at: datetime, actor: str) -> Event:
     text = (
-        f"{operation.measured[MEASURE]} of {announced(operation)} announced records came to {operation.target}"
-        f" and were read again by {operation.query}"
+        f"{operation.measured.replay_later_records} of {announced(operation)} announced records came to"
+        f" {operation.target} and were read again by {operation.query}"
     )
     return Event(
         sequence=None,

@@ -104,18 +104,13 @@ class Tally:
                 seconds = max(0.0, (operation.ended_at - operation.started_at).total_seconds())
                 self.durations.setdefault(labels, Spread()).add(seconds)
         lost, repeated = self._counted.get(operation.id, (0.0, 0.0))
-        measured = _number(operation, "exposure_records"), _number(operation, "replay_records")
+        measured = operation.measured.exposure_records or 0, operation.measured.replay_records or 0
         self._counted[operation.id] = max(lost, measured[0]), max(repeated, measured[1])
         while len(self._counted) > LOOKED_BACK:
             self._counted.popitem(last=False)
         if operation.kind not in DRILLS:
             self.lost[operation.query] = self.lost.get(operation.query, 0.0) + max(0.0, measured[0] - lost)
             self.repeated[operation.query] = self.repeated.get(operation.query, 0.0) + max(0.0, measured[1] - repeated)
-
-
-def _number(operation: Operation, name: str) -> float:
-    value = operation.measured.get(name)
-    return float(value) if isinstance(value, int | float) else 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

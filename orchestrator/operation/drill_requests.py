@@ -15,6 +15,7 @@ from orchestrator.facts.gather import FactGatherer
 from orchestrator.lease import Leadership
 from orchestrator.operation.requests import event_of
 from state.model.entities import DRILLS, Operation, Phase, Request, Step
+from state.model.measured import NOTHING
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 
@@ -114,7 +115,7 @@ class DrillTaker:
             reason=request.reason,
             consents=request.consents,
             plan=None,
-            measured={},
+            measured=NOTHING,
             sentence=text,
             started_at=at,
             ended_at=None,

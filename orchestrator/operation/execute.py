@@ -18,7 +18,6 @@ from orchestrator.decide.move_facts import UNPROVEN
 from orchestrator.decide.operation.intents import ANSWER_WITHIN, is_mapped
 from orchestrator.decide.operation.post_commit import LANDING, calls_off, joins
 from orchestrator.decide.operation.snapshot import (
-    FAILURES,
     Ask,
     Commit,
     Findings,
@@ -81,7 +80,7 @@ class Executor(Driver):
         if operation is None or not operation.is_open:
             return False
         failed = failures_of(operation) + (not isinstance(error, UnknownName))
-        counted = replace(operation, measured={**operation.measured, FAILURES: failed})
+        counted = replace(operation, measured=replace(operation.measured, failures=failed))
         decision = cannot_go_on(counted, str(error))
         journal = Journal(self._store, counted, decision, at=at, actor=self._actor)
         if decision.trigger is None and decision.sentence == operation.sentence:

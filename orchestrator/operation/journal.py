@@ -8,6 +8,7 @@ from orchestrator.decide.operation.snapshot import Decision
 from orchestrator.decide.phases import Trigger
 from state.errors import Conflict
 from state.model.entities import Assignment, Event, Intent, Operation, Phase, Step
+from state.model.measured import Measured
 from state.model.plan import Plan
 from state.store.controller_store import ControllerStore
 
@@ -59,7 +60,7 @@ class Journal:
             intents=intents,
         )
 
-    def close(self, *, term: int, outcome: str, measured: Mapping[str, object]) -> None:
+    def close(self, *, term: int, outcome: str, measured: Measured) -> None:
         """Record the end."""
         closed = replace(self._operation, outcome=outcome, measured=measured, ended_at=self._at)
         self._store.record(closed, term=term, steps=self._steps(), events=[self._event()])

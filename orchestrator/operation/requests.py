@@ -30,6 +30,7 @@ from state.messages import Process
 from state.model.automation import AUTOMATIC
 from state.model.cluster_status import ClusterStatus, Verdict
 from state.model.entities import Desired, Event, Operation, OperationKind, Phase, Request, Step
+from state.model.measured import Measured
 from state.settings.keys import Query
 from state.store.controller_store import ControllerStore
 
@@ -351,7 +352,7 @@ class RequestHandler:
             reason=request.reason,
             consents=request.consents,
             plan=None,
-            measured={"detect_seconds": status.detect_seconds if status is not None else None},
+            measured=Measured(detect_seconds=status.detect_seconds if status is not None else None),
             sentence=text,
             started_at=at if waited else request.created_at,
             ended_at=None,

@@ -26,18 +26,6 @@ from state.model.evidence import Evidence
 from state.model.found_places import FoundPlace
 from state.model.maintenance import ReadinessFact
 
-MEASURED = (
-    "detect_seconds",
-    "switch_seconds",
-    "first_commit_at",
-    "replay_records",
-    "replay_later_records",
-    "exposure_records",
-    "dropped_late_rows",
-)
-IN_BATCH = ("batch_went_on", "possible_replay_records")
-"""Only where the plan said that a batch continues in its run."""
-
 
 def query_row(query: QueryStatus, at: datetime) -> dict[str, object]:
     """Where one query runs and how it goes: what ``list``, ``show`` and ``watch`` have in common."""
@@ -160,7 +148,6 @@ def runner_row(fact: RunnerFact, now: datetime) -> dict[str, object]:
 
 def move_row(operation: Operation) -> dict[str, object]:
     """One operation of a query, in short: where from and to, when, and what it cost as far as that is measured."""
-    measured = measured_json(operation)
     return {
         "id": operation.id,
         "kind": operation.kind.value,
@@ -170,8 +157,8 @@ def move_row(operation: Operation) -> dict[str, object]:
         "outcome": operation.outcome,
         "started_at": iso(operation.started_at),
         "ended_at": iso(operation.ended_at),
-        "exposure_records": measured["exposure_records"],
-        "replay_records": measured["replay_records"],
+        "exposure_records": operation.measured.exposure_records,
+        "replay_records": operation.measured.replay_records,
         "actor": operation.actor,
         "sentence": operation.sentence,
     }
@@ -243,14 +230,16 @@ def schedule_row(schedule: Schedule) -> dict[str, object]:
 
 def measured_json(operation: Operation) -> dict[str, object]:
     """What was measured. Of records announced to come later, none come where none were announced."""
-    held = [name for name in IN_BATCH if name in operation.measured]
-    known = {name: operation.measured.get(name) for name in (*MEASURED, *held)}
+    known = operation.measured.shown()
     return known | {"replay_later_records": 0} if announced(operation) == 0 else known
 
 
 def _drilled(operation: Operation) -> dict[str, object]:
     """What a drill measured; moves have no such member."""
-    return {"drill": operation.measured.get("drill")} if operation.kind is OperationKind.DRILL else {}
+    if operation.kind is not OperationKind.DRILL:
+        return {}
+    drill = operation.measured.drill
+    return {"drill": None if drill is None else drill.as_json()}
 
 
 def drill_row(drill: Operation | None) -> dict[str, object] | None:

@@ -68,7 +68,7 @@ def _attributes(operation: Operation) -> dict[str, Attribute]:
         "tideover.outcome": operation.outcome or "",
         "tideover.actor": operation.actor,
     }
-    measured = {f"tideover.{name}": value for name, value in operation.measured.items()}
+    measured = {f"tideover.{name}": value for name, value in operation.measured.as_json().items()}
     return told | {name: value for name, value in measured.items() if isinstance(value, bool | int | float | str)}
 
 

@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from state.model.column_uses import ColumnUses
+from state.model.measured import Measured, RowCounts
 from state.model.plan import Plan
-from state.model.row_counts import RowCounts
 
 
 class TopicPartition(NamedTuple):
@@ -339,7 +339,7 @@ class Operation:
     consents: tuple[str, ...]
     """Typed consents of the operator: ``unfenced``, ``repeats``, ``loss``, ``gap``, ``fresh``; and ``move``."""
     plan: Plan | None
-    measured: Mapping[str, object]
+    measured: Measured
     sentence: str
     """What the operation is doing or why it ended, in one sentence."""
     started_at: datetime

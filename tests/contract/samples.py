@@ -34,9 +34,9 @@ from state.model.maintenance import (
     StandbySample,
     TopicDisorder,
 )
+from state.model.measured import NOTHING, BatchRows, RowCounts
 from state.model.pins import Pin
 from state.model.plan import Plan, PlannedPartition
-from state.model.row_counts import BatchRows, RowCounts
 from state.store.controller_store import ControllerStore
 from state.store.write_checks import CONTROLLER
 
@@ -85,7 +85,7 @@ def operation(**change: Any) -> Operation:
         "reason": "east is gone",
         "consents": ("loss", "repeats"),
         "plan": Plan(kind="failover", partitions=(PlannedPartition(topic="orders", offset=1),)),
-        "measured": {},
+        "measured": NOTHING,
         "sentence": "fencing",
         "started_at": AT,
         "ended_at": None,

@@ -9,6 +9,7 @@ import pytest
 
 from state.errors import Conflict, StaleTerm
 from state.model.entities import EVERY_KIND, RESIGNED, Desired, OperationKind, Phase
+from state.model.measured import Measured
 from state.store.controller_store import ControllerStore
 from state.store.write_checks import CONTROLLER
 from tests.contract import samples
@@ -350,7 +351,7 @@ def test_an_operation_is_recorded_with_its_steps_events_and_intents(store: Contr
     term = held(store)
     ended = samples.step(ended_at=AT + SECOND, outcome="done", detail={"epoch": 2})
     following = samples.step(sequence=2, name="fence")
-    resolving = samples.operation(phase=Phase.RESOLVING, plan=None, measured={"detect_seconds": 1.5})
+    resolving = samples.operation(phase=Phase.RESOLVING, plan=None, measured=Measured(detect_seconds=1.5))
     store.record(
         resolving,
         term=term,
@@ -380,8 +381,8 @@ def test_a_closed_operation_is_never_opened_again_but_may_learn_more(store: Cont
     for change in ({"outcome": None}, {"outcome": "failed"}):
         with pytest.raises(Conflict):
             store.record(replace(closed, **change), term=term, events=[samples.event()])
-    store.record(replace(closed, measured={"replay_later_records": 3}), term=term)
-    assert store.operation("op-1") == replace(closed, measured={"replay_later_records": 3})
+    store.record(replace(closed, measured=Measured(replay_later_records=3)), term=term)
+    assert store.operation("op-1") == replace(closed, measured=Measured(replay_later_records=3))
     assert store.history() == []
 
 

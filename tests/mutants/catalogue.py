@@ -1710,8 +1710,8 @@ CATALOGUE = (
     ),
     Mistake(
         "orchestrator/decide/evidence/rows.py",
-        'earlier = known["earlier"] if known["run"] == run else known["total"]',
-        'earlier = known["earlier"]',
+        "earlier = known.earlier if known.run == run else known.total",
+        "earlier = known.earlier",
         ("tests/unit/orchestrator/decide/evidence/test_rows.py",),
         "a restart loses the rows that were dropped before it",
     ),

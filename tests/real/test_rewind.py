@@ -85,7 +85,7 @@ def measured(on: Stage, operation: Operation) -> object:
     settings = Tideover.model_validate(on.settings)
     link = Link(settings.clusters["east"])
     try:
-        return with_outcome(operation, on.store, lambda _: link).measured["replay_records"]
+        return with_outcome(operation, on.store, lambda _: link).measured.replay_records
     finally:
         link.close()
 

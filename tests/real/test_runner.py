@@ -38,6 +38,7 @@ from state.model.entities import (
     RunState,
     Step,
 )
+from state.model.measured import NOTHING
 from state.store.controller_store import ControllerStore
 from state.store.sql.migrate import open_store
 from tests.runner_process import RunnerProcess
@@ -116,7 +117,7 @@ class Stage:
             reason="",
             consents=(),
             plan=None,
-            measured={},
+            measured=NOTHING,
             sentence="",
             started_at=_now(),
             ended_at=None,

@@ -24,6 +24,7 @@ from state.errors import StoreUnavailable
 from state.model.automation import AUTOMATIC, EVERY
 from state.model.cluster_status import ClusterStatus, Verdict
 from state.model.entities import Event, Operation, OperationKind, Phase
+from state.model.measured import NOTHING
 from state.store.sql.migrate import open_store
 from state.store.sql.operations import AssignmentTable, AutomationTables
 from state.store.sql.store import SqlStore
@@ -54,7 +55,7 @@ def moved(world: World, *, outcome: str | None = "done", name: str = "x1", query
     operation = Operation(
         id=name, group="g", kind=OperationKind.FAILOVER, query=query, source="west", target="east", epoch=1,
         phase=Phase.SETTLED if outcome else Phase.FENCING, outcome=outcome, actor=AUTOMATIC, reason="", consents=(),
-        plan=None, measured={}, sentence="", started_at=now, ended_at=now if outcome else None,
+        plan=None, measured=NOTHING, sentence="", started_at=now, ended_at=now if outcome else None,
     )  # fmt: skip
     world.store.record(operation, term=lease.term)
     world.store.resign(lease)

@@ -68,7 +68,7 @@ def test_detection_is_in_the_operations_figures() -> None:
     calm(world, site)
     world.clusters["east"].reachable = False
     pass_time(world, 30, site)
-    seconds = cast(float, only_operation(world).measured["detect_seconds"])
+    seconds = cast(float, only_operation(world).measured.detect_seconds)
     assert 1.0 <= seconds <= 2.0
 
 

@@ -71,12 +71,13 @@ def test_a_drill_ends_as_proven_and_leaves_everything_as_it_was() -> None:
     plan: Any = plan_of(drill)
     assert (plan["kind"], plan["starting_offsets"]) == ("drill", {"orders": {"0": PLACE, "1": PLACE}})
     assert {"caught-up", "active-reachable"} & {gate["name"] for gate in plan["gates"]} == set()
-    measured: Any = drill.measured["drill"]
-    assert (measured["rows"], measured["rows_expected"], measured["batch"]) == (2 * ROWS, 2 * ROWS, 8)
-    assert list(measured["seconds"]) == ["resolve", "copy", "build", "start", "batch", "stop", "clean"]
+    measured = drill.measured.drill
+    assert measured is not None
+    assert (measured.rows, measured.rows_expected, measured.batch) == (2 * ROWS, 2 * ROWS, 8)
+    assert list(measured.seconds) == ["resolve", "copy", "build", "start", "batch", "stop", "clean"]
     steps = world.store.steps(drill.id)
-    assert [(each.name, each.outcome) for each in steps] == [(name, "done") for name in measured["seconds"]]
-    assert any(sentence.startswith("The sink:") for sentence in measured["not_proven"])
+    assert [(each.name, each.outcome) for each in steps] == [(name, "done") for name in measured.seconds]
+    assert any(sentence.startswith("The sink:") for sentence in measured.not_proven)
 
 
 def test_a_drill_sends_no_request_to_the_cluster_in_use() -> None:

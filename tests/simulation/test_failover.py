@@ -47,7 +47,7 @@ def test_a_failover_resumes_at_the_exact_place_and_settles() -> None:
         "usual_batch_records": None,
     }
     assert {partition["method"] for partition in plan["partitions"]} == {"exact"}
-    assert operation.measured["switch_seconds"] == pytest.approx(0.2, abs=0.2)
+    assert operation.measured.switch_seconds == pytest.approx(0.2, abs=0.2)
 
 
 def test_every_step_is_recorded_in_its_order_and_ended() -> None:
@@ -130,8 +130,8 @@ def test_a_query_that_finds_nothing_left_to_read_has_moved_all_the_same() -> Non
     assert plan["totals"]["first_batch_records"] == 0
     assert (operation.phase, operation.outcome) == (Phase.SETTLED, "done")
     assert "nothing was there to read, so no batch has proven it yet" in operation.sentence
-    assert operation.measured["first_commit_at"] is None
-    assert operation.measured["switch_seconds"] is not None
+    assert operation.measured.first_commit_at is None
+    assert operation.measured.switch_seconds is not None
 
 
 def test_nothing_to_read_proves_no_move_where_records_wait() -> None:

@@ -217,7 +217,7 @@ def test_a_standby_that_stays_away_ends_the_operation_with_the_query_there() -> 
     operation = carried_out(world, request, seconds=60)
     assert (operation.phase, operation.outcome) == (Phase.SETTLED, "failed")
     assert operation.sentence.endswith("revenue stays assigned to west; to move it: tideover failover revenue")
-    assert operation.measured["switch_seconds"] is None
+    assert operation.measured.switch_seconds is None
     assignment = assigned(world)
     assert (assignment.cluster, assignment.epoch, assignment.desired) == ("west", 2, Desired.RUNNING)
     assert world.store.history(operation=operation.id)[-1].kind == "unverified"

@@ -42,7 +42,7 @@ def measured(world: World, operation: Operation) -> list[tuple[object, ...]]:
 def total(world: World, operation: Operation) -> tuple[object, object]:
     """Replay and exposure as measured, of all partitions together."""
     known = with_outcome(operation, world.store, world.clusters.__getitem__).measured
-    return known["replay_records"], known["exposure_records"]
+    return known.replay_records, known.exposure_records
 
 
 def test_replay_and_exposure_come_true_as_they_were_forecast() -> None:
@@ -50,7 +50,7 @@ def test_replay_and_exposure_come_true_as_they_were_forecast() -> None:
         operation = moved(world)
         world.clusters["east"].reachable = False
         assert measured(world, operation) == [(replay, None, 10, None)] * 2, "nothing was read, and nobody asked"
-        assert (operation.measured["replay_records"], operation.measured["exposure_records"]) == (None, None)
+        assert (operation.measured.replay_records, operation.measured.exposure_records) == (None, None)
         assert total(world, operation) == (None, None), "a forecast is no measure"
         world.clusters["east"].reachable = True
         read_to_end(world)
@@ -80,7 +80,7 @@ def test_records_dated_after_the_move_make_the_exposure_unknown() -> None:
     looked_at = with_outcome(operation, world.store, world.clusters.__getitem__)
     row = outcome_rows(looked_at)[0]
     assert (row.exposure_records, row.exposure_at_least, row.exposure_at_most) == (None, 10, 19)
-    assert looked_at.measured["exposure_records"] is None
+    assert looked_at.measured.exposure_records is None
     assert outcome_rows(looked_at)[1].exposure_records == 10
 
 

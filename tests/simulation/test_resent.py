@@ -50,7 +50,7 @@ def refusal(operation: Operation) -> str:
 
 
 def measured(world: LiveWorld, operation: Operation) -> object:
-    return with_outcome(operation, world.store, world.clusters.__getitem__).measured["replay_records"]
+    return with_outcome(operation, world.store, world.clusters.__getitem__).measured.replay_records
 
 
 @pytest.fixture

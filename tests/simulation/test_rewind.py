@@ -116,8 +116,8 @@ def test_repeats_are_measured_beside_the_forecast() -> None:
     pass_time(world, 5.0)
     measured = with_outcome(operation, world.store, world.clusters.__getitem__)
     forecast: Any = plan_of(operation)
-    assert measured.measured["replay_records"] == forecast["totals"]["replay_records"] > 80
-    assert world.account().repeated == measured.measured["replay_records"]
+    assert measured.measured.replay_records == forecast["totals"]["replay_records"] > 80
+    assert world.account().repeated == measured.measured.replay_records
     assert world.account().lost == 0
     assert world.broken == []
 

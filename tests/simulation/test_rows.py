@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.facts.measure import keep_counts
-from state.model.row_counts import NO_ROWS, BatchRows, RowCounts
+from state.model.measured import NO_ROWS, BatchRows, RowCounts
 from tests.contract.samples import plan_of
 from tests.simulation.test_cli import run_json
 from tests.simulation.test_later import read_to_end
@@ -58,11 +58,11 @@ def test_rows_before_and_after_are_kept_with_the_operation() -> None:
     assert plan["totals"]["usual_batch_records"] == 50
     first = sum(row["end"] - row["target_offset"] for row in plan["partitions"])
     assert plan["totals"]["first_batch_records"] == first
-    assert kept.measured["dropped_late_rows"] == 6
+    assert kept.measured.dropped_late_rows == 6
     report(world, counts(9, dropped=2))
     keep(world)
     again: Any = world.store.operation(operation.id)
-    assert again.measured["dropped_late_rows"] == 18, "it is counted on, not read once"
+    assert again.measured.dropped_late_rows == 18, "it is counted on, not read once"
 
 
 def test_late_rows_are_shown_and_fail_the_verdict(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,7 @@ from state.model.entities import (
     Phase,
     Step,
 )
+from state.model.measured import NOTHING
 from state.store.sql.schema import assignments
 from tests.simulation.control import controller, pass_time
 from tests.simulation.driver import Run
@@ -57,8 +58,8 @@ class Hand:
         """As a taker opens an operation."""
         self.operation = Operation(
             id="by-hand", group="by-hand", kind=OperationKind.FAILOVER, query=QUERY, source="east", target="west",
-            epoch=2, phase=Phase.FENCING, outcome=None, actor="ann", reason="", consents=(), plan=None, measured={},
-            sentence="", started_at=START, ended_at=None,
+            epoch=2, phase=Phase.FENCING, outcome=None, actor="ann", reason="", consents=(), plan=None,
+            measured=NOTHING, sentence="", started_at=START, ended_at=None,
         )  # fmt: skip
         step = Step(operation="by-hand", sequence=1, name="hold", started_at=START)
         held = self.world.store.hold(self.operation, from_epoch=1, term=self.term, step=step, event=self._event())

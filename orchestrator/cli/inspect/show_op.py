@@ -92,7 +92,7 @@ def _say_operation(ctx: Context, operation: Operation, step_rows: Sequence[table
     if operation.kind in MOVES:
         measured = json_shapes.measured_json(operation)
         render.say("\n" + tables.table([measured], list(measured)))
-    elif told := drill_text(operation.measured):
+    elif told := drill_text(operation.measured.drill):
         render.say("\n" + told)
     if came := outcome_rows(operation):
         rows = [row.as_json() for row in came]

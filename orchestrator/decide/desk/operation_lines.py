@@ -74,7 +74,12 @@ def forecast_lines(operation: Operation) -> list[ForecastLine]:
     if operation.plan is None:
         return []
     totals, most = operation.plan.totals, operation.plan.totals.at_most or UpperBound()
-    came = {name: _number(operation.measured.get(name)) for name in _TOTALS}
+    measured = operation.measured
+    came = {
+        "replay_records": _number(measured.replay_records),
+        "replay_later_records": _number(measured.replay_later_records),
+        "exposure_records": _number(measured.exposure_records),
+    }
     forecasts = {
         "replay_records": (totals.replay_records, None),
         "replay_later_records": (totals.replay_later_records, most.replay_later_records),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from orchestrator.decide.evidence.rows import SINCE, operation_rows
+from orchestrator.decide.evidence.rows import operation_rows
 from orchestrator.decide.move.outcome import outcome_rows
 from orchestrator.decide.times import iso
 from state.messages import FenceReport, FenceRequest, PrepareRequest
@@ -64,7 +64,7 @@ def document(facts: Facts) -> dict[str, object]:
         "fences": [_fence(each) for each in facts.intents if each.kind is IntentKind.FENCE],
         "steps": [_step(each) for each in facts.steps],
         "plan": None if plan is None else plan.without_partitions(),
-        "measured": {key: value for key, value in operation.measured.items() if key != SINCE},
+        "measured": operation.measured.documented(),
         **({"rows": rows} if (rows := operation_rows(operation)) else {}),
         "partitions": _partitions(operation),
         "history": [_line(each) for each in lines],

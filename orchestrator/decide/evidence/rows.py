@@ -11,11 +11,9 @@ from typing import Any
 from orchestrator.decide.evidence.claims import LATE, OUTPUT, SINK, Claim, Verdict
 from orchestrator.decide.times import iso
 from state.model.entities import Operation, QueryFact
+from state.model.measured import RowsSince, RowSums
 from state.model.plan import RowsBefore
-from state.model.row_counts import BatchRows, RowCounts
 
-SINCE = "rows_since"
-"""Under which an operation keeps what went through the query since it was moved."""
 STEADY_BATCHES = 5
 """Batches with input that must have gone before, and after, until the output says anything."""
 LEAST_EXPECTED = 10.0
@@ -26,54 +24,43 @@ STOPPED_BELOW = 0.1
 Rows = Mapping[str, Any]
 
 
-def after_json(known: Rows | None, fact: QueryFact) -> dict[str, object] | None:
+def rows_since(known: RowsSince | None, fact: QueryFact) -> RowsSince | None:
     """The rows since a move by what its run reported last; ``known``: what was kept before.
 
     The first batch that read anything is a row of its own: what a move delays is late in that one. A run that was
     started again counts from 0, so what the runs before it had counted is added.
     """
     if fact.rows is None:
-        return dict(known) if known is not None else None
-    run, earlier, first = iso(fact.started_at), {}, fact.rows.first
-    if known is not None:
-        earlier = known["earlier"] if known["run"] == run else known["total"]
-        first = BatchRows(**known["first"]) if known["first"] is not None else first
-    total = _added(earlier, _totals(fact.rows))
-    return {"run": run, "first": None if first is None else first._asdict(), "earlier": earlier, "total": total}
+        return known
+    run, now = iso(fact.started_at), RowSums.of_run(fact.rows)
+    if known is None:
+        return RowsSince(run=run, first=fact.rows.first, total=now)
+    earlier = known.earlier if known.run == run else known.total
+    total = now if earlier is None else earlier.plus(now)
+    return RowsSince(run=run, first=known.first or fact.rows.first, earlier=earlier, total=total)
 
 
-def rows_json(before: RowsBefore | None, after: Rows | None) -> dict[str, object] | None:
+def rows_json(before: RowsBefore | None, after: RowsSince | None) -> dict[str, object] | None:
     """Both side by side, as ``show-op`` and the evidence have them; None where nothing is known of either."""
     if before is None and after is None:
         return None
     return {
         "before": before.as_json() if before is not None else None,
-        "first_batch": after["first"] if after is not None else None,
-        "after": dict(after["total"]) if after is not None else None,
+        "first_batch": after.first._asdict() if after is not None and after.first is not None else None,
+        "after": after.total.as_json() if after is not None else None,
     }
 
 
 def operation_rows(operation: Operation) -> dict[str, object] | None:
     """``rows_json`` of what an operation keeps: of its plan, and of what was measured since."""
     before = operation.plan.rows_before if operation.plan is not None else None
-    since: Any = operation.measured.get(SINCE)
-    return rows_json(before, since) if operation.outcome == "done" else None
-
-
-def _totals(rows: RowCounts) -> dict[str, Any]:
-    return {"batches": rows.batches, "read": rows.read, "written": rows.written, "dropped": rows.dropped}
-
-
-def _added(one: Rows, other: Rows) -> dict[str, Any]:
-    if not one:
-        return dict(other)
-    return {key: None if None in (one[key], other[key]) else one[key] + other[key] for key in other}
+    return rows_json(before, operation.measured.rows_since) if operation.outcome == "done" else None
 
 
 def of_sink(took: object) -> Claim:
     """Whether the sink holds the first batch that the query committed after the move, as it was read right then.
 
-    ``took``: as ``measured.sink_took``. A sink that knows the batch's id drops the batch without a word.
+    ``took``: as in ``Measured``, from a document. A sink that knows the batch's id drops the batch without a word.
     """
     found = took if isinstance(took, bool) else None
     verdict = {True: Verdict.HOLDS, False: Verdict.DOES_NOT_HOLD, None: Verdict.CANNOT_BE_CHECKED}[found]

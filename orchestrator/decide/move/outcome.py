@@ -11,6 +11,7 @@ from orchestrator.decide.move.forecast import is_unread
 from orchestrator.decide.move.left_behind import exposed_of, followed_by, planned_by
 from orchestrator.decide.places import total_of
 from state.model.entities import MOVES, Operation
+from state.model.measured import Measured
 from state.model.plan import (
     AwaitedPartition,
     AwaitedRecord,
@@ -142,13 +143,14 @@ def is_read_back(operation: Operation) -> bool:
     )
 
 
-def totals_of(operation: Operation) -> dict[str, int | None]:
-    """Of all partitions together; None as long as one of them is not known."""
+def totals_of(operation: Operation) -> Measured:
+    """What is known of the operation, with the sums of all partitions; None as long as one of them is not known."""
     rows = outcome_rows(operation)
-    return {
-        "replay_records": total_of(row.replay_records for row in rows),
-        "exposure_records": total_of(row.exposure_records for row in rows),
-    }
+    return replace(
+        operation.measured,
+        replay_records=total_of(row.replay_records for row in rows),
+        exposure_records=total_of(row.exposure_records for row in rows),
+    )
 
 
 def _replayed(planned: PlannedPartition, row: FollowedPartition | None) -> int | None:

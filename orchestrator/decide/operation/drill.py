@@ -29,6 +29,7 @@ from state.model.entities import (
     Request,
     Step,
 )
+from state.model.measured import DrillResult, Measured
 from state.model.plan import Plan
 
 TABLE: dict[tuple[Phase, Trigger], Phase] = {
@@ -85,7 +86,7 @@ class DrillDecision:
     outcome: str | None = None
     """With one, the drill closes."""
     plan: Plan | None = None
-    measured: Mapping[str, object] | None = None
+    measured: Measured | None = None
 
 
 def step(snapshot: DrillSnapshot, now: datetime) -> DrillDecision:
@@ -235,7 +236,7 @@ def _runner_steps(snapshot: DrillSnapshot, intent: Intent, report: DrillReport, 
 
 def measured_drill(
     report: DrillReport, request: DrillRequest, steps: Sequence[Step], operation: Operation
-) -> tuple[dict[str, object], str | None]:
+) -> tuple[Measured, str | None]:
     """What the drill measured, and why it failed for all that; None where it did as was forecast."""
     expected, gaps, against = 0, 0, None
     for read in report.sources:
@@ -258,17 +259,17 @@ def measured_drill(
         if each.ended_at is not None
     }
     seconds |= {each.name: each.seconds for each in report.steps}
-    measured = {
-        "seconds": seconds,
-        "batch": report.batch,
-        "rows": _rows(report),
-        "rows_expected": expected,
-        "first_offsets": request.prepare.target_offsets,
-        "files": report.files,
-        "bytes": report.bytes,
-        "not_proven": not_proven(operation, gaps=gaps, records=request.records),
-    }
-    return {"drill": measured}, against
+    result = DrillResult(
+        seconds=seconds,
+        batch=report.batch,
+        rows=_rows(report),
+        rows_expected=expected,
+        first_offsets=request.prepare.target_offsets,
+        files=report.files,
+        bytes=report.bytes,
+        not_proven=not_proven(operation, gaps=gaps, records=request.records),
+    )
+    return Measured(drill=result), against
 
 
 def _elsewhere(wanted: Mapping[str, Mapping[str, int]], start: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
@@ -283,7 +284,7 @@ def _rows(report: DrillReport) -> int:
     return sum(each.rows for each in report.sources)
 
 
-def not_proven(operation: Operation, *, gaps: int = 0, records: int = RECORDS) -> list[str]:
+def not_proven(operation: Operation, *, gaps: int = 0, records: int = RECORDS) -> tuple[str, ...]:
     """What a drill cannot show, in sentences: a reader of the result must not take it for more."""
     source, target = operation.source, operation.target
     told = [
@@ -298,7 +299,7 @@ def not_proven(operation: Operation, *, gaps: int = 0, records: int = RECORDS) -
             f"Every record: {gaps} offsets gave no row; markers of transactions and compaction leave such gaps, and "
             "nothing shows that it was these."
         )
-    return told
+    return tuple(told)
 
 
 def drill_text(drill: Operation) -> str:

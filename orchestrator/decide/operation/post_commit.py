@@ -7,6 +7,7 @@ gone, or a query that keeps failing there, ends the operation as failed: the que
 can, and a new operation may carry it elsewhere from there.
 """
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from orchestrator.decide.move_facts import is_planned
@@ -38,6 +39,7 @@ from state.model.entities import (
     Request,
     RunState,
 )
+from state.model.measured import Measured
 
 FENCE_AGAIN = timedelta(seconds=2)
 """A proof may turn up later (a host comes back, an application ends): how long until the next look."""
@@ -228,30 +230,28 @@ def _asked(snapshot: Snapshot, asked: Ask | Decision | None, doing: str) -> Deci
 
 def _proven(snapshot: Snapshot, fact: QueryFact, at: datetime, text: str, *, committed: bool) -> Decision:
     measured = _measured(snapshot, fact, at, committed=committed)
-    text = f"{text}, {measured['switch_seconds']:.1f} s after the decision"
-    return moved(snapshot, Trigger.PROVEN, text, Settle(measured=measured), detail=measured)
+    text = f"{text}, {measured.switch_seconds:.1f} s after the decision"
+    return moved(snapshot, Trigger.PROVEN, text, Settle(measured=measured), detail=measured.as_json())
 
 
-def _measured(
-    snapshot: Snapshot, fact: QueryFact | None, proven_at: datetime | None, *, committed: bool
-) -> dict[str, object]:
+def _measured(snapshot: Snapshot, fact: QueryFact | None, proven_at: datetime | None, *, committed: bool) -> Measured:
     seconds = (proven_at - snapshot.operation.started_at).total_seconds() if proven_at is not None else None
-    return {
-        **snapshot.operation.measured,
-        "switch_seconds": round(seconds, 3) if seconds is not None else None,
-        "first_commit_at": iso(proven_at) if committed else None,
-        "replay_records": None,
-        "exposure_records": None,
-        "dropped_late_rows": fact.dropped_late_rows if fact is not None else None,
-        **_batch_repeated(snapshot.operation, fact),
-        "sink_took": fact.sink_took if fact is not None and committed else None,
-    }
+    return replace(
+        _batch_repeated(snapshot.operation, fact),
+        switch_seconds=round(seconds, 3) if seconds is not None else None,
+        first_commit_at=iso(proven_at) if committed else None,
+        replay_records=None,
+        exposure_records=None,
+        dropped_late_rows=fact.dropped_late_rows if fact is not None else None,
+        sink_took=fact.sink_took if fact is not None and committed else None,
+    )
 
 
-def _batch_repeated(operation: Operation, fact: QueryFact | None) -> dict[str, object]:
-    """What the sink may have got twice of the batch that was to continue in its run: 0 only if that run continues."""
+def _batch_repeated(operation: Operation, fact: QueryFact | None) -> Measured:
+    """With what the sink may have got twice of a batch that was to continue in its run: 0 if that run continues."""
     in_run = operation.plan.in_run if operation.plan is not None else None
     if in_run is None:
-        return {}
+        return operation.measured
     went_on = fact is not None and fact.epoch == operation.epoch and fact.run_id == in_run.run_id
-    return {"possible_replay_records": 0 if went_on else in_run.otherwise_repeats, "batch_went_on": went_on}
+    repeated = 0 if went_on else in_run.otherwise_repeats
+    return replace(operation.measured, possible_replay_records=repeated, batch_went_on=went_on)

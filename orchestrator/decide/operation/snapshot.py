@@ -10,6 +10,7 @@ from orchestrator.decide.gates.preconditions import choose_runner
 from orchestrator.decide.phases import BEFORE_COMMIT, Trigger, move
 from state.messages import NO_ANSWER, CheckpointReport, FenceReport, FenceRequest, PrepareRequest, Process, Proof
 from state.model.entities import Assignment, Intent, IntentKind, IntentState, Operation, Phase, QueryFact, RunnerFact
+from state.model.measured import Measured
 from state.model.plan import Plan
 from state.settings.keys import Query
 
@@ -225,7 +226,7 @@ class Land:
 class Settle:
     """Close with what was measured, leaving the query where it is placed."""
 
-    measured: Mapping[str, object]
+    measured: Measured
     outcome: str = "done"
 
 
@@ -248,16 +249,13 @@ class Decision:
     """Facts of the step that this move completes."""
 
 
-FAILURES = "failures"
-"""Key of ``Operation.measured``: how often driving it on has failed; kept there for the next leader."""
 TRIES = 3
 _BEGINS = "cannot continue: "
 
 
 def failures_of(operation: Operation) -> int:
     """How often driving the operation on has failed so far."""
-    known = operation.measured.get(FAILURES)
-    return known if isinstance(known, int) else 0
+    return operation.measured.failures or 0
 
 
 def is_stuck(operation: Operation) -> bool:

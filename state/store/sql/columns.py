@@ -21,9 +21,9 @@ from state.model.column_uses import Column, ColumnUse, ColumnUses
 from state.model.entities import Fingerprint, SeenCheckpoint
 from state.model.fingerprints import Fingerprints
 from state.model.maintenance import PartitionCopy, ReplicationSample, TopicDisorder
+from state.model.measured import BatchRows, Measured, RowCounts
 from state.model.pins import Placement
 from state.model.plan import Plan
-from state.model.row_counts import BatchRows, RowCounts
 
 
 def dumps(value: object) -> str:
@@ -239,6 +239,19 @@ class Planned(TypeDecorator[Plan]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Plan | None:
         return None if value is None else Plan.of(value)
+
+
+class Measures(TypeDecorator[Measured]):
+    """What was measured of an operation, kept as its JSON object."""
+
+    impl = sa.JSON
+    cache_ok = True
+
+    def process_bind_param(self, value: Measured | None, dialect: Dialect) -> Any:
+        return None if value is None else value.as_json()
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Measured:
+        return Measured.of(value)
 
 
 class Placements(TypeDecorator[tuple[Placement, ...]]):

@@ -12,7 +12,7 @@ from state.errors import StoreError
 from state.messages import CheckpointReport, Offsets
 from state.model.column_uses import ColumnUses
 from state.model.entities import Assignment, QueryFact, RunState, SeenCheckpoint
-from state.model.row_counts import NO_ROWS, BatchRows, RowCounts
+from state.model.measured import NO_ROWS, BatchRows, RowCounts
 from streaming.spark.checkpoint.log_text import Fence, without_mark
 from streaming.spark.errors import AssignmentMoved
 from streaming.spark.hosting import Hosting, known_offsets

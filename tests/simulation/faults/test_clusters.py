@@ -54,7 +54,7 @@ def test_a_killed_primary_is_left_within_three_seconds_and_nothing_is_lost() -> 
     pass_time(world, 3, site, until=lambda: bool(operations(world)) and not only_operation(world).is_open)
     operation = assert_moved(world)
     assert world.clock.passed - killed < 3
-    assert cast(float, operation.measured["detect_seconds"]) <= 2
+    assert cast(float, operation.measured.detect_seconds) <= 2
     pass_time(world, 60, site)
     assert world.lag() == 0
     return world

@@ -7,6 +7,7 @@ import pytest
 from orchestrator.cli.operation_text import plan_text
 from orchestrator.cli.plan_summary import MOST_WHOLE, cost, counted, said, summary
 from state.model.entities import Operation
+from state.model.measured import Measured
 from state.model.plan import Gate, Plan, PlannedPartition, Totals, UpperBound
 from tests.contract import samples
 
@@ -23,7 +24,7 @@ def plan(query: str, *refusing: str, replay: int | None = 0, exposure: int | Non
 
 
 def moved(seconds: float) -> Operation:
-    return replace(samples.operation(), measured={"switch_seconds": seconds})
+    return replace(samples.operation(), measured=Measured(switch_seconds=seconds))
 
 
 def test_gates_that_refuse_are_counted_with_one_query_each() -> None:

@@ -17,6 +17,7 @@ from state.model.automation import NoticeCursor
 from state.model.cluster_status import Verdict
 from state.model.entities import OperationKind, Phase, RunState
 from state.model.maintenance import PartitionCopy
+from state.model.measured import Measured
 from state.store.sql import schema
 from streaming.clocks import SystemClock
 from streaming.pulse import Pulse
@@ -229,7 +230,7 @@ def test_only_operations_that_end_from_now_on_count_and_each_once(shown: Shown) 
     done, refused = (f'tideover_operations_total{{kind="failover",result="{each}"}}' for each in ("done", "refused"))
     assert (shown.read()[done], shown.read()[refused]) == (0, 0)
     shown.later(4)
-    over(shown, "op-2", measured={"exposure_records": 5, "replay_records": 2})
+    over(shown, "op-2", measured=Measured(exposure_records=5, replay_records=2))
     over(shown, "op-3", outcome="refused", query="sums")
     for _ in range(2):
         told = shown.read()
@@ -251,7 +252,7 @@ def test_records_measured_later_are_added_and_never_taken_away(shown: Shown) -> 
     measured = samples.operation(id="op-2", outcome="done", phase=Phase.SETTLED, ended_at=AT)
     term = shown.store.leader(NAME).term  # type: ignore[union-attr]
     for number, expected in ((7, 7), (3, 7), (9, 9)):
-        shown.store.record(replace(measured, measured={"exposure_records": number}), term=term)
+        shown.store.record(replace(measured, measured=Measured(exposure_records=number)), term=term)
         shown.later(61)
         assert shown.read()[lost] == expected
 

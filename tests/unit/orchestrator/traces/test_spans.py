@@ -16,13 +16,14 @@ from orchestrator.traces.otlp import SpanSink, to_collector
 from orchestrator.traces.spans import spans_of
 from orchestrator.traces.writer import LOOK_SECONDS, PAUSE_SECONDS, TraceWriter
 from state.model.entities import Phase
+from state.model.measured import Measured
 from tests.contract import samples
 from tests.contract.samples import AT, SECOND, term_of
 from tests.memory_store import MemoryStore
 from tests.served import CONFIG
 
 CLOSED = samples.operation(
-    outcome="done", phase=Phase.SETTLED, ended_at=AT + 9 * SECOND, measured={"switch_seconds": 1.5, "first": None}
+    outcome="done", phase=Phase.SETTLED, ended_at=AT + 9 * SECOND, measured=Measured(switch_seconds=1.5)
 )  # fmt: skip
 STEPS = (
     samples.step(sequence=1, name="hold", ended_at=AT + SECOND, outcome="done"),

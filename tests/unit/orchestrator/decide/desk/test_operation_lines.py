@@ -8,6 +8,7 @@ from orchestrator.decide.desk.operation_lines import forecast_lines, gates_of, p
 from orchestrator.decide.desk.query_lines import partition_lines
 from state.model.entities import TopicPartition
 from state.model.maintenance import PartitionCopy
+from state.model.measured import Measured
 from state.model.plan import Gate, Plan
 from tests.contract import samples
 from tests.contract.samples import AT, SECOND
@@ -77,7 +78,7 @@ def test_partitions_without_a_place_come_first_then_what_costs_most() -> None:
 
 def test_a_forecast_is_beside_what_was_measured() -> None:
     totals = {"replay_records": 4, "replay_later_records": None, "exposure_records": 12, "exposure_seconds": 0.4}
-    made = samples.operation(plan=Plan.of({"totals": totals}), measured={"replay_records": 3, "exposure_records": None})
+    made = samples.operation(plan=Plan.of({"totals": totals}), measured=Measured(replay_records=3))
     assert [(each.forecast, each.measured) for each in forecast_lines(made)] == [(4, 3), (None, None), (12, None)]
     assert forecast_lines(samples.operation(plan=None)) == []
 

@@ -9,17 +9,16 @@ from hypothesis import strategies as st
 
 from orchestrator.decide.evidence.claims import LATE, OUTPUT, SINK, Claim, Verdict, verdict_of
 from orchestrator.decide.evidence.rows import (
-    SINCE,
-    after_json,
     of_rows,
     of_sink,
     operation_rows,
     rows_json,
+    rows_since,
 )
 from orchestrator.decide.move.forecast import rows_before_of
 from state.model.entities import QueryFact
+from state.model.measured import NO_ROWS, NOTHING, RECENT, BatchRows, Measured, RowCounts, RowSums
 from state.model.plan import Plan
-from state.model.row_counts import NO_ROWS, RECENT, BatchRows, RowCounts
 from streaming.spark.query.query_report import Totals
 from tests.contract import samples
 
@@ -39,7 +38,7 @@ def fact(rows: RowCounts | None, **changes: Any) -> QueryFact:
 
 
 def claims(before: RowCounts | None, after: RowCounts | None) -> dict[str, Claim]:
-    since = None if after is None else after_json(None, fact(after))
+    since = None if after is None else rows_since(None, fact(after))
     return {each.name: each for each in of_rows(rows_json(rows_before_of(fact(before), "east"), since))}
 
 
@@ -116,16 +115,16 @@ def test_counts_add_up_and_stay_small(given: list[tuple[int, int | None, int]]) 
 
 
 def test_a_run_that_is_started_again_loses_nothing_of_what_was_counted() -> None:
-    first = after_json(None, fact(counts(3, dropped=2)))
-    grown = after_json(first, fact(counts(4, dropped=2)))
+    first = rows_since(None, fact(counts(3, dropped=2)))
+    grown = rows_since(first, fact(counts(4, dropped=2)))
     assert grown is not None
-    assert grown["total"] == {"batches": 4, "read": 400, "written": 40, "dropped": 8}
+    assert grown.total == RowSums(batches=4, read=400, written=40, dropped=8)
     again = fact(counts(2, dropped=1), started_at=samples.AT + 60 * samples.SECOND)
-    total = after_json(grown, again)
+    total = rows_since(grown, again)
     assert total is not None
-    assert total["total"] == {"batches": 6, "read": 600, "written": 60, "dropped": 10}
-    assert total["first"] == {"batch": 0, "read": 100, "written": 10, "dropped": 2}
-    assert after_json(total, replace(again, rows=None)) == total
+    assert total.total == RowSums(batches=6, read=600, written=60, dropped=10)
+    assert total.first == BatchRows(0, 100, 10, 2)
+    assert rows_since(total, replace(again, rows=None)) == total
 
 
 def test_the_run_on_another_cluster_is_not_the_one_before() -> None:
@@ -137,11 +136,11 @@ def test_the_run_on_another_cluster_is_not_the_one_before() -> None:
 
 def test_an_operation_shows_its_rows_beside_each_other() -> None:
     plan = Plan(rows_before=rows_before_of(fact(STEADY), "east"))
-    since = {SINCE: after_json(None, fact(counts(2)))}
+    since = Measured(rows_since=rows_since(None, fact(counts(2))))
     shown = operation_rows(samples.operation(plan=plan, measured=since, outcome="done"))
     assert shown is not None
     assert shown["after"] == {"batches": 2, "read": 200, "written": 20, "dropped": 0}
-    assert operation_rows(samples.operation(plan=Plan(), measured={}, outcome="done")) is None
+    assert operation_rows(samples.operation(plan=Plan(), measured=NOTHING, outcome="done")) is None
 
 
 def progress(batch: int, read: int, *, written: int = -1, dropped: int = 0) -> dict[str, Any]:

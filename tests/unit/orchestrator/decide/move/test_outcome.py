@@ -11,6 +11,7 @@ from orchestrator.decide.move.forecast import MARGIN, MOST_FOLLOWED, followed_of
 from orchestrator.decide.move.left_behind import Exposed, to_compare, with_compared
 from orchestrator.decide.move.outcome import outcome_rows, to_read, totals_of, with_read
 from state.model.entities import Fingerprint
+from state.model.measured import Measured
 from state.model.plan import Plan, PlannedPartition, StandbyPartition
 from streaming.cluster_log import LogRecord
 from streaming.resume.model import Target
@@ -144,9 +145,9 @@ def test_a_partition_without_known_records_is_measured_by_its_exposure_alone() -
 def test_a_total_is_not_known_as_long_as_one_partition_is_not() -> None:
     known = looked(plan(0), log(range(1000, 1100)), [64])
     operation = samples.operation(plan=known, outcome="done")
-    assert totals_of(operation) == {"replay_records": 0, "exposure_records": None}
+    assert totals_of(operation) == Measured(replay_records=0)
     known = replace(known, partitions=(*known.partitions, replace(known.partitions[0], target_partition=1)))
-    assert totals_of(samples.operation(plan=known, outcome="done"))["replay_records"] is None
+    assert totals_of(samples.operation(plan=known, outcome="done")).replay_records is None
 
 
 def test_records_that_are_announced_to_come_later_are_no_replay_of_the_place() -> None:

@@ -31,6 +31,7 @@ from state.model.entities import (
     Phase,
     Step,
 )
+from state.model.measured import NOTHING
 from state.model.plan import Plan
 from tests.contract import samples
 
@@ -40,8 +41,8 @@ START = {"orders": {"0": 100, "1": 200}}
 END = {"orders": {"0": 105, "1": 207}}
 DRILL = Operation(
     id="d", group="d", kind=OperationKind.DRILL, query="revenue", source="east", target="west", epoch=3,
-    phase=Phase.RESOLVING, outcome=None, actor="ann", reason="", consents=(), plan=None, measured={}, sentence="drill",
-    started_at=NOW, ended_at=None,
+    phase=Phase.RESOLVING, outcome=None, actor="ann", reason="", consents=(), plan=None, measured=NOTHING,
+    sentence="drill", started_at=NOW, ended_at=None,
 )  # fmt: skip
 ROW = Assignment(
     query="revenue", epoch=3, placed_epoch=3, desired=Desired.RUNNING, cluster="east", runner="a", checkpoint="/cp",
@@ -140,8 +141,9 @@ def test_a_report_as_forecast_proves_the_drill() -> None:
     assert [(each.sequence, each.name, each.outcome) for each in decision.steps] == [
         (2, "copy", "done"), (3, "batch", "done"),
     ]  # fmt: skip
-    measured: Any = decision.measured
-    assert measured["drill"]["seconds"] == {"resolve": 1.0, "copy": 1.5, "batch": 1.5}
+    assert decision.measured is not None
+    assert decision.measured.drill is not None
+    assert decision.measured.drill.seconds == {"resolve": 1.0, "copy": 1.5, "batch": 1.5}
 
 
 @pytest.mark.parametrize(
@@ -159,16 +161,17 @@ def test_a_report_other_than_forecast_fails_the_drill(told: DrillReport, sentenc
 
 def test_offsets_without_rows_are_reported_and_are_no_proof() -> None:
     measured, against = measured_drill(report(rows=9), REQUEST, (), DRILL)
-    found: Any = measured["drill"]
-    assert (against, found["rows"], found["rows_expected"]) == (None, 9, 12)
-    assert found["not_proven"][-1].startswith("Every record: 3 offsets gave no row")
-    assert len(found["not_proven"]) == len(not_proven(DRILL)) + 1
+    found = measured.drill
+    assert found is not None
+    assert (against, found.rows, found.rows_expected) == (None, 9, 12)
+    assert found.not_proven[-1].startswith("Every record: 3 offsets gave no row")
+    assert len(found.not_proven) == len(not_proven(DRILL)) + 1
 
 
 def test_a_fresh_checkpoint_begins_at_the_given_offsets() -> None:
     measured, against = measured_drill(report(start=None), REQUEST, (), DRILL)
-    found: Any = measured["drill"]
-    assert (against, found["rows_expected"]) == (None, 12)
+    assert measured.drill is not None
+    assert (against, measured.drill.rows_expected) == (None, 12)
 
 
 def test_a_drill_knows_no_phase_but_its_own() -> None:

@@ -387,8 +387,8 @@ def test_a_batch_is_not_repeated_only_if_its_held_run_continues(
     decided = step(replace(verifies, operation=replace(verifies.operation, plan=plan)), NOW)
     assert decided.trigger is Trigger.PROVEN
     assert isinstance(decided.act, Settle)
-    assert decided.act.measured["possible_replay_records"] == repeats
-    assert decided.act.measured["batch_went_on"] is went_on
+    assert decided.act.measured.possible_replay_records == repeats
+    assert decided.act.measured.batch_went_on is went_on
     plain = step(replace(verifies, operation=replace(verifies.operation, plan=Plan(data_batch=4))), NOW)
     assert isinstance(plain.act, Settle)
-    assert "possible_replay_records" not in plain.act.measured
+    assert "possible_replay_records" not in plain.act.measured.shown()

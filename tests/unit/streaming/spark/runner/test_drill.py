@@ -23,6 +23,7 @@ from state.model.entities import (
     OperationKind,
     Phase,
 )
+from state.model.measured import NOTHING
 from state.settings.keys import Tideover
 from state.store.write_checks import CONTROLLER
 from streaming.process import own_identity
@@ -254,7 +255,7 @@ def record(stage: Stage, name: str, outcome: str | None) -> None:
         Operation(
             id=name, group=name, kind=OperationKind.DRILL, query="q" if outcome is None else "other", source="east",
             target="west", epoch=1, phase=Phase.ABORTED if outcome else Phase.STARTING, outcome=outcome, actor="ann",
-            reason="", consents=(), plan=None, measured={}, sentence="", started_at=NOW,
+            reason="", consents=(), plan=None, measured=NOTHING, sentence="", started_at=NOW,
             ended_at=NOW if outcome else None,
         ),
         term=lease.term,
