@@ -1,6 +1,7 @@
 """Progress of operations, and what came of them."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 
 from orchestrator.cli import render
 from orchestrator.cli.render import talk
@@ -18,6 +19,10 @@ from state.store.controller_store import ControllerStore
 
 MANY = 5
 """Of more operations than these not each step is said, but how many have ended: ``Counts``."""
+QUIET_SECONDS = 15.0
+"""After so long without a line the operations are named that are still open."""
+_NAMED = 3
+"""At most so many of them."""
 
 
 class Progress:
@@ -30,8 +35,12 @@ class Progress:
         *,
         at_once: int,
         upstream: Mapping[str, Sequence[str]],
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
+        """``now``: seconds on any clock that goes forward."""
         self._store = store
+        self._now = now
+        self._said_at = now()
         self._upstream = upstream
         self._requests = requests
         self._at_once = at_once
@@ -47,11 +56,28 @@ class Progress:
         """Say what is new."""
         try:
             self._say()
+            self._say_what_is_open()
             self._away = False
         except StoreUnavailable as error:
             if not self._away:
                 talk(f"the store does not answer; waiting for it, queries run on: {error}")
             self._away = True
+
+    def _talk(self, text: str) -> None:
+        self._said_at = self._now()
+        talk(text)
+
+    def _say_what_is_open(self) -> None:
+        """One operation that waits for its sink or its cluster keeps the whole command, and no step of it ends."""
+        if self._now() - self._said_at < QUIET_SECONDS:
+            return
+        open_ones = {each.id: each for each in (*open_operations(self._store), *open_drills(self._store))}
+        standing = (open_ones.get(each.operation or "") for each in standing_of(self._store, self._requests))
+        named = [each for each in standing if each is not None]
+        for operation in named[:_NAMED]:
+            self._talk(f"{operation.query} is still {operation.phase.value}: {operation.sentence}")
+        if len(named) > _NAMED:
+            self._talk(f"and {len(named) - _NAMED} more are open")
 
     def _say(self) -> None:
         standing = standing_of(self._store, self._requests)
@@ -70,7 +96,9 @@ class Progress:
             if last is None or sequence <= last:
                 continue
             self._said[event.operation or ""] = sequence
-            talk(f"{event.at:%H:%M:%S}.{event.at.microsecond // 1000:03d} {event.query} {event.kind}: {event.text}")
+            self._talk(
+                f"{event.at:%H:%M:%S}.{event.at.microsecond // 1000:03d} {event.query} {event.kind}: {event.text}"
+            )
 
     def _since(self) -> Sequence[Event]:
         """What the whole history has that was not read yet: one read, however many operations there are."""
@@ -82,7 +110,7 @@ class Progress:
         found = self._store.operation(operation)
         began = f", began at {found.started_at:%H:%M:%S} UTC" if found is not None else ""
         joined = "" if operation == request.id else " (joined)"
-        talk(f"{request.query}: operation {operation}{joined}{began}")
+        self._talk(f"{request.query}: operation {operation}{joined}{began}")
         self._said[operation] = 0
 
     def _say_who_waits(self, standing: Sequence[Request]) -> None:
@@ -96,7 +124,7 @@ class Progress:
             turn = turns.turn_of(request)
             why = turn.text if turn is not None and not turn.never else why
             if why is not None:
-                talk(why)
+                self._talk(why)
                 self._waiting.add(request.id)
 
 
@@ -119,7 +147,7 @@ class Counts(Progress):
             return
         self._told = len(ended)
         waiting = total - len(ended) - open_count
-        talk(f"{len(ended)} of {total} have ended, {open_count} in progress, {waiting} waiting")
+        self._talk(f"{len(ended)} of {total} have ended, {open_count} in progress, {waiting} waiting")
 
     def _has_ended(self, request: Request, open_ones: Mapping[str, Operation]) -> bool:
         return request.operation is not None and request.operation not in open_ones
@@ -128,7 +156,9 @@ class Counts(Progress):
         operation = outcome_of(self._store, request)
         if _code(request, operation) is ExitCode.DONE:
             return
-        talk(_sentence(request) if operation is None else f"{request.query}: {operation.outcome}: {operation.sentence}")
+        self._talk(
+            _sentence(request) if operation is None else f"{request.query}: {operation.outcome}: {operation.sentence}"
+        )
 
 
 _WORST_LAST = (ExitCode.DONE, ExitCode.REFUSED, ExitCode.UNKNOWN, ExitCode.FAILED)

@@ -17,6 +17,13 @@ class Mistake(NamedTuple):
 
 CATALOGUE = (
     Mistake(
+        "orchestrator/cli/progress.py",
+        "if self._now() - self._said_at < QUIET_SECONDS:",
+        "if True:",
+        ("tests/simulation/test_waiting.py",),
+        "a command that waits for one failing sink looks dead",
+    ),
+    Mistake(
         "streaming/spark/runner/unfinished.py",
         "why = within if unfinished.is_counted else",
         "why = within if True else",
