@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import click
 
@@ -30,6 +32,19 @@ _AGAIN = "run the command again: it says whether it was saved, and is safe to re
 SIDE_COLUMNS = ("side", "epoch", "cluster", "runner", "checkpoint", "state", "batch", "at")
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Given:
+    """What was typed beside the queries."""
+
+    cluster: str | None
+    checkpoint: str | None
+    runner: str | None
+    consent: str | None
+    reason: str
+    yes: bool
+    output: str
+
+
 @click.command()
 @click.argument("query", required=False, shell_complete=context.complete_query)
 @click.option("--all", "every", is_flag=True, help="Every declared query.")
@@ -52,18 +67,7 @@ SIDE_COLUMNS = ("side", "epoch", "cluster", "runner", "checkpoint", "state", "ba
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @context.output
 @pass_context
-def reconcile(
-    ctx: Context,
-    query: str | None,
-    every: bool,
-    cluster: str | None,
-    checkpoint: str | None,
-    runner: str | None,
-    consent: str | None,
-    reason: str,
-    yes: bool,
-    output: str,
-) -> int:
+def reconcile(ctx: Context, /, query: str | None, every: bool, **options: Any) -> int:
     """After an old backup of the store was restored: record where a query really is.
 
     No query moves while the store is older than what runs. This command shows what the store says and what its runner
@@ -95,51 +99,49 @@ def reconcile(
       tideover reconcile revenue --cluster west --checkpoint /checkpoints/revenue/epoch-2-261121-083525-3fa92c71
     """
     check_one_or_all(ctx, query, every=every)
-    if query is None:
-        if (cluster, checkpoint, runner, consent) != (None, None, None, None):
-            raise UsageError("--cluster, --checkpoint, --runner and --consent are about one query: name it")
-        return _all(ctx, reason=reason, yes=yes, output=output)
-    if cluster is None and checkpoint is not None:
+    given = Given(**options)
+    return _all(ctx, given) if query is None else _of_query(ctx, query, given)
+
+
+def _of_query(ctx: Context, query: str, given: Given) -> int:
+    """Take what shows where the query is: its runner, its files, or the place that was typed."""
+    if given.cluster is None and given.checkpoint is not None:
         raise UsageError("--checkpoint needs --cluster")
     sides = sides_of(ctx.store, query)
     if sides is not None:
-        if (cluster, runner) != (None, None):
+        if (given.cluster, given.runner) != (None, None):
             raise UsageError(
                 f"a runner reports where {query} runs, so --cluster and --runner are not needed",
                 hint=f"tideover reconcile {query}",
             )
-        return _one(ctx, query, sides, reason=reason, yes=yes, output=output)
+        return _one(ctx, query, sides, given)
     lost = lost_of(ctx.store, query)
     found = contradicted_of(ctx.store, query) if lost is None else None
     if found is not None:
-        return _accepted(ctx, query, found, consent, reason=reason, yes=yes, output=output)
+        return _accepted(ctx, query, found, given)
     if lost is None:
-        text = "the store is current for" if cluster is None else "nothing shows that the store is wrong about"
+        text = "the store is current for" if given.cluster is None else "nothing shows that the store is wrong about"
         render.talk(f"{text} {query}: nothing done")
-        _show(ctx.store.assignment(query), [], output)
+        _show(ctx.store.assignment(query), [], given.output)
         return ExitCode.DONE
-    if cluster is not None:
-        return _by_hand(ctx, query, lost, cluster, checkpoint, runner, reason=reason, yes=yes, output=output)
-    return _as_found(ctx, query, lost, runner, reason=reason, yes=yes, output=output)
+    return _as_found(ctx, query, lost, given) if given.cluster is None else _by_hand(ctx, query, lost, given)
 
 
-def _one(ctx: Context, query: str, sides: Sides, *, reason: str, yes: bool, output: str) -> int:
+def _one(ctx: Context, query: str, sides: Sides, given: Given) -> int:
     """Write down what a runner reports of a query, once a person has agreed."""
     stored, runs = json_shapes.assignment_side(sides.stored), json_shapes.fact_side(sides.runs)
-    if not yes:
+    if not given.yes:
         told = put_back_text(sides.stored, sides.runs)
         _ask(told, [stored, runs], f"Save in the store what runner {sides.runs.runner} reports of {query}?")
     with unknown_if_lost("the reconcile", hint=_AGAIN):
-        now = write_down(ctx.store, ctx.settings, sides, actor=this_person(), reason=reason)
-    _show(now, [stored, runs], output)
+        now = write_down(ctx.store, ctx.settings, sides, actor=this_person(), reason=given.reason)
+    _show(now, [stored, runs], given.output)
     return ExitCode.DONE
 
 
-def _accepted(
-    ctx: Context, query: str, found: Contradicted, consent: str | None, *, reason: str, yes: bool, output: str
-) -> int:
+def _accepted(ctx: Context, query: str, found: Contradicted, given: Given) -> int:
     """Let a query start from its files as they are, once a person has agreed. Raises ``Refused`` without consent."""
-    if consent is None:
+    if given.consent is None:
         raise Refused(
             found.why,
             hint=f"restore the files, or accept what lies there: tideover reconcile {query} --consent repeats",
@@ -150,22 +152,24 @@ def _accepted(
             hint=f"restore the files, or empty {found.stored.checkpoint}: {query} then begins at its starting offsets",
         )
     rows = [json_shapes.assignment_side(found.stored), json_shapes.fact_side(found.fact)]
-    if not yes:
+    if not given.yes:
         _ask(found.why, rows, f"Start {query} from the files that lie there, and give its sink these batches again?")
     with unknown_if_lost("the reconcile", hint=_AGAIN):
-        now = accept_files(ctx.store, found, actor=this_person(), reason=reason)
-    _show(now, rows, output)
+        now = accept_files(ctx.store, found, actor=this_person(), reason=given.reason)
+    _show(now, rows, given.output)
     return ExitCode.DONE
 
 
-def _as_found(ctx: Context, query: str, lost: Lost, runner: str | None, *, reason: str, yes: bool, output: str) -> int:
+def _as_found(ctx: Context, query: str, lost: Lost, given: Given) -> int:
     """Write down where the files show a query, once a person has agreed."""
     rows = _rows_of(lost)
-    if lost.place is not None and lost.place.cluster is not None and not yes:
+    if lost.place is not None and lost.place.cluster is not None and not given.yes:
         _ask(lost_text(query, lost.found), rows, f"Save in the store where the files show {query}?")
     with unknown_if_lost("the reconcile", hint=_AGAIN):
-        now = reconcile_as_found(ctx.store, ctx.settings, lost, runner=runner, actor=this_person(), reason=reason)
-    _show(now, rows, output)
+        now = reconcile_as_found(
+            ctx.store, ctx.settings, lost, runner=given.runner, actor=this_person(), reason=given.reason
+        )
+    _show(now, rows, given.output)
     return ExitCode.DONE
 
 
@@ -174,8 +178,10 @@ def _rows_of(lost: Lost) -> list[dict[str, object]]:
     return [stored] if lost.place is None else [stored, json_shapes.found_side(lost.place)]
 
 
-def _all(ctx: Context, *, reason: str, yes: bool, output: str) -> int:
+def _all(ctx: Context, given: Given) -> int:
     """Reconcile every query that a runner reports or its files show; one that cannot be is named."""
+    if (given.cluster, given.checkpoint, given.runner, given.consent) != (None, None, None, None):
+        raise UsageError("--cluster, --checkpoint, --runner and --consent are about one query: name it")
     runs = {name: sides for name in ctx.settings.queries if (sides := sides_of(ctx.store, name)) is not None}
     others = [name for name in ctx.settings.queries if name not in runs]
     lost = {name: each for name in others if (each := lost_of(ctx.store, name)) is not None}
@@ -188,7 +194,7 @@ def _all(ctx: Context, *, reason: str, yes: bool, output: str) -> int:
     found += [lost_text(name, each.found) for name, each in lost.items()]
     if not found:
         render.talk(f"the store is current for all {len(ctx.settings.queries)} queries: nothing done")
-    elif not yes:
+    elif not given.yes:
         known = len(runs) + sum(each.place is not None for each in lost.values())
         question = f"Save in the store what the runners report of {known} queries?"
         _ask("\n".join(found), rows, question, columns=("query", *SIDE_COLUMNS))
@@ -196,15 +202,15 @@ def _all(ctx: Context, *, reason: str, yes: bool, output: str) -> int:
     for name in (*runs, *lost):
         try:
             with unknown_if_lost("the reconcile", hint=_AGAIN):
-                now = _written(ctx, runs.get(name), lost.get(name), reason)
+                now = _written(ctx, runs.get(name), lost.get(name), given.reason)
         except Refused as error:
             left.append(f"{error} ({error.hint})" if error.hint else str(error))
             continue
         rows.append({"query": name, **json_shapes.assignment_side(now), "side": "now"})
     for text in sorted(left):
         render.talk(text)
-    if rows or output in {"json", "yaml"}:
-        render.show(sorted(rows, key=lambda row: str(row["query"])), output, columns=("query", *SIDE_COLUMNS))
+    if rows or given.output in {"json", "yaml"}:
+        render.show(sorted(rows, key=lambda row: str(row["query"])), given.output, columns=("query", *SIDE_COLUMNS))
     return ExitCode.REFUSED if left else ExitCode.DONE
 
 
@@ -215,22 +221,13 @@ def _written(ctx: Context, sides: Sides | None, lost: Lost | None, reason: str) 
     return reconcile_as_found(ctx.store, ctx.settings, lost, runner=None, actor=this_person(), reason=reason)
 
 
-def _by_hand(
-    ctx: Context,
-    query: str,
-    lost: Lost,
-    cluster: str,
-    checkpoint: str | None,
-    runner: str | None,
-    *,
-    reason: str,
-    yes: bool,
-    output: str,
-) -> int:
-    if checkpoint is None or not _ABSOLUTE.match(checkpoint):
+def _by_hand(ctx: Context, query: str, lost: Lost, given: Given) -> int:
+    """Write down where a person says that a query last ran, once it is confirmed."""
+    cluster, checkpoint = given.cluster, given.checkpoint
+    if cluster is None or checkpoint is None or not _ABSOLUTE.match(checkpoint):
         raise UsageError("--cluster needs --checkpoint with an absolute path or a URI")
     rows = _rows_of(lost)
-    if not yes:
+    if not given.yes:
         question = f"Did {query} last run on {cluster} from {checkpoint}, and is it stopped everywhere now?"
         _ask(lost_text(query, lost.found), rows, question)
     with unknown_if_lost("the reconcile", hint=_AGAIN):
@@ -240,11 +237,11 @@ def _by_hand(
             lost,
             cluster=cluster,
             checkpoint=checkpoint,
-            runner=runner,
+            runner=given.runner,
             actor=this_person(),
-            reason=reason,
+            reason=given.reason,
         )
-    _show(now, rows, output)
+    _show(now, rows, given.output)
     return ExitCode.DONE
 
 
