@@ -261,13 +261,15 @@ def _one(verdict: Verdict, reason: str) -> Judgement:
 
 def _ailments(seen: ProbeReport) -> tuple[str, ...]:
     counted = (
-        (seen.brokers_silent, seen.brokers, "brokers do not answer"),
-        (seen.leaderless, seen.partitions, "partitions have no leader"),
-        (seen.unreadable, seen.partitions, "partitions cannot be read"),
-        (seen.under_min_isr, seen.partitions, "partitions have fewer replicas in sync than a write needs"),
-        (seen.under_replicated, seen.partitions, "partitions have replicas that lag"),
+        (seen.brokers_silent, seen.brokers, "broker", "no answer"),
+        (seen.leaderless, seen.partitions, "partition", "no leader"),
+        (seen.unreadable, seen.partitions, "partition", "cannot be read"),
+        (seen.under_min_isr, seen.partitions, "partition", "fewer replicas in sync than a write needs"),
+        (seen.under_replicated, seen.partitions, "partition", "replicas that lag"),
     )
-    return tuple(f"{count} of {whole} {what}" for count, whole, what in counted if count)
+    return tuple(
+        f"{count} of {whole} {noun}{'' if whole == 1 else 's'}: {what}" for count, whole, noun, what in counted if count
+    )
 
 
 def _row(seen: ProbeReport) -> str:
@@ -286,7 +288,9 @@ def _says(view: View, other: ProbeReport) -> str:
     age = (view.now - other.seen_at).total_seconds()
     if age > stale_after(view.detection).total_seconds():
         return f"{name} {when}, and has been silent for {age:.0f} s"
-    return f"{name} {when}" + (f", but not now: {_why(other)}" if other.fault is not None else "")
+    if other.fault is None:
+        return f"{name} {when}"
+    return f"{name} {when}: {_why(other)}" if alive_at is None else f"{name} {when}, but not now: {_why(other)}"
 
 
 def _produced_at(seen: ProbeReport) -> datetime:

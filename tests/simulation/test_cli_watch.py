@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import select
 import signal
 import struct
 import subprocess
@@ -91,7 +92,8 @@ def test_a_reader_that_has_enough_ends_it_also_while_nothing_changes(folder: Pat
 def read_until(terminal: int, wanted: bytes, before: bytes = b"") -> bytes:
     seen, deadline = before, time.monotonic() + WAIT
     while wanted not in seen:
-        assert time.monotonic() < deadline, seen
+        readable, _, _ = select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))
+        assert readable, seen
         seen += os.read(terminal, 65536)
     return seen
 
@@ -102,9 +104,9 @@ def test_a_terminal_is_redrawn_in_place_and_fits(folder: Path) -> None:
     note(folder, "one " + "x" * 200)
     with watching(folder, stdout=theirs) as process:
         os.close(theirs)
-        seen = read_until(ours, b"held       one xx")
+        seen = read_until(ours, b"held       revenue  one xx")
         note(folder, "two")
-        seen = read_until(ours, b"held       two", seen)
+        seen = read_until(ours, b"held       revenue  two", seen)
         process.send_signal(signal.SIGINT)
         assert ended(process) == (0, b"")
     os.close(ours)
@@ -123,10 +125,10 @@ def test_a_terminal_that_cannot_be_redrawn_gets_the_picture_at_each_change(folde
     note(folder, "one")
     with watching(folder, stdout=theirs, term="dumb") as process:
         os.close(theirs)
-        seen = read_until(ours, b"held       one")
+        seen = read_until(ours, b"held       revenue  one")
         time.sleep(0.5)
         note(folder, "two")
-        seen = read_until(ours, b"held       two", seen)
+        seen = read_until(ours, b"held       revenue  two", seen)
         process.send_signal(signal.SIGTERM)
         assert ended(process) == (0, b"")
     os.close(ours)

@@ -20,7 +20,7 @@ from orchestrator.facts.status import StatusReader
 from orchestrator.shapes.status import status_json, without_flows
 from state.errors import StoreUnavailable
 from state.model.cluster_status import ClusterStatus
-from state.model.entities import Operation
+from state.model.entities import Event, Operation
 from state.settings.values import parse_duration
 from streaming.clocks import Clock, SystemClock
 
@@ -266,4 +266,8 @@ def _row(query: QueryStatus, at: datetime) -> dict[str, object]:
 
 
 def _events(status: Status) -> list[str]:
-    return [f"  {event.at:%H:%M:%S}  {event.kind:<9}  {tables.cell(event.text)}" for event in status.events]
+    return [f"  {event.at:%H:%M:%S}  {_about(event)}  {tables.cell(event.text)}" for event in status.events]
+
+
+def _about(event: Event) -> str:
+    return f"{event.kind:<9}" + (f"  {event.query}" if event.query is not None else "")

@@ -228,7 +228,7 @@ def replication_alive(facts: MoveFacts) -> Gate | None:
         found.measured,
         "proof that the replicator runs",
         f"{found.text}: consented to" if consented else found.text,
-        f"{found.text}; start the replicator, or consent replication",
+        f"{found.text}; start the replicator; --consent replication accepts it",
     )
 
 

@@ -155,11 +155,11 @@ def test_the_verdict(name: str) -> None:
 @pytest.mark.parametrize(
     ("health", "says"),
     [
-        ({"brokers_silent": 1, "unreadable": 4}, "1 of 3 brokers do not answer"),
-        ({"leaderless": 2}, "2 of 12 partitions have no leader"),
-        ({"unreadable": 4}, "4 of 12 partitions cannot be read"),
-        ({"under_min_isr": 1, "under_replicated": 1}, "1 of 12 partitions have fewer replicas in sync"),
-        ({"under_replicated": 1, "under_min_isr": None}, "1 of 12 partitions have replicas that lag"),
+        ({"brokers_silent": 1, "unreadable": 4}, "1 of 3 brokers: no answer"),
+        ({"leaderless": 2}, "2 of 12 partitions: no leader"),
+        ({"unreadable": 4}, "4 of 12 partitions: cannot be read"),
+        ({"under_min_isr": 1, "under_replicated": 1}, "1 of 12 partitions: fewer replicas in sync than"),
+        ({"under_replicated": 1, "under_min_isr": None}, "1 of 12 partitions: replicas that lag"),
     ],
 )
 def test_a_cluster_that_answers_in_part_is_degraded(health: dict[str, Any], says: str) -> None:

@@ -163,7 +163,7 @@ def test_the_status_is_shown_in_sections() -> None:
     assert "  operation x9 moved query-000 automatically; next automatic move after" in told
     assert "to allow it now: tideover ack query-000 (1 s left)" in told
     assert "  query-000  east     a       running  1 min 15 s ago" in told
-    assert told.splitlines()[-2:] == ["HISTORY", "  12:00:00  held       line 0"]
+    assert told.splitlines()[-2:] == ["HISTORY", "  12:00:00  held       revenue  line 0"]
     assert "error" not in told
 
 

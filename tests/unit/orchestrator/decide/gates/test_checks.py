@@ -273,7 +273,7 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
     ("active-reachable", replace(PLANNED, active=SILENT), "no answer", "2 s",
      "east cannot be reached: no bootstrap server answered; use tideover failover q"),
     ("replication-alive", replace(PLANNED, replicating=STALE), "90 s", "proof that the replicator runs",
-     "90 s old; start the replicator, or consent replication"),
+     "90 s old; start the replicator; --consent replication accepts it"),
     ("one-direction", replace(PLANNED, against=AGAINST), "2 s from west to east", "a replicator in one direction",
      "runs, too, and both keep the names of topics, so records go round in circles; stop it"),
     ("caught-up", replace(PLANNED, resolution=BEHIND), "0 of 1 partitions", "1 partitions",
