@@ -96,7 +96,8 @@ final class MappingsTest {
   void aPlaceThatNoMoveNamesIsRefused() {
     Mappings away = Mappings.of(List.of(THERE), "west", 3);
     String between = told(() -> away.onActive("0", SwitchOffset.parse("{\"a\":{\"0\":4}}")));
-    assertTrue(between.contains("operation op3 found no resume offset on west since epoch 3"), between);
+    assertTrue(
+        between.contains("operation op3 found no resume offset on west since epoch 3"), between);
     String other = told(() -> away.onActive("1", SwitchOffset.parse("{\"a\":{\"0\":5}}")));
     assertTrue(other.startsWith("source 1 is at {\"a\":{\"0\":5}} on east"), other);
     String later = "{\"a\":{\"0\":5},\"@east\":{\"epoch\":9}}";
