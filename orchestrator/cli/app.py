@@ -51,6 +51,8 @@ GROUPS = {
         "config": "serve.config:config",
         "store": "serve.store:store",
         "run": "serve.run:run",
+        "submit": "serve.submit:submit",
+        "jar": "serve.jar:jar",
         "attend": "serve.attend:attend",
         "control": "serve.control:control",
     },

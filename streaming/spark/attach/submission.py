@@ -1,0 +1,106 @@
+"""The command line of an application with Tideover's jar and settings in it.
+
+``spark-submit`` takes one list of jars and one list of plugins, and of several the one with the highest precedence:
+``--jars`` before ``--conf spark.jars`` before the file of defaults, the last ``--conf`` of a key before the others
+(``SparkSubmitArguments`` of Spark 3.5 to 4.2). So what the user has is found by that order, and what is ours is added
+to it; everything else stays as it was typed.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PLUGIN = "tideover.AttachPlugin"
+_FLAGS = frozenset({
+    "--supervise", "--verbose", "-v", "--load-spark-defaults", "--help", "-h", "--usage-error", "--version",
+})  # fmt: skip
+"""Options of ``spark-submit`` that take no value (``SparkSubmitOptionParser``)."""
+_CONF = frozenset({"--conf", "-c"})
+_PROPERTY = re.compile(r"\s*([^\s=:#!][^\s=:]*)\s*[\s=:]\s*(.*?)\s*")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Typed:
+    """A command line of ``spark-submit``, taken apart."""
+
+    program: str
+    options: tuple[tuple[str, ...], ...] = ()
+    """In the order in which they were typed: an option with its value, or a flag alone."""
+    job: tuple[str, ...] = ()
+    """The application's file or jar, and its own arguments."""
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    def value(self, *names: str) -> str | None:
+        """The last value of an option."""
+        found = [each[1] for each in self.options if each[0] in names and len(each) > 1]
+        return found[-1] if found else None
+
+    @property
+    def application(self) -> str | None:
+        """The name that the command line gives; None where the code gives it."""
+        return self.value("--name") or self.conf.get("spark.app.name")
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether the driver runs on another host than the command."""
+        return (self.value("--deploy-mode") or self.conf.get("spark.submit.deployMode")) == "cluster"
+
+
+def parse_submit(command: Sequence[str]) -> Typed:
+    """Take a command line apart. Raises ``ValueError`` with a sentence."""
+    if not command:
+        raise ValueError("no command to start")
+    options: list[tuple[str, ...]] = []
+    rest = list(command[1:])
+    while rest and rest[0].startswith("-"):
+        name, equals, value = rest.pop(0).partition("=")
+        if equals and name.startswith("--"):
+            options.append((name, value))
+        elif name in _FLAGS:
+            options.append((name,))
+        elif not rest:
+            raise ValueError(f"{name} has no value")
+        else:
+            options.append((name + equals + value, rest.pop(0)))
+    if not rest:
+        raise ValueError("no application behind the options: name its file or its jar")
+    settings = [each[1] for each in options if each[0] in _CONF and len(each) > 1]
+    conf = {key: value for key, equals, value in (each.partition("=") for each in settings) if equals}
+    return Typed(program=command[0], options=tuple(options), job=tuple(rest), conf=conf)
+
+
+def read_properties(text: str) -> Mapping[str, str]:
+    """The settings of a file of defaults (``spark-defaults.conf``): a key, blanks or an equals sign, a value."""
+    found = (_PROPERTY.fullmatch(line) for line in text.splitlines())
+    return {each[1]: each[2] for each in found if each is not None and each[2]}
+
+
+def defaults_of(typed: Typed, environment: Mapping[str, str]) -> Path | None:
+    """The file of defaults that ``spark-submit`` will read; None where that is not known."""
+    if (named := typed.value("--properties-file")) is not None:
+        return Path(named)
+    home = environment.get("SPARK_HOME")
+    folder = environment.get("SPARK_CONF_DIR") or (f"{home}/conf" if home else None)
+    return Path(folder) / "spark-defaults.conf" if folder else None
+
+
+def with_attachment(
+    typed: Typed, *, jar: Path, settings: Mapping[str, str], defaults: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The same command line, its driver attended: our jar, plugin and ``settings`` beside what the user has."""
+    jars = typed.value("--jars") or typed.conf.get("spark.jars") or defaults.get("spark.jars") or ""
+    plugins = typed.conf.get("spark.plugins") or defaults.get("spark.plugins") or ""
+    ours = {**settings, "spark.plugins": _joined(plugins, PLUGIN)}
+    kept = [each for each in typed.options if not _is_replaced(each, ours)]
+    added = [("--jars", _joined(jars, str(jar))), *(("--conf", f"{key}={value}") for key, value in ours.items())]
+    return (typed.program, *(word for each in (*kept, *added) for word in each), *typed.job)
+
+
+def _joined(listed: str, ours: str) -> str:
+    names = [name for name in (each.strip() for each in listed.split(",")) if name]
+    return ",".join(names if ours in names else [*names, ours])
+
+
+def _is_replaced(option: tuple[str, ...], ours: Mapping[str, str]) -> bool:
+    return option[0] == "--jars" or (option[0] in _CONF and option[-1].partition("=")[0] in ours)
