@@ -248,6 +248,8 @@ class UnreadPartition(JsonObject):
     partition: int
     records: int | None = None
     """At most this many; None: unknown."""
+    at_least: int | None = field(default=None, metadata=SELDOM)
+    """Where the number is in doubt; None where it is exact, or nothing is known of it."""
     operation: str = ""
     more: Mapping[str, Any] = field(default_factory=dict)
 

@@ -45,9 +45,12 @@ def test_queries_come_home_exactly_and_the_tail_is_listed_whole(tmp_path: Path) 
         assert row["exposed"] <= len(tail), "all that home's copies lack is in the list"
         assert row["delivered"] >= row["acked"] - row["exposed"]
     for operation in story.home.operations:
-        counted = [each["records"] for each in operation["plan"].get("unread_before", [])]
-        unread = sum(records for records in counted if records is not None)
-        assert unread <= len(tail), "the plan counts what was never read"
+        rows = operation["plan"].get("unread_before", [])
+        counted = [each["records"] for each in rows]
+        # On a busy machine the old cluster may hold what came after the move before it is looked at: then the number is
+        # in doubt, and has two bounds.
+        least = sum(each.get("at_least", each["records"]) or 0 for each in rows)
+        assert least <= len(tail), "the plan counts what was never read"
         unmeasured = [row for row in operation["plan"]["partitions"] if "how many was not measured" in row["note"]]
         assert len(unmeasured) == counted.count(None), "a plan says which partitions it could not count"
         assert {row["method"] for row in operation["plan"]["partitions"]} == {"exact"}

@@ -156,11 +156,15 @@ class LeftBehind(NamedTuple):
     """The move away, whose exposure they were."""
     lacking: str
     """The cluster that lacked them."""
+    at_least: int | None = None
+    """At least this many, where the number is in doubt; None where it is exact, or nothing is known of it."""
 
     @property
     def note(self) -> str:
         """For the partition's row."""
         what = "records" if self.records is None else f"up to {self.records} records"
+        if self.records is not None and self.at_least is not None:
+            what = f"{self.at_least} to {self.records} records"
         known = ""
         if self.records is None:
             known = (
@@ -175,8 +179,9 @@ class LeftBehind(NamedTuple):
         """Its row of a plan."""
         source, topic, partition = self.key
         return UnreadPartition(
-            source=source, topic=topic, partition=partition, records=self.records, operation=self.operation
-        )
+            source=source, topic=topic, partition=partition, records=self.records, at_least=self.at_least,
+            operation=self.operation,
+        )  # fmt: skip
 
 
 def left_behind(departure: Operation | None, targets: Iterable[Target]) -> tuple[LeftBehind, ...]:
@@ -195,16 +200,20 @@ def left_behind(departure: Operation | None, targets: Iterable[Target]) -> tuple
     for target in targets:
         key = StandbyPartition(target.source, *target.there)
         row = planned.get(key)
-        records = _before(target.target_offset, row, None if row is None else measured.get(row.key))
+        exposed = exposed_of(None if row is None else measured.get(row.key))
+        is_exact = exposed.records is not None
+        records = _before(target.target_offset, row, exposed, exposed.records if is_exact else exposed.at_most)
         if records != 0:
-            found.append(LeftBehind(key, records, departure.id, departure.target))
+            least = None if is_exact else _before(target.target_offset, row, exposed, exposed.at_least)
+            found.append(LeftBehind(key, records, departure.id, departure.target, least))
     return tuple(found)
 
 
-def _before(place: int | None, planned: PlannedPartition | None, row: FollowedPartition | None) -> int | None:
-    """How many records of the exposure are before a resume offset and behind what the query had read; None unknown."""
-    exposed = exposed_of(row)
-    most = exposed.at_most if exposed.records is None else exposed.records
+def _before(place: int | None, planned: PlannedPartition | None, exposed: Exposed, most: int | None) -> int | None:
+    """How many of ``most`` exposed records are before a resume offset and behind what the query had read.
+
+    None: unknown.
+    """
     if place is None or planned is None or most == 0:
         return 0
     if planned.offset is None:

@@ -39,5 +39,16 @@ def test_only_what_lies_between_the_last_record_read_and_the_place_counts(
     assert told(at, read_to=read_to, records=records, first=first) == expected
 
 
+def test_a_number_in_doubt_has_two_bounds() -> None:
+    row = {"source": "s", "topic": "t", "partition": 0, "target_topic": "t", "target_partition": 0, "offset": 90}
+    doubt = {"exposed": None, "exposed_from": 100, "exposed_at_least": 5, "exposed_at_most": 300}
+    measured = {"source": "s", "topic": "t", "partition": 0, **doubt}
+    left = samples.operation(plan=Plan.of({"partitions": [row], "followed": {"partitions": [measured]}}))
+    (found,) = left_behind(left, [place(target_offset=350)])
+    assert (found.row.at_least, found.row.records) == (5, 250)
+    assert "5 to 250 records that west lacked" in found.note
+    assert found.row.as_json()["at_least"] == 5
+
+
 def test_a_query_that_never_left_the_cluster_has_left_nothing_behind() -> None:
     assert left_behind(None, [place()]) == ()
