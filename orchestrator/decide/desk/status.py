@@ -91,6 +91,12 @@ class QueryStatus:
         return self.home is not None and self.cluster is not None and self.cluster != self.home
 
     @property
+    def away(self) -> str:
+        """From which cluster it is away and since when, in words; empty at home."""
+        since = iso(self.away_since)
+        return f"from {self.home}" + (f" since {since}" if since else "") if self.is_away else ""
+
+    @property
     def silent(self) -> str:
         """Since when its cluster has not answered it, in words; empty while it does."""
         since = iso(self.report.silent_since) if self.report and self.state == SILENT else None

@@ -52,6 +52,9 @@ def test_a_query_is_away_from_home_since_the_last_move_that_left_it() -> None:
         rows = replace(ROWS, assignments=(samples.assignment(cluster=cluster),), departures=known)
         (query,) = of(rows).queries
         assert (query.home, query.away_since, query.is_away) == ("east", *away)
+        assert query.away == {(None, False): "", (NOW, True): "from east since 2026-01-31T12:00:00.000Z"}.get(
+            away, "from east"
+        )
     (undeclared,) = of(replace(RUNNING, departures=left), queries=()).queries
     assert (undeclared.home, undeclared.is_away) == (None, False)
 
