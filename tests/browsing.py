@@ -4,12 +4,13 @@ import contextlib
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -18,8 +19,19 @@ from tests.waiting import until
 
 AXE = Path(__file__).parent / "vendored" / "axe-core" / "axe.min.js"
 AXE_SHA256 = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
+Result = TypeVar("Result")
 DESKTOP, PHONE = (1280, 900), (390, 844)
 SERIOUS = {"serious", "critical"}
+
+
+def steadily(act: Callable[[], Result]) -> Result:
+    """Do something with an element of a page whose script replaces its parts: again where it was replaced just then."""
+    for _ in range(10):
+        try:
+            return act()
+        except StaleElementReferenceException:
+            continue
+    return act()
 
 
 class Browser(Chrome):
@@ -44,11 +56,15 @@ class Browser(Chrome):
 
     def part(self, name: str) -> str:
         """What a part of the page says."""
-        return str(self.find_element(By.ID, name).text)
+        return steadily(lambda: str(self.find_element(By.ID, name).text))
 
     def press(self, button: str) -> None:
         """Click on a button by its words."""
-        self.find_element(By.XPATH, f"//main//button[contains(., '{button}')]").click()
+        steadily(lambda: self.find_element(By.XPATH, f"//main//button[contains(., '{button}')]").click())
+
+    def follow(self, link: str) -> None:
+        """Click on a link by its words."""
+        steadily(lambda: self.find_element(By.LINK_TEXT, link).click())
 
     def shown(self, name: str, words: str) -> None:
         """Wait until a part of the page says something."""

@@ -144,7 +144,7 @@ def test_a_failover_is_planned_and_begun_by_clicks_and_another_page_follows(
         assert looker.find_elements(By.CSS_SELECTOR, "main form") == []
         window = stack.enter_context(browsing(served.port, scripts=scripts))
         window.log_in(OPERATOR)
-        window.find_element(By.LINK_TEXT, QUERY).click()
+        window.follow(QUERY)
         with leading(world.store):
             window.press("Plan")
             until(lambda: "Every gate passes" in window.page_source, "there is no plan")
@@ -161,7 +161,7 @@ def test_a_failover_is_planned_and_begun_by_clicks_and_another_page_follows(
             window.shown("steps", "verify")
         else:
             assert window.part("live") == ""
-            window.find_element(By.LINK_TEXT, "Look again").click()
+            window.follow("Look again")
             until(lambda: "/operations/" in window.current_url, "the request leads nowhere")
         assert "anna@http: east is down" in window.part("state")
         assert "done" in window.part("state")
