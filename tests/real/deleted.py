@@ -30,7 +30,7 @@ LIMIT = 16
 """Records of a batch, from both partitions."""
 QUERY = "revenue"
 NEWEST, BEFORE, ONE = "newest", "before", "a file"
-"""Stand for the newest batch of a log, for the one before it, and for one file of the newest version of the state."""
+"""Stand for the newest batch of a log, for the one before it, and for the newest version of one state store."""
 
 KINDS: dict[str, tuple[tuple[str, ...], str]] = {
     "nothing": ((), CONTINUES),
@@ -105,21 +105,22 @@ class Losing(Move):
         names = self.files.walk(row.checkpoint)
         self.files.copy((join(row.checkpoint, name), join(copy.checkpoint, name)) for name in names)
         store = self.known(copy)
-        for each in gone:
-            path = self._path(copy.checkpoint, each)
+        for path in (path for each in gone for path in self._paths(copy.checkpoint, each)):
             if self.files.exists(path):
                 self.files.delete(path, recursive=True)
         return copy, store
 
-    def _path(self, checkpoint: str, name: str) -> str:
+    def _paths(self, checkpoint: str, name: str) -> list[str]:
         folder, _, which = name.partition("/")
         if which == ONE:
             version = 1 + batch_ids(self.files, checkpoint, "commits")[-1]
             names = self.files.walk(join(checkpoint, folder))
-            return join(checkpoint, folder, min(each for each in names if f"/{version}." in each))
+            one = min(each for each in names if f"/{version}." in each).rpartition(".")[0]
+            # Both the delta and the snapshot, which Spark's maintenance writes after a minute: either is enough for it.
+            return [join(checkpoint, folder, each) for each in names if each.startswith(f"{one}.")]
         if which not in {NEWEST, BEFORE}:
-            return join(checkpoint, name) if name else checkpoint
-        return join(checkpoint, folder, str(batch_ids(self.files, checkpoint, folder)[-1 if which == NEWEST else -2]))
+            return [join(checkpoint, name) if name else checkpoint]
+        return [join(checkpoint, folder, str(batch_ids(self.files, checkpoint, folder)[-1 if which == NEWEST else -2]))]
 
     def start(self, row: Assignment, store: MemoryStore) -> tuple[str, str, Ledger]:
         """What became of a start, as a runner makes it, with the sentence of a refusal and what the sink got."""
