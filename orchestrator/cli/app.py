@@ -52,7 +52,7 @@ GROUPS = {
         "store": "serve.store:store",
         "run": "serve.run:run",
         "submit": "serve.submit:submit",
-        "jar": "serve.jar:jar",
+        "jar": "serve.jar_location:jar",
         "attend": "serve.attend:attend",
         "control": "serve.control:control",
     },

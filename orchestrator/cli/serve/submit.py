@@ -19,7 +19,7 @@ from orchestrator.errors import UsageError
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- spark-submit [ARGUMENT]...")
 @pass_context
 def submit(ctx: Context, application: str | None, dry_run: bool, command: tuple[str, ...]) -> None:
-    """Start an application that nobody rewrites, attended by Tideover.
+    """Start an application as it is, attended by Tideover.
 
     Adds the companion's jar and three settings to the command line that follows --, and keeps your own jars and
     plugins. The configuration is checked first. Then this process becomes spark-submit: its output, signals and exit
