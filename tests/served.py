@@ -34,6 +34,8 @@ queries:
     runners: [a]
     checkpoint: /cp/revenue
 """
+ATTACHED = CONFIG.replace("pipeline: examples.orders:revenue", "attach: a").replace("    runners: [a]\n", "")
+"""The query is one of an application."""
 TOKENS = """
   tokens:
     - {name: dashboard, role: viewer, token: "env:VIEWER"}

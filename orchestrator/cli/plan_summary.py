@@ -1,7 +1,7 @@
 """Plans of many queries, for people: what they come to together, then a line for each; whole plans of a few."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from math import ceil
 from statistics import median
@@ -21,11 +21,10 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def said(plans: Sequence[Plan], moved: Iterable[Operation], *, at_once: int, details: bool) -> str:
+def said(plans: Sequence[Plan], moved: Sequence[Operation], *, at_once: int, details: bool) -> str:
     """The text about several plans; ``moved`` are earlier operations, by which the time is estimated."""
     if not plans:
         return "there is nothing to move"
-    moved = list(moved)
     if len(plans) == 1:
         return plan_text(plans[0], cost(plans, moved, at_once=at_once), details=details)
     told = [summary(plans, moved, at_once=at_once)]
@@ -36,15 +35,15 @@ def said(plans: Sequence[Plan], moved: Iterable[Operation], *, at_once: int, det
     return "\n\n".join(told)
 
 
-def cost(plans: Sequence[Plan], moved: Iterable[Operation], *, at_once: int) -> str:
+def cost(plans: Sequence[Plan], moved: Sequence[Operation], *, at_once: int) -> str:
     """One sentence: how many records are read twice, how many stay behind, how long it takes."""
     moving = [each for each in plans if not each.refused]
     if not moving:
         return "Nothing moves: a gate refuses." if len(plans) == 1 else "Nothing moves: gates refuse all of them."
     twice = _amount(moving, lambda totals: totals.replay_records)
     behind = _amount(moving, lambda totals: totals.exposure_records)
-    took = _took(moved)
-    time = f"about {_length(ceil(len(moving) / at_once) * median(took))}" if took else "an unknown time"
+    seconds = _expected(len(moving), _took(moved), at_once)
+    time = "an unknown time" if seconds is None else f"about {_length(seconds)}"
     return f"Reads {twice} twice, leaves {behind} behind, takes {time}."
 
 
@@ -70,7 +69,7 @@ def counted(plans: Iterator[Plan], most: int) -> Iterator[Plan]:
             render.talk(f"planned {number} of {most}")
 
 
-def summary(plans: Sequence[Plan], moved: Iterable[Operation], *, at_once: int) -> str:
+def summary(plans: Sequence[Plan], moved: Sequence[Operation], *, at_once: int) -> str:
     """A few lines: how many can move, which gates refuse how many, the worst exposure, what is read twice, how long."""
     there = [each for each in plans if THERE in _refusing(each)]
     refused = [each for each in plans if each.refused and each not in there]
@@ -123,17 +122,21 @@ def _summed(plans: Sequence[Plan], what: str, total: Callable[[Totals], int | No
     return f"{what}: {sum(each for each, _ in known)} records in all, {worst} at most{of}{unknown}"
 
 
-def _time(queries: int, moved: Iterable[Operation], at_once: int) -> str:
-    """From moves that were measured: the middle one of them, for each row of those that move side by side."""
+def _time(queries: int, moved: Sequence[Operation], at_once: int) -> str:
     took = _took(moved)
-    if not took:
+    seconds = _expected(queries, took, at_once)
+    if seconds is None:
         return "expected time: unknown, no move was measured yet"
-    rows = ceil(queries / at_once)
-    about = f"about {rows * median(took):.1f} s" if queries else "none"
+    about = f"about {seconds:.1f} s" if queries else "none"
     middle = f"median of {len(took)} earlier moves {median(took):.1f} s"
     return f"expected time: {about} ({queries} queries, {at_once} at once; {middle})"
 
 
-def _took(moved: Iterable[Operation]) -> list[float]:
+def _expected(queries: int, took: Sequence[float], at_once: int) -> float | None:
+    """The median of earlier moves, for each row of those that move side by side; None where none was measured."""
+    return ceil(queries / at_once) * median(took) if took else None
+
+
+def _took(moved: Sequence[Operation]) -> list[float]:
     """The seconds of earlier moves that were measured."""
     return [seconds for each in moved if (seconds := each.measured.switch_seconds) is not None]

@@ -12,6 +12,7 @@ from orchestrator.facts.current import Turns, open_drills, open_operations
 from orchestrator.history_tail import BATCH
 from orchestrator.operation.requests import standing_of
 from orchestrator.operation.wait import outcome_of
+from orchestrator.rounds import newest_line
 from orchestrator.shapes import json_shapes
 from state.errors import StoreUnavailable
 from state.model.entities import MOVES, Event, Operation, Request
@@ -71,7 +72,7 @@ class Progress:
         """One operation that waits for its sink or its cluster keeps the whole command, and no step of it ends."""
         if self._now() - self._said_at < QUIET_SECONDS:
             return
-        open_ones = {each.id: each for each in (*open_operations(self._store), *open_drills(self._store))}
+        open_ones = _open_ones(self._store)
         standing = (open_ones.get(each.operation or "") for each in standing_of(self._store, self._requests))
         named = [each for each in standing if each is not None]
         for operation in named[:_NAMED]:
@@ -83,7 +84,7 @@ class Progress:
         standing = standing_of(self._store, self._requests)
         self._say_who_waits(standing)
         if self._read is None:
-            self._read = next((each.sequence or 0 for each in self._store.history(limit=1)), 0)
+            self._read = newest_line(self._store)
         news: list[Event] = []
         for request in standing:
             if request.operation is None or request.operation in self._said:
@@ -136,7 +137,7 @@ class Counts(Progress):
 
     def _say(self) -> None:
         standing = standing_of(self._store, self._requests)
-        open_ones = {each.id: each for each in (*open_operations(self._store), *open_drills(self._store))}
+        open_ones = _open_ones(self._store)
         ended = {each.id: each for each in standing if each.refused is not None or self._has_ended(each, open_ones)}
         for request in ended.values():
             if request.id not in self._ended:
@@ -159,6 +160,11 @@ class Counts(Progress):
         self._talk(
             _sentence(request) if operation is None else f"{request.query}: {operation.outcome}: {operation.sentence}"
         )
+
+
+def _open_ones(store: ControllerStore) -> Mapping[str, Operation]:
+    """Moves and drills that have not ended, by id."""
+    return {each.id: each for each in (*open_operations(store), *open_drills(store))}
 
 
 _WORST_LAST = (ExitCode.DONE, ExitCode.REFUSED, ExitCode.UNKNOWN, ExitCode.FAILED)

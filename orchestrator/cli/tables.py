@@ -16,6 +16,7 @@ import click
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
 Row = Mapping[str, object]
 PEOPLE = frozenset({"table", "wide"})
@@ -38,8 +39,7 @@ def terminal_width() -> int | None:
     verb = click.get_current_context(silent=True)
     if verb is not None and verb.params.get("output") == "wide":
         return None
-    is_terminal = sys.stdout is not None and sys.stdout.isatty()
-    return shutil.get_terminal_size().columns if is_terminal else None
+    return shutil.get_terminal_size().columns if _is_terminal() else None
 
 
 def table(rows: Sequence[Row], columns: Sequence[str], *, indent: str = "", is_plain: bool = False) -> str:
@@ -57,7 +57,7 @@ def table(rows: Sequence[Row], columns: Sequence[str], *, indent: str = "", is_p
     else:
         numbers = [bool(rows) and all(_is_number(row.get(column)) for row in rows) for column in columns]
         drawn, width = _drawn(heads, cells, numbers, widths), sum(widths) + _GAP * len(widths)
-    has_colors = not is_plain and sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    has_colors = not is_plain and _is_terminal() and not os.environ.get("NO_COLOR")
     lines = _printed(drawn, width, has_colors=has_colors).splitlines()
     return "\n".join((indent + line).rstrip() for line in lines)
 
@@ -109,7 +109,7 @@ def _drawn(
         drawn.add_column(Text(head, style="bold"), justify="right" if is_number else "left", width=width)
     drawn.add_row(*("-" * width for width in widths))
     for line in cells:
-        drawn.add_row(*(Text(each, style=_COLORS.get(each, "")) for each in line))
+        drawn.add_row(*map(_styled, line))
     return drawn
 
 
@@ -125,7 +125,7 @@ def _lists(heads: Sequence[str], cells: Sequence[Sequence[str]]) -> "Table":
         if number:
             drawn.add_row("", "")
         for head, each in zip(heads, line, strict=True):
-            drawn.add_row(Text(head, style="bold"), Text(each, style=_COLORS.get(each, "")))
+            drawn.add_row(Text(head, style="bold"), _styled(each))
     return drawn
 
 
@@ -136,6 +136,16 @@ def _printed(drawn: "Table", width: int, *, has_colors: bool) -> str:
     with console.capture() as printed:
         console.print(drawn)
     return printed.get()
+
+
+def _is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def _styled(text: str) -> "Text":
+    from rich.text import Text
+
+    return Text(text, style=_COLORS.get(text, ""))
 
 
 def _is_number(value: object) -> bool:

@@ -562,6 +562,11 @@ class Tideover(Settings):
     notify: Notify = Notify()
     traces: Traces = Traces()
 
+    @property
+    def applications(self) -> tuple[str, ...]:
+        """The applications to which queries are attached, by name."""
+        return tuple(sorted({query.attach for query in self.queries.values() if query.attach is not None}))
+
     def policy_of(self, query: str) -> Policy:
         """The common policy, with what the query's own says differently."""
         own = self.queries[query].policy

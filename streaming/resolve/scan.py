@@ -209,17 +209,12 @@ def _is_doubtful(item: Scan) -> bool:
         item.hint = None
     if item.is_wide or item.compacted or item.outcome is None:
         return False
-    is_stamped = item.append_time and isinstance(item.outcome, Found)
-    if (
-        isinstance(item.outcome, Found)
-        and is_stamped
-        and not item.search.is_by_end
-        and item.outcome.repeats is not None
-    ):
+    stamped = item.outcome if item.append_time and isinstance(item.outcome, Found) else None
+    if stamped is not None and not item.search.is_by_end and stamped.repeats is not None:
         if item.lo > item.begin:
-            item.look_before(item.outcome)
+            item.look_before(stamped)
         return False
-    return item.search.is_by_end or is_stamped
+    return item.search.is_by_end or stamped is not None
 
 
 _LATE = "the records before the first one of a time are as new as it"

@@ -420,7 +420,7 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/resolve/scan.py",
-        "            item.look_before(item.outcome)",
+        "            item.look_before(stamped)",
         "            pass",
         ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
         "LogAppendTime: a second copy counts as the first, where the clock is slow (skips unread)",

@@ -11,11 +11,10 @@ import pytest
 
 from streaming.companion.jar import companion_jar
 from tests.prometheus_tools import ROOT
-from tests.served import CONFIG
+from tests.served import ATTACHED
 from tests.waiting import PROCESS_SECONDS
 
 pytestmark = pytest.mark.real
-ATTACHED = CONFIG.replace("pipeline: examples.orders:revenue", "attach: a").replace("    runners: [a]\n", "")
 JOB = "import sys\nprint('job', sys.argv[1:], flush=True)\nsys.exit(75)\n"
 
 

@@ -75,10 +75,8 @@ def history(
     events = read(0, limit)
     if not events and (kind or since):
         render.talk("no line of the history matches; tideover history shows all kinds")
-    rows = [{**json_shapes.event_row(event), "time": f"{event.at:%m-%d %H:%M:%S}"} for event in events]
+    rows = [json_shapes.event_row(event) for event in events]
     if output == "table":
-        render.show(rows, output, columns=_NARROW)
-    elif output in {"wide", "tsv"}:
-        render.show(rows, output, columns=EVENT_COLUMNS)
-    else:
-        render.document([json_shapes.event_row(event) for event in events], output)
+        times = [{"time": f"{event.at:%m-%d %H:%M:%S}"} for event in events]
+        rows = [row | time for row, time in zip(rows, times, strict=True)]
+    render.show(rows, output, columns=_NARROW if output == "table" else EVENT_COLUMNS)

@@ -29,7 +29,7 @@ from orchestrator.operation.requests import RequestSpec, standing_of, submit
 from orchestrator.operation.wait import RequestWait
 from state.errors import StoreError
 from state.messages import Process
-from state.model.entities import OperationKind, Request
+from state.model.entities import Operation, OperationKind, Request
 from state.model.plan import Plan
 from streaming.clocks import SystemClock
 
@@ -120,19 +120,22 @@ def plans_of(ctx: Context, kind: OperationKind, aims: Iterable[Aim], flags: Flag
         yield replace(plan, after=tuple(first), wave=waves[aim.query] if waves else None)
 
 
-def plans_text(ctx: Context, plans: Sequence[Plan], flags: Flags) -> str:
+def moved_last(ctx: Context) -> Sequence[Operation]:
+    """The last operations, by which the time of a move is estimated."""
+    return ctx.store.operations(limit=_LOOKED_BACK)
+
+
+def plans_text(ctx: Context, plans: Sequence[Plan], flags: Flags, moved: Sequence[Operation]) -> str:
     """Plans for people."""
-    moved = ctx.store.operations(limit=_LOOKED_BACK)
     return plan_summary.said(plans, moved, at_once=ctx.settings.operations.at_once, details=flags.details)
 
 
-def _question(ctx: Context, plans: Sequence[Plan]) -> str:
+def _question(ctx: Context, plans: Sequence[Plan], moved: Sequence[Operation]) -> str:
     """What a yes does, and what it costs."""
     ways = {(plan.source, plan.target) for plan in plans}
     names = ", ".join(plan.query for plan in plans)
     what = names if len(plans) <= plan_summary.MOST_WHOLE else f"these {len(plans)} queries"
     way = " from {} to {}".format(*ways.pop()) if len(ways) == 1 else ""
-    moved = ctx.store.operations(limit=_LOOKED_BACK)
     return f"Move {what}{way}? {plan_summary.cost(plans, moved, at_once=ctx.settings.operations.at_once)}"
 
 
@@ -249,10 +252,10 @@ def _ask_person(ctx: Context, kind: OperationKind, moving: Sequence[Aim], flags:
         for standing in ctx.store.operations(query=name, only_open=True, limit=1):
             if standing.source == flags.wanted(ctx.query(name)) and standing.phase in BEFORE_COMMIT:
                 render.talk(f"{name}: this cancels operation {standing.id}, which is moving it to {standing.target}")
-    plans = list(plans_of(ctx, kind, moving, flags))
-    render.talk(plans_text(ctx, plans, flags) + "\n")
+    plans, moved = list(plans_of(ctx, kind, moving, flags)), moved_last(ctx)
+    render.talk(plans_text(ctx, plans, flags, moved) + "\n")
     say_circles(ctx, kind, names)
-    ask_yes(_question(ctx, plans))
+    ask_yes(_question(ctx, plans, moved))
     confirm_consents(moving, flags)
 
 

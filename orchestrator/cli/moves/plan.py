@@ -7,7 +7,7 @@ import click
 
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.moves.move import aims_of, flags_of, plans_of, plans_text, say_circles
+from orchestrator.cli.moves.move import aims_of, flags_of, moved_last, plans_of, plans_text, say_circles
 from orchestrator.cli.moves.options import Flags, to, waves, which
 from orchestrator.cli.moves.rewind import aim_of, back
 from orchestrator.cli.operation_text import PARTITION_COLUMNS, refusals
@@ -163,4 +163,4 @@ def _print_plans(ctx: Context, plans: Sequence[Plan], flags: Flags, output: str,
         for line in refusals(plans):
             render.talk(line)
     else:
-        render.say(plans_text(ctx, plans, flags))
+        render.say(plans_text(ctx, plans, flags, moved_last(ctx)))

@@ -3,7 +3,6 @@
 import os
 import shlex
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -33,7 +32,7 @@ def submit(ctx: Context, application: str | None, dry_run: bool, command: tuple[
     """
     # Imported when needed: the jar's module reads what the jar is made from.
     from streaming.companion.jar import companion_jar
-    from streaming.spark.attach.submission import defaults_of, parse_submit, with_attachment
+    from streaming.spark.attach.submission import defaults_of, parse_submit, read_properties, with_attachment
 
     try:
         typed = parse_submit(command)
@@ -50,7 +49,8 @@ def submit(ctx: Context, application: str | None, dry_run: bool, command: tuple[
     elif program.is_file():
         settings["spark.tideover.command"] = str(program)
     file = defaults_of(typed, os.environ)
-    line = with_attachment(typed, jar=companion_jar(render.talk), settings=settings, defaults=_defaults(file))
+    defaults = read_properties(file.read_text(encoding="utf-8")) if file is not None and file.is_file() else {}
+    line = with_attachment(typed, jar=companion_jar(render.talk), settings=settings, defaults=defaults)
     if dry_run:
         render.say(shlex.join(line))
         return
@@ -63,7 +63,7 @@ def submit(ctx: Context, application: str | None, dry_run: bool, command: tuple[
 
 def _check_declared(ctx: Context, application: str | None) -> None:
     """Raises ``UsageError`` where no query of the configuration can be one of this application."""
-    declared = sorted({query.attach for query in ctx.settings.queries.values() if query.attach is not None})
+    declared = ctx.settings.applications
     if not declared:
         raise UsageError("no query in the configuration has attach", hint="docs/adopt.md shows how to describe one")
     if application is not None and application not in declared:
@@ -72,9 +72,3 @@ def _check_declared(ctx: Context, application: str | None) -> None:
             f"no query has attach: {application}{did_you_mean(application, declared)}",
             hint=f"declared are {known}; --application names one of them",
         )
-
-
-def _defaults(file: Path | None) -> Mapping[str, str]:
-    from streaming.spark.attach.submission import read_properties
-
-    return read_properties(file.read_text(encoding="utf-8")) if file is not None and file.is_file() else {}

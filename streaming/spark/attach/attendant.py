@@ -87,8 +87,8 @@ def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, b
     own = [name for name, query in settings.queries.items() if query.attach == application]
     keys = {driver.key(absolute(settings.queries[name].checkpoint, base)): name for name in own}
     if not own:
-        known = sorted({query.attach for query in settings.queries.values() if query.attach is not None})
-        why = f"no query of the configuration has attach: {application}; declared applications: {', '.join(known)}"
+        known = ", ".join(settings.applications)
+        why = f"no query of the configuration has attach: {application}; declared applications: {known}"
         return _refuse_all(driver, keys, f"{why}. Set spark.tideover.application or the application's name")
     here = driver.identity
     instance = uuid.uuid5(uuid.NAMESPACE_OID, f"{here}").hex  # of the driver, so another attendant is the same runner

@@ -16,7 +16,7 @@ from streaming.spark.hosting import Hosting, about, logger_about
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.query_report import QueryReport
 from streaming.spark.query.sink_memory import Tables, WrittenTo
-from streaming.spark.recut import Cut, UnfinishedBatch, cut_to, objection, read_unfinished, write_cut
+from streaming.spark.recut import UnfinishedBatch, cut_to, objection, read_unfinished, write_cut
 
 BATCH_CUT, BATCH_NOT_CUT = "batch-cut", "batch-not-cut"
 
@@ -76,12 +76,13 @@ class UnfinishedBatches:
         limit = policy.catch_up_batch
         begun = f"{ended} runs of {row.query} ended in batch {unfinished.batch}"
         cut = None if limit is None else cut_to(unfinished, limit)
-        why = self._objection(unfinished.batch, sink, callbacks)
         if limit is None:
-            why = "policy.catch_up_batch is not set"
+            why: str | None = "policy.catch_up_batch is not set"
         elif cut is None:
             within = f"no Kafka source has more records in it than policy.catch_up_batch, which is {limit}"
             why = within if unfinished.is_counted else "it is unknown where each of its partitions begins"
+        else:
+            why = self._objection(unfinished.batch, sink, callbacks)
         if cut is None or why is not None:
             self._log.warning("planned batch not cut", batch=unfinished.batch, ended=ended, reason=why)
             if limit is not None and ended == policy.recut_after:
@@ -91,10 +92,7 @@ class UnfinishedBatches:
         detail = {"batch": cut.batch, "records": cut.records, "kept": cut.kept, "former": cut.former.decode()}
         self._note(BATCH_CUT, f"{begun}; it is cut from {cut.records} to {cut.kept} records", detail)
         self._log.warning("planned batch cut", batch=cut.batch, ended=ended, records=cut.records, kept=cut.kept)
-        self._write(cut, still)
-
-    def _write(self, cut: Cut, still: Callable[[], None]) -> None:
-        write_cut(self._hosting.files, self._row.checkpoint, cut, self._row.epoch, still)
+        write_cut(self._hosting.files, row.checkpoint, cut, row.epoch, still)
 
     def _objection(self, batch: int, sink: WrittenTo, callbacks: CallbackGate | None) -> str | None:
         report = self._read(sink)

@@ -2,13 +2,13 @@
 
 import re
 import sys
-from io import StringIO
 
 import click
 import pytest
 from rich.cells import cell_len
 
 from orchestrator.cli.tables import cut, table
+from tests.simulation.test_cli import Terminal
 
 ROWS: list[dict[str, object]] = [
     {"query": "revenue-per-minute", "state": "running", "lag": 12, "note": "the copy on west is older than the limit "
@@ -16,11 +16,6 @@ ROWS: list[dict[str, object]] = [
     {"query": "\u65e5\u672c\u8a9e", "state": "DOWN", "lag": None, "note": "[bold]no markup[/bold]"},
 ]  # fmt: skip
 COLUMNS = ("query", "state", "lag", "note")
-
-
-class Terminal(StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def show_on_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:

@@ -7,9 +7,7 @@ import pytest
 
 from orchestrator.cli.app import main
 from streaming.companion.jar import companion_jar
-from tests.served import CONFIG
-
-ATTACHED = CONFIG.replace("pipeline: examples.orders:revenue", "attach: a").replace("    runners: [a]\n", "")
+from tests.served import ATTACHED, CONFIG
 
 
 @pytest.fixture
