@@ -1,0 +1,135 @@
+"""An application of a user: an ordinary job of Spark, started by plain ``spark-submit`` with Tideover's jar."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import yaml
+
+from streaming.companion.jar import companion_jar
+from streaming.jars import jar_paths
+from tests.scene import Said, Typed
+from tests.waiting import PROCESS_SECONDS, until
+
+ROOT = Path(__file__).resolve().parents[1]
+QUERIES = ("archive", "totals")
+SECONDS = 300.0
+MOVED = 75
+"""The exit code of an application whose query was moved and cannot continue in the same run."""
+EXACT = {"lost": 0, "repeated": 0, "counts off by": 0, "sums off by": 0}
+
+
+@dataclass
+class Application:
+    """``examples/plain_job.py`` under one configuration: its processes, what it wrote, and the verbs of an operator."""
+
+    folder: Path
+    bootstrap: str
+    """Of its first cluster, which its code names."""
+    name: str = "shop"
+    jobs: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "out"
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "tideover.yaml"
+
+    @property
+    def job(self) -> "subprocess.Popen[bytes]":
+        """The newest start: the driver's JVM, as ``spark-submit`` becomes it."""
+        return self.jobs[-1]
+
+    def configure(self, known: Mapping[str, Any]) -> None:
+        """Write the configuration: what is given of store, clusters and routes, and this application's queries."""
+        queries = {
+            name: {
+                "attach": self.name,
+                "sources": {"orders": {"topics": ["orders"]}},
+                "clusters": ["east", "west"],
+                "checkpoint": str(self.out / "checkpoints" / name),
+            }
+            for name in QUERIES
+        }
+        whole = {**known, "runners": {self.name: {"site": "one"}}, "queries": queries, "http": "off"}
+        self.config.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
+
+    def submit(self, *more: str, conf: Sequence[str] = (), job: Path = ROOT / "examples" / "plain_job.py") -> None:
+        """What a scheduler runs, each time with the same arguments."""
+        home = Path(pyspark.__file__).parent
+        jars = ",".join(str(path) for path in [*jar_paths(f"spark-{pyspark.__version__}"), companion_jar()])
+        ours = ["spark.plugins=tideover.AttachPlugin", f"spark.tideover.config={self.config}"]
+        small = ["spark.ui.enabled=false", "spark.sql.shuffle.partitions=1", "spark.driver.host=127.0.0.1"]
+        every = [*ours, *small, "spark.driver.bindAddress=127.0.0.1", *conf]
+        options = [word for each in every for word in ("--conf", each)]
+        python = Path(os.environ.get("PYSPARK_PYTHON", ROOT / ".venv" / "bin" / "python"))
+        theirs = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        with (self.folder / f"job-{len(self.jobs) + 1}.log").open("wb") as log:
+            self.jobs.append(subprocess.Popen(
+                [home / "bin" / "spark-submit", "--master", "local[4]", "--jars", jars, *options,
+                 "--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", job, self.bootstrap, self.out,
+                 *more],
+                env=theirs | {"PATH": f"{python.parent}:{theirs['PATH']}", "SPARK_HOME": str(home)},
+                stdout=log, stderr=log, start_new_session=True, cwd=self.folder,
+            ))  # fmt: skip
+
+    def log(self) -> str:
+        """Of the newest start."""
+        return (self.folder / f"job-{len(self.jobs)}.log").read_text(encoding="utf-8", errors="replace")
+
+    def until(self, holds: Callable[[], object], what: str) -> None:
+        """Wait until something holds; shows the log of the newest start where it never does."""
+        try:
+            until(holds, what, seconds=SECONDS)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.log()[-5000:]}") from None
+
+    def end(self) -> int:
+        """Wait until the newest start ends; its exit code."""
+        return self.job.wait(SECONDS)
+
+    def kill(self) -> None:
+        """SIGKILL of every start that lives, Python and attendant included: as if its host had lost its power."""
+        for job in self.jobs:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(job.pid, signal.SIGKILL)
+            job.wait(PROCESS_SECONDS)
+
+    def attendants(self) -> list[int]:
+        """Pids of the attendants of the newest start."""
+        found = []
+        for each in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError, IndexError):
+                parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
+                if parent == self.job.pid and b"\0attend\0" in (each / "cmdline").read_bytes():
+                    found.append(int(each.name))
+        return found
+
+    def type(self, *words: str) -> Said:
+        """A verb of ``tideover``, waited for."""
+        return Typed(self.config, words).end(SECONDS)
+
+    def ids(self) -> list[int]:
+        """What ``archive`` has, repeats included."""
+        path = self.out / "archive.txt"
+        return [int(line.split()[1]) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def judge(self, written: set[int]) -> dict[str, int]:
+        """Lost and repeated by ``archive``, and by how much the counts and sums of ``totals`` are off."""
+        ids, path = self.ids(), self.out / "totals.json"
+        totals = json.loads(path.read_text(encoding="ascii")).values() if path.exists() else []
+        return {
+            "lost": len(written - set(ids)),
+            "repeated": len(ids) - len(set(ids)),
+            "counts off by": sum(count for count, _ in totals) - len(written),
+            "sums off by": sum(ids for _, ids in totals) - sum(written),
+        }

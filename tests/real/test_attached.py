@@ -1,0 +1,156 @@
+"""An ordinary job, attached: its second driver, its attendant that dies, its move, and its start without an attendant.
+
+``examples/plain_job.py`` knows nothing of Tideover and is started by plain ``spark-submit``. One application runs for
+all tests of this page; which cluster it is on depends on the tests that came before.
+"""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from lab import faults
+from lab.world import CLUSTERS, TOPIC, World
+from tests.applications import EXACT, MOVED, QUERIES, Application
+from tests.streams import Cluster
+from tests.world import running_clusters
+
+pytestmark = [pytest.mark.real, pytest.mark.shared, pytest.mark.timeout(600)]
+NOWHERE = ("spark.tideover.command=/opt/nowhere/tideover", "spark.tideover.admission.timeout=2s")
+"""An attendant that cannot be started."""
+
+
+@dataclass
+class Sites:
+    """Two clusters with the same orders, behind foreign records on the second."""
+
+    world: World
+    clusters: dict[str, Cluster]
+
+    @property
+    def end(self) -> int:
+        """How many orders there are on any of them."""
+        return max(each.ends[TOPIC] for each in self.clusters.values())
+
+    def more(self, *names: str, count: int = 100) -> None:
+        """Write the next orders to the clusters named, or to both."""
+        end = self.end + count
+        for name in names or CLUSTERS:
+            self.clusters[name].extend(TOPIC, end)
+
+    def application(self, folder: Path, name: str = "shop") -> Application:
+        """One that is configured, and not started."""
+        folder.mkdir(exist_ok=True)
+        made = Application(folder, self.world.bootstrap(CLUSTERS[0])[0], name)
+        made.configure({
+            "store": f"sqlite:///{folder / 'tideover.db'}",
+            "clusters": {name: {"bootstrap": list(self.world.bootstrap(name))} for name in CLUSTERS},
+            "routes": [{"from": "east", "to": "west"}, {"from": "west", "to": "east"}],
+        })  # fmt: skip
+        return made
+
+    def await_exact(self, application: Application, what: str) -> None:
+        """Wait until both queries have each order once."""
+        application.until(lambda: application.judge(set(range(self.end))) == EXACT, what)
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    with running_clusters(tmp_path_factory.mktemp("sites")) as world:
+        made = Sites(world, {name: Cluster(world.bootstrap(name)[0]) for name in CLUSTERS})
+        for name, cluster in made.clusters.items():
+            cluster.make(TOPIC, foreign=name != CLUSTERS[0])
+        made.more()
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shop(sites: Sites, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    application = sites.application(tmp_path_factory.mktemp("shop"))
+    application.submit()
+    try:
+        sites.await_exact(application, "both queries have read all")
+        yield application
+    finally:
+        application.kill()
+
+
+def sides(application: Application) -> tuple[str, str]:
+    """Where the queries of an application are, and where they are not."""
+    (here,) = {row["cluster"] for row in json.loads(application.type("list", "-o", "json").out)}
+    return here, next(name for name in CLUSTERS if name != here)
+
+
+def could_move(application: Application) -> bool:
+    return application.type("check").code == 0
+
+
+def test_a_second_driver_is_refused_while_the_first_one_reads_on(sites: Sites, shop: Application) -> None:
+    second = sites.application(shop.folder)
+    second.jobs = [shop.job]
+    second.submit()
+    assert second.end() not in (0, MOVED)
+    assert f"runner shop is already running as pid {shop.job.pid}" in second.log()
+    assert second.judge(set(range(sites.end))) == EXACT
+    sites.more()
+    sites.await_exact(shop, "the first driver reads on")
+
+
+def test_a_killed_attendant_comes_back_and_moves_the_run(sites: Sites, shop: Application) -> None:
+    shop.until(partial(could_move, shop), "both queries could be moved")
+    (killed,) = shop.attendants()
+    os.kill(killed, signal.SIGKILL)
+    sites.more()
+    sites.await_exact(shop, "the queries read on without an attendant")
+    shop.until(lambda: shop.attendants() not in ([], [killed]), "another attendant is there")
+    shop.until(partial(could_move, shop), "both queries could be moved again")
+    here, there = sides(shop)
+    known = ("--consent", "replication", "--yes", "--reason", "both clusters are written to", "-o", "json")
+    moved = shop.type("switchover", "--all", "--to", there, *known)
+    assert moved.code == 0, moved.err + moved.out
+    sites.more(there)
+    sites.await_exact(shop, f"the run reads {there}")
+    assert shop.job.poll() is None
+    sites.clusters[here].extend(TOPIC, sites.end)
+    assert shop.log().count("query continues") >= len(QUERIES)
+
+
+def test_a_moved_job_is_on_the_right_cluster_after_a_kill(sites: Sites, shop: Application) -> None:
+    shop.until(partial(could_move, shop), "both queries could be moved")
+    here, there = sides(shop)
+    faults.kill(sites.world, here, print)
+    try:
+        moved = shop.type("failover", "--all", "--to", there, "--yes", "--reason", "test", "-o", "json")
+        assert moved.code == 0, moved.err + moved.out
+        sites.more(there)
+        sites.await_exact(shop, "every order once, in the same run")
+        assert shop.job.poll() is None
+        shop.kill()
+        shop.submit(conf=NOWHERE)
+        assert shop.end() not in (0, MOVED)
+        assert "so it is unknown which cluster it has to read: it is not started" in shop.log()
+        assert "the attendant cannot be started" in shop.log()
+        shop.submit()
+        sites.more(there)
+        sites.await_exact(shop, "every order once behind the restart")
+        assert f"archive reads source orders on {there}" in shop.log()
+    finally:
+        faults.start(sites.world, here, print)
+        sites.clusters[here].extend(TOPIC, sites.end)
+
+
+def test_without_an_attendant_a_query_that_was_never_moved_runs(sites: Sites, tmp_path: Path) -> None:
+    lone = sites.application(tmp_path)
+    try:
+        lone.submit("once", conf=NOWHERE)
+        assert lone.end() == 0, lone.log()[-5000:]
+        assert lone.judge(set(range(sites.end))) == EXACT
+        assert lone.log().count("It was never moved, so it runs as its application says") == len(QUERIES)
+        assert "spark.tideover.command names the program tideover" in lone.log()
+    finally:
+        lone.kill()
