@@ -10,7 +10,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
-from state.model.entities import QueryFact, RunnerFact, RunState
+from state.model.entities import QUIET, QueryFact, RunnerFact
 
 HELD = "held"
 """Kind of a ``Failure``: the checkpoint is held by an operation that the store does not know."""
@@ -183,7 +183,7 @@ class Process(Message):
     epoch: int | None = None
     """Of the run that it reported last; None where it reported none."""
     stopped: bool = False
-    """It has said itself that the query is stopped and quiet, and of nothing begun since."""
+    """It has reported itself that the query is quiet, and nothing that began since."""
 
     @classmethod
     def of_fact(cls, fact: RunnerFact) -> Self:
@@ -194,7 +194,7 @@ class Process(Message):
     def of_query(cls, fact: QueryFact) -> Self:
         """The process that hosted a query last."""
         named = cls.model_validate(fact, from_attributes=True)
-        return named.model_copy(update={"stopped": fact.state is RunState.STOPPED})
+        return named.model_copy(update={"stopped": fact.state in QUIET})
 
 
 FINISH_SECONDS = 30.0

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from orchestrator.cli import render
 from orchestrator.cli.render import talk
+from orchestrator.decide.operation.snapshot import awaits_start
 from orchestrator.decide.operation.turns import THERE, waits
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode, OutcomeUnknown, Refused
@@ -232,6 +233,8 @@ def _code(request: Request, operation: Operation | None) -> ExitCode:
     if request.refused is not None:
         there = request.refused.startswith(THERE)
         return ExitCode.DONE if there else ExitCode.REFUSED
+    if operation is not None and awaits_start(operation):
+        return ExitCode.DONE
     if operation is None or operation.outcome is None:
         return ExitCode.UNKNOWN
     return {"done": ExitCode.DONE, "refused": ExitCode.REFUSED}.get(operation.outcome, ExitCode.FAILED)

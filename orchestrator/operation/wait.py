@@ -15,8 +15,9 @@ from datetime import timedelta
 import structlog
 
 from orchestrator.changes import Changes
+from orchestrator.decide.operation.snapshot import awaits_start
 from orchestrator.errors import NotLeading
-from orchestrator.facts.current import open_drills, open_operations
+from orchestrator.facts.current import alive_runners, open_drills, open_operations
 from orchestrator.facts.evidence import keep_evidence_of
 from orchestrator.lease import Leadership
 from orchestrator.operation.requests import standing_of
@@ -133,7 +134,8 @@ class RequestWait:
     def _is_through(self, requests: Sequence[Request], *, leads: bool) -> bool:
         try:
             standing = standing_of(self.store, requests)
-            open_ones = {each.id: each for each in (*open_operations(self.store), *open_drills(self.store))}
+            under_way = [each for each in open_operations(self.store) if not self._is_left_waiting(each)]
+            open_ones = {each.id: each for each in (*under_way, *open_drills(self.store))}
         except StoreUnavailable:
             return False
         wanted = [name for request in standing if (name := request.operation) is not None and name in open_ones]
@@ -142,6 +144,15 @@ class RequestWait:
         if leads:
             self._desk.see_to(open_ones[name] for name in wanted)
         return False
+
+    def _is_left_waiting(self, operation: Operation) -> bool:
+        """Whether nothing can be done for it before an application is started, which drives it then itself."""
+        query = self.settings.queries.get(operation.query)
+        return (
+            query is not None
+            and awaits_start(operation)
+            and not any(fact.runner in query.runners for fact in alive_runners(self.store))
+        )
 
     def _keep_evidence(self, requests: Sequence[Request]) -> None:
         """Leave the evidence of what closed here, if this process leads; what fails is left to the next leader."""

@@ -117,6 +117,14 @@ class RunState(StrEnum):
     """The run ended with an error; the runner tries again with growing pauses."""
     STOPPED = "stopped"
     """It was ordered to stop and is quiet: nothing of it can write any more."""
+    FINISHED = "finished"
+    """Its application's run has ended without an error and is quiet; the application still runs."""
+    AWAITED = "awaited"
+    """Likewise, and its application has ended: the next start of it is awaited."""
+
+
+QUIET = frozenset({RunState.STOPPED, RunState.FINISHED, RunState.AWAITED})
+"""States in which nothing of a query runs: one that begins is reported as ``STARTING`` first."""
 
 
 class SeenCheckpoint(NamedTuple):

@@ -144,13 +144,36 @@ def test_a_moved_job_is_on_the_right_cluster_after_a_kill(sites: Sites, shop: Ap
         sites.clusters[here].extend(TOPIC, sites.end)
 
 
-def test_without_an_attendant_a_query_that_was_never_moved_runs(sites: Sites, tmp_path: Path) -> None:
-    lone = sites.application(tmp_path)
+def test_a_scheduled_job_is_moved_between_its_runs(sites: Sites, tmp_path: Path) -> None:
+    """Its first run has no attendant, and leaves a checkpoint that Tideover has never seen."""
+    hourly = sites.application(tmp_path, "hourly")
+    hourly.submit("once", conf=(*NOWHERE, "spark.tideover.application=hourly"))
     try:
-        lone.submit("once", conf=NOWHERE)
-        assert lone.end() == 0, lone.log()[-5000:]
-        assert lone.judge(set(range(sites.end))) == EXACT
-        assert lone.log().count("It was never moved, so it runs as its application says") == len(QUERIES)
-        assert "spark.tideover.command names the program tideover" in lone.log()
+        assert hourly.end() == 0, hourly.log()[-5000:]
+        assert hourly.judge(set(range(sites.end))) == EXACT
+        assert hourly.log().count("It was never moved, so it runs as its application says") == len(QUERIES)
+        assert "spark.tideover.command names the program tideover" in hourly.log()
+        sites.more()
+        hourly.submit("once", conf=["spark.tideover.application=hourly"])
+        assert hourly.end() == 0, hourly.log()[-5000:]
+        assert hourly.judge(set(range(sites.end))) == EXACT
+        assert {row["state"] for row in json.loads(hourly.type("list", "-o", "json").out)} == {"awaited"}
+        ready = hourly.type("check")
+        assert ready.code == 0, ready.out + ready.err
+        faults.kill(sites.world, "east", print)
+        try:
+            moved = hourly.type("failover", "--all", "--to", "west", "--yes", "--reason", "test")
+            assert moved.code == 0, moved.err + moved.out
+            assert "awaits the next start of hourly" in moved.out
+            sites.more("west")
+            hourly.submit("once", conf=["spark.tideover.application=hourly"])
+            assert hourly.end() == 0, hourly.log()[-5000:]
+        finally:
+            faults.start(sites.world, "east", print)
+            sites.clusters["east"].extend(TOPIC, sites.end)
+        assert hourly.judge(set(range(sites.end))) == EXACT
+        assert "archive reads source orders on west" in hourly.log()
+        closed = json.loads(hourly.type("list", "-o", "json").out)
+        assert {(row["cluster"], row["state"], row["operation"]) for row in closed} == {("west", "awaited", None)}
     finally:
-        lone.kill()
+        hourly.kill()

@@ -5,9 +5,13 @@ from typing import Any, cast
 
 import pytest
 
+from orchestrator.decide.gates.checks import judge_move
+from orchestrator.facts.gather import FactGatherer
+from orchestrator.operation.wait import RequestWait, outcome_of
 from state.errors import StoreUnavailable, TideoverError
 from state.messages import Failure, Planned, PrepareReport, PrepareRequest, SinkState, StateOperator
-from state.model.entities import Desired, Intent, IntentKind, Phase
+from state.model.entities import Desired, Intent, IntentKind, OperationKind, Phase, RunState
+from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from state.store.sql.schema import requests
 from streaming.spark.errors import AccessDenied, FileSystemError, FileVanished, HalfWritten
@@ -614,3 +618,56 @@ def test_a_fresh_start_names_exactly_all_partitions() -> None:
     assert start.starting_offsets == {"orders": {"orders": {"0": PLACE - 11, "1": PLACE - 11}}}
     assert plan_of(operation)["starting_offsets"] == {"orders": {"0": PLACE - 11, "1": PLACE - 11}}
     assert replace(start, starting_offsets=None).cluster == "west"
+
+
+def between_runs() -> World:
+    """The query is one of an application, whose last run has read what was there, and which does not run now."""
+    known = settings().model_dump(mode="json", exclude_unset=True)
+    (query,) = known["queries"].values()
+    query |= {"attach": "a"}
+    del query["pipeline"], query["runners"]
+    world = World(Tideover.model_validate({**known, "store": "sqlite://"}))
+    (fact,) = world.store.query_facts()
+    world.store.report_query(replace(fact, state=RunState.AWAITED))
+    world.runner.alive = False
+    world.clock.wait(6)
+    return world
+
+
+def test_between_two_runs_of_an_application_its_move_awaits_the_next_one() -> None:
+    world = between_runs()
+    facts = FactGatherer(
+        store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock
+    ).before(OperationKind.FAILOVER, QUERY, "west")
+    gate = next(each for each in judge_move(facts) if each.name == "runner-alive")
+    assert (gate.ok, gate.measured) == (True, "awaited")
+    request = world.request()
+    waiting = RequestWait(
+        store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock,
+        lead=world.lead(), actor="ann",
+    )  # fmt: skip
+    began = world.clock.passed
+    (standing,) = waiting.see_through([request], seconds=600)
+    assert world.clock.passed - began < 60, "nothing is waited for that only the next start can do"
+    operation = outcome_of(world.store, standing)
+    assert operation is not None
+    assert (operation.phase, operation.is_open) == (Phase.BLOCKED, True)
+    assert operation.sentence == f"awaits the next start of a, which does not run now: {QUERY} is moved by that start"
+    world.runner.alive = True
+    world.clock.wait(1)
+    done = world.carry_out(standing)
+    assert done is not None
+    assert done.outcome == "done"
+
+
+def test_a_move_that_awaits_the_next_run_is_cancelled_without_it() -> None:
+    world = between_runs()
+    world.carry_out(world.request(), seconds=3)
+    back = world.request(target="east")
+    operation = world.carry_out(back, seconds=3)
+    assert operation is None or not operation.is_open
+    (closed,) = world.store.operations(query=QUERY)
+    assert (closed.outcome, closed.is_open) == ("refused", False), closed.sentence
+    row = world.store.assignment(QUERY)
+    assert row is not None
+    assert (row.cluster, row.desired) == ("east", Desired.RUNNING)

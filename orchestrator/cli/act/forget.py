@@ -14,7 +14,7 @@ from orchestrator.cli.context import Context, ask_yes, pass_context, require_per
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode, Refused, UnknownName
 from orchestrator.facts.current import latest_fact, open_operation
-from state.model.entities import Event, QueryFact, RunState
+from state.model.entities import QUIET, Event, QueryFact
 from state.model.maintenance import RememberedRows
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
@@ -39,7 +39,7 @@ class Leftover:
     @property
     def is_silent(self) -> bool:
         """Whether no runner said that it stopped the query: it may still run, on a host that is out of reach."""
-        return self.fact is not None and self.fact.state is not RunState.STOPPED
+        return self.fact is not None and self.fact.state not in QUIET
 
 
 @click.command()
@@ -159,7 +159,7 @@ def forget_query(store: ControllerStore, leftover: Leftover, *, actor: str, reas
 
 def _running(store: RunnerStore, fact: QueryFact | None) -> str | None:
     """The runner that may host the query right now."""
-    if fact is None or fact.state is RunState.STOPPED:
+    if fact is None or fact.state in QUIET:
         return None
     now = store.now()
     beats = any(each.instance == fact.instance and abs(now - each.seen_at) < ALIVE for each in store.runners())

@@ -1,9 +1,12 @@
 """``attend``: the attendant of an application that starts its queries itself."""
 
+import threading
+
 import click
 
 from orchestrator.cli import context
 from orchestrator.cli.context import Context, pass_context
+from orchestrator.cli.serve.own_moves import OwnMoves
 from orchestrator.cli.serve.run import ending_for_good
 
 
@@ -21,7 +24,8 @@ def attend(ctx: Context, application: str, log: str) -> int:
     """Attend an application: the process that tideover.AttachPlugin starts beside a Spark driver.
 
     People do not type this command. The plugin starts it, hands over the port and the secret of its driver in the
-    environment, and starts it again if it dies. It ends with the application.
+    environment, and starts it again if it dies. It ends with the application. A move that was requested while the
+    application did not run is completed here, where no controller runs.
 
     \b
     Examples:
@@ -32,5 +36,11 @@ def attend(ctx: Context, application: str, log: str) -> int:
     from streaming.spark.attach.attendant import run_attendant
 
     set_up_logs(log)
-    code: int = run_attendant(ctx.settings, application, store=ctx.store, base=ctx.base)
+    own = frozenset(name for name, query in ctx.settings.queries.items() if query.attach == application)
+    moves = OwnMoves(store=ctx.store, settings=ctx.settings, logs=ctx.log, queries=own)
+    threading.Thread(target=moves.keep, name="own moves", daemon=True).start()
+    try:
+        code: int = run_attendant(ctx.settings, application, store=ctx.store, base=ctx.base)
+    finally:
+        moves.close()
     return code

@@ -173,8 +173,8 @@ def _trouble_of_run(query: QueryStatus, status: Status, settings: Tideover) -> _
 
 
 def _is_silent(query: QueryStatus, status: Status, settings: Tideover) -> bool:
-    """Of a cluster that is in doubt, the cluster itself is shown."""
-    if not _is_believed_well(query, status):
+    """Of a cluster that is in doubt, the cluster itself is shown. One that has ended as it should makes no progress."""
+    if not _is_believed_well(query, status) or query.state in {RunState.FINISHED, RunState.AWAITED}:
         return False
     declared = settings.queries.get(query.query)
     longest = max(SILENT_FOR, 3 * declared.trigger) if declared is not None else SILENT_FOR

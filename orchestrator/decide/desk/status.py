@@ -31,6 +31,8 @@ from state.settings.keys import Tideover
 
 SILENT = "silent"
 """A query that runs, and waits for its cluster."""
+WELL_STATES = frozenset({RunState.RUNNING.value, RunState.FINISHED.value, RunState.AWAITED.value})
+"""Of a query that needs no attention: it runs, or has read all that its application wanted of it."""
 SAMPLE_STANDS = timedelta(minutes=5)
 """A readiness that was last looked at longer ago than this says nothing of now."""
 
@@ -149,7 +151,7 @@ class Status:
         """Whether a query needs no attention: it runs, without an error, on a cluster that is not in doubt."""
         status = self.clusters.get(query.cluster or "")
         calm = status is None or status.verdict in {Verdict.UP, Verdict.DEGRADED}
-        return calm and query.state == RunState.RUNNING and query.operation is None and query.error is None
+        return calm and query.state in WELL_STATES and query.operation is None and query.error is None
 
 
 Label = tuple[str, str]

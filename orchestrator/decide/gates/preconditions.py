@@ -14,7 +14,7 @@ from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text,
 from orchestrator.decide.verdict import stale_after
 from state.messages import CheckpointReport
 from state.model.cluster_status import ProbeReport
-from state.model.entities import Assignment, RunnerFact
+from state.model.entities import Assignment, QueryFact, RunnerFact, RunState
 from state.model.pins import Pin, strange
 from state.settings.keys import Detection, Query
 
@@ -148,6 +148,9 @@ def route_declared(facts: MoveFacts) -> Gate:
 def runner_alive(facts: MoveFacts) -> Gate | None:
     if facts.runners is None:
         return None
+    if not facts.runners and is_awaited(facts.settings, facts.fact):
+        text = f"{facts.settings.attach} does not run now: a move is completed at its next start"
+        return answer("runner-alive", True, "awaited", f"the next start of {facts.settings.attach}", text, "")
     names = ", ".join(fact.runner for fact in facts.runners)
     return answer(
         "runner-alive",
@@ -155,8 +158,20 @@ def runner_alive(facts: MoveFacts) -> Gate | None:
         names or "none",
         "one of " + ", ".join(facts.settings.runners),
         f"alive: {names}",
-        f"no runner of {facts.query} is alive: start one with tideover run --name {facts.settings.runners[0]}",
+        f"no runner of {facts.query} is alive: {to_start(facts.settings)}",
     )
+
+
+def is_awaited(settings: Query, fact: QueryFact | None) -> bool:
+    """Whether the query ended as its application wanted, and its next start is awaited: no runner of it is missing."""
+    return settings.attach is not None and fact is not None and fact.state is RunState.AWAITED
+
+
+def to_start(settings: Query) -> str:
+    """What a person does where a runner of a query is missing."""
+    if settings.attach is not None:
+        return f"start the application {settings.attach} as you always do"
+    return f"start one with tideover run --name {settings.runners[0]}"
 
 
 def pipeline_fits(facts: MoveFacts) -> Gate | None:

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from orchestrator.decide.gates.gate import is_for_another_run
+from orchestrator.decide.gates.preconditions import is_awaited, to_start
 from orchestrator.decide.move_facts import is_planned, to_time_ms_of
-from orchestrator.decide.operation.snapshot import Act, Ask, Decision, Snapshot, Wait
+from orchestrator.decide.operation.snapshot import AWAITS, Act, Ask, Decision, Snapshot, Wait
 from orchestrator.decide.phases import Trigger, move
 from state.messages import (
     ALREADY_RUN,
@@ -97,8 +98,10 @@ def given_up(snapshot: Snapshot, outcome: str, sentence: str, plan: Plan | None 
 
 def no_runner(snapshot: Snapshot) -> str:
     """The sentence for when no runner can get the order."""
-    names = snapshot.settings.runners
-    return f"no runner of {snapshot.operation.query} is alive: start one with tideover run --name {names[0]}"
+    operation, settings = snapshot.operation, snapshot.settings
+    if is_awaited(settings, snapshot.fact):
+        return f"{AWAITS}{settings.attach}, which does not run now: {operation.query} is moved by that start"
+    return f"no runner of {operation.query} is alive: {to_start(settings)}"
 
 
 def unproven(snapshot: Snapshot, run: str, report: FenceReport) -> str:

@@ -29,6 +29,7 @@ from orchestrator.decide.phases import BEHIND_COMMIT, FINAL, PLANNED, Trigger
 from orchestrator.decide.times import iso
 from state.messages import FenceReport, FenceRequest
 from state.model.entities import (
+    QUIET,
     Desired,
     Intent,
     IntentKind,
@@ -121,6 +122,9 @@ def verifying(snapshot: Snapshot, now: datetime) -> Decision:
         text = f"batch {fact.batch} is committed on {operation.target}"
         text += "; its sink took nothing of it" if fact.sink_took is False else ""
         return _proven(snapshot, fact, fact.first_commit_at, text, committed=True)
+    if fact.state in QUIET - {RunState.STOPPED} and not _expected(operation):
+        text = f"its run on {operation.target} has ended; nothing was there to read"
+        return _proven(snapshot, fact, fact.reported_at, text, committed=False)
     if not snapshot.is_alive(fact.runner):
         return _unproven(snapshot, _waiting_for_start(snapshot))
     if fact.state is RunState.FAILED:
@@ -146,6 +150,8 @@ def _is_of(operation: Operation, fact: QueryFact) -> bool:
 def _waiting_for_start(snapshot: Snapshot) -> str:
     runner = snapshot.assignment.runner
     if not snapshot.is_alive(runner):
+        if (application := snapshot.settings.attach) is not None:
+            return f"{application} does not run: its next start reads {snapshot.operation.target}"
         return (
             f"runner {runner} is silent: the query starts when it is back; start it with tideover run --name {runner}"
         )

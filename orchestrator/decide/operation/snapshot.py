@@ -258,6 +258,14 @@ def failures_of(operation: Operation) -> int:
     return operation.measured.failures or 0
 
 
+AWAITS = "awaits the next start of "
+
+
+def awaits_start(operation: Operation) -> bool:
+    """Whether an open operation is completed by the next start of an application that runs now and then."""
+    return operation.is_open and operation.sentence.startswith(AWAITS)
+
+
 def is_stuck(operation: Operation) -> bool:
     """Whether the last try to drive an open operation on failed."""
     return operation.is_open and operation.sentence.startswith(_BEGINS)

@@ -19,7 +19,7 @@ from streaming.spark.attach.driver import ApplicationDriver
 from streaming.spark.checkpoint.batch_news import BatchNews
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.mapping import Placed
-from streaming.spark.errors import RunError, RunFenced
+from streaming.spark.errors import RunError, RunFenced, SparkMissing
 from streaming.spark.hosting import Hosting
 from streaming.spark.jvm import java_query
 from streaming.spark.query.callbacks import CallbackGate
@@ -111,11 +111,6 @@ class AttachedSupervisor(QuerySupervisor):
         self._await_former()
         row, key = self._assignment, self._key
         running = self.driver.running(key)
-        while running is None and key not in self.driver.requests():
-            if self._closing.is_set():
-                raise RunFenced(f"{row.query} was to stop before its application started it")
-            self._closing.wait(_LOOK_SECONDS)
-            running = self.driver.running(key)
         if running is not None and running.epoch <= row.epoch:
             run, follower = self._joined(key, running.follower), self._follower()
             run.go_on(row.epoch, None)  # a hold that a process before this one began
@@ -131,6 +126,45 @@ class AttachedSupervisor(QuerySupervisor):
         sink = Sink(name=_sink_of(query), names_topic=False)
         self._unread = partial(uses_in_query, self._hosting.session, query, sink), time.monotonic()
         return run, follower
+
+    def _await_start(self) -> None:
+        """Only the application starts it; until then what is known of its last run stays."""
+        key = self._key
+        while not (self.driver.running(key) or key in self.driver.requests() or any(e.is_held for e in self._before)):
+            if self._closing.is_set():
+                raise RunFenced(f"{self._assignment.query} was to stop before its application started it")
+            self._closing.wait(_LOOK_SECONDS)
+
+    def _has_finished(self, run: Run) -> bool:
+        """A job that reads what is there has ended without an error, and so has a query that its application stopped.
+
+        It is not reported before nothing of it can write any more. An application often ends in the same moment, and
+        takes Spark's scheduler with it: of what ran in this JVM nothing is left then, executors elsewhere may outlive
+        it. Raises ``SparkMissing`` where they may, and py4j's errors.
+        """
+        if run.error() is not None:
+            return False
+        try:
+            while run.unrest() is not None:
+                self._closing.wait(_LOOK_SECONDS)
+                if self._closing.is_set():
+                    return False
+        except SparkMissing:
+            if not self._hosting.spark_master.startswith("local"):
+                raise
+        return True
+
+    def await_next_start(self, seconds: float) -> None:
+        """The application ends: report that its next start is awaited, where the run has ended as it wanted.
+
+        Waits at most so long for a run that has ended a moment ago.
+        """
+        deadline = time.monotonic() + seconds
+        while not self._ledger.is_finished and time.monotonic() < deadline:
+            if self.driver.query(self._key) is not None or self.is_quiet:
+                return  # it is ended with its JVM, which is no end that it wanted
+            time.sleep(_LOOK_SECONDS)
+        self._ledger.awaited()
 
     def _follower(self) -> Follower:
         row, files = self._assignment, self._hosting.files

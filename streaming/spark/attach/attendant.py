@@ -36,6 +36,8 @@ from streaming.spark.runner.service import assembled
 _LOOK_SECONDS = 0.1
 _CATCH_UP_SECONDS = 5.0
 """How long a query's last positions are waited for when its application ends."""
+_FINISH_SECONDS = 3.0
+"""How long a run that has ended may take until it is seen to be quiet."""
 _TRACKER_GRACE_SECONDS = 2.0
 _INTENT_SECONDS = 30.0
 """How long an application that has to end waits until its fence was reported."""
@@ -197,6 +199,10 @@ def _store_positions(hosting: Hosting, runner: Runner) -> None:
             log.info("positions of the last batches", query=row.query, stored=stored)
         except (TideoverError, Py4JError) as error:
             log.warning("positions of the last batches not stored", query=each.subject.query, error=str(error))
+    for each in runner.hosted():
+        if isinstance(each, AttachedSupervisor):
+            with contextlib.suppress(Py4JError):  # the next start finds the proof that this JVM is gone
+                each.await_next_start(_FINISH_SECONDS)
 
 
 def _refuse_all(driver: ApplicationDriver, keys: Mapping[str, str], why: str) -> int:

@@ -251,6 +251,24 @@ class QueryReport:
         self._fact = replace(self._fact, state=RunState.STOPPED, silent_since=None)
         self.report()
 
+    def finished(self) -> None:
+        """Its run has ended as its application wanted and is quiet; a fence believes this, too."""
+        self._fact = replace(
+            self._fact, state=RunState.FINISHED, silent_since=None, error=None, held_by=None, held_epoch=None
+        )
+        self.report()
+
+    def awaited(self) -> None:
+        """The application of a run that has finished ends, and its next start is awaited."""
+        if self._fact.state is RunState.FINISHED:
+            self._fact = replace(self._fact, state=RunState.AWAITED)
+            self.report()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the newest run here has ended as its application wanted."""
+        return self._fact.state in {RunState.FINISHED, RunState.AWAITED}
+
     def report(self) -> None:
         """Write the fact; what could not be written is written with the next one."""
         if not self._announced:

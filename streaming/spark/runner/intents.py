@@ -333,8 +333,9 @@ class IntentWorker:
         return self._written_to(row) if told is None else told
 
     def _written_to(self, row: Assignment | None) -> WrittenTo:
-        """A pipeline that cannot be called does not stop a fence: its sink counts as unknown then."""
-        if row is None:
+        """Unknown where a pipeline cannot be called, which does not stop a fence, and of a query of an application."""
+        declared = self._hosting.settings.queries.get(row.query) if row is not None else None
+        if row is None or (declared is not None and declared.attach is not None):
             return UNKNOWN_SINK
         try:
             return self._sinks.sink(row)

@@ -281,12 +281,19 @@ class QuerySupervisor:
             trace: str | None = None
             contradicted: str | None = None
             try:
+                self._await_start()
                 self._ledger.announce()
                 run, follower = self._go_on() or self._start()
                 failures = 0 if self._watch(run, follower) else failures
                 if self._held.is_set():
                     self._await_order(run)
                     break
+                if self._closing.is_set():
+                    break
+                if self._has_finished(run):
+                    self._ledger.finished()
+                    self._log.info("query finished", run_id=run.run_id)
+                    continue
                 error, trace = run.error() or "the query ended without saying why", run.trace()
             except (AssignmentMoved, RunFenced):
                 self._closing.wait(_LOOK_SECONDS)  # the runner's loop sees the row too, and closes this
@@ -329,6 +336,13 @@ class QuerySupervisor:
             if self._closing.is_set() or time.monotonic() >= deadline:
                 raise FormerRunGoesOn(f"{self._assignment.query} still runs here from before: {unrest}")
             self._closing.wait(_LOOK_SECONDS)
+
+    def _await_start(self) -> None:
+        """Until there is something to start; a query that is hosted here is to run always. Raises ``RunFenced``."""
+
+    def _has_finished(self, run: Run) -> bool:
+        """Whether a run that has ended has done all that was wanted of it; one that is hosted here never has."""
+        return False
 
     def _await_order(self, run: Run) -> None:
         """Until a run that is held is taken over, or ordered to stop."""

@@ -152,7 +152,7 @@ def create_facts() -> None:
         may("rows", JSON),
         may("columns", JSON),
         *(may("seen", JSON), may("contradicted", TEXT)),
-        one_of("query_facts", "state", "starting", "running", "failed", "stopped"),
+        one_of("query_facts", "state", "starting", "running", "failed", "stopped", "finished", "awaited"),
     )
 
 

@@ -1,16 +1,17 @@
 """The desk of an attendant: which starts of an application are ours, and what a waiting start gets for an answer."""
 
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from state.checkpoint_folders import mapping_name
 from state.model.entities import Assignment, Desired
 from state.settings.keys import Tideover
-from streaming.spark.attach.attached import attached_sources
+from streaming.spark.attach.attached import AttachedSupervisor, attached_sources
 from streaming.spark.attach.attendant import Desk, _rows_that_run
 from streaming.spark.attach.driver import ApplicationDriver, RunningQuery
 from streaming.spark.errors import SparkMissing
@@ -173,3 +174,36 @@ def test_topics_with_another_name_there_replace_the_applications() -> None:
 def test_an_attendant_that_no_application_started_says_so() -> None:
     with pytest.raises(SparkMissing, match="no application has started this process"):
         ApplicationDriver({})
+
+
+def supervisor(run_ends_with: Exception | str | None, *, master: str = "local[4]") -> tuple[AttachedSupervisor, Any]:
+    """One that has no thread, and a run that has ended."""
+    made = object.__new__(AttachedSupervisor)
+    made._closing = threading.Event()
+    made._hosting = cast(Any, SimpleNamespace(spark_master=master))
+
+    def unrest() -> str | None:
+        if isinstance(run_ends_with, Exception):
+            raise run_ends_with
+        return None
+
+    error = run_ends_with if isinstance(run_ends_with, str) else None
+    return made, SimpleNamespace(error=lambda: error, unrest=unrest)
+
+
+def test_a_run_that_ended_without_an_error_and_is_quiet_has_finished() -> None:
+    known, run = supervisor(None)
+    assert known._has_finished(run)
+
+
+def test_a_run_that_ended_with_an_error_has_not_finished() -> None:
+    known, run = supervisor("the sink is full")
+    assert not known._has_finished(run)
+
+
+def test_behind_the_end_of_spark_only_executors_elsewhere_are_in_doubt() -> None:
+    known, run = supervisor(SparkMissing("the Spark application has ended"))
+    assert known._has_finished(run)
+    known, run = supervisor(SparkMissing("the Spark application has ended"), master="yarn")
+    with pytest.raises(SparkMissing):
+        known._has_finished(run)

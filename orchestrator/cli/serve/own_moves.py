@@ -1,0 +1,75 @@
+"""Completes the moves of an application that runs now and then, beside its driver, where no controller runs.
+
+A move that is requested between two runs is recorded, and waits for the next start. That start waits for the move. So
+where no other process leads then, the attendant does, for as long as such a move is open.
+"""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from orchestrator.facts.current import open_operations
+from orchestrator.lease import Leadership, is_led, this_process
+from orchestrator.operation.wait import RequestWait
+from state.errors import StoreError
+from state.model.entities import Request
+from state.settings.keys import Tideover
+from state.store.controller_store import ControllerStore
+from streaming.clocks import SystemClock
+from streaming.cluster_log import Logs
+
+log = structlog.get_logger()
+_LOOK_SECONDS = 1.0
+_DRIVE_SECONDS = 30.0
+"""How long it leads at a time; a move takes a few seconds."""
+
+
+@dataclass(kw_only=True)
+class OwnMoves:
+    """The open moves of some queries."""
+
+    store: ControllerStore
+    settings: Tideover
+    logs: Logs
+    queries: frozenset[str]
+    _over: threading.Event = field(default_factory=threading.Event)
+
+    def keep(self) -> None:
+        """Look once a second, until ``close``; a store that is away is waited for."""
+        while not self._over.wait(_LOOK_SECONDS):
+            try:
+                requests = self.undriven()
+                if requests:
+                    log.info("no controller runs: completing moves here", queries=[each.query for each in requests])
+                    self._drive(requests)
+            except StoreError:
+                continue
+            except Exception:
+                log.exception("a bug in Tideover; the moves stay open, and a controller or a verb completes them")
+
+    def undriven(self) -> Sequence[Request]:
+        """The requests of open moves of these queries, where no process leads. Raises ``StoreError``."""
+        open_ones = [each for each in open_operations(self.store) if each.query in self.queries]
+        if not open_ones or is_led(self.store):
+            return ()
+        found = (self.store.request(each.id) for each in open_ones)
+        return [each for each in found if each is not None]
+
+    def close(self) -> None:
+        """Begin nothing more; the lease is given up or expires, and what is open stays open."""
+        self._over.set()
+
+    def _drive(self, requests: Sequence[Request]) -> None:
+        clock = SystemClock()
+        lead = Leadership(self.store, clock, this_process())
+        work = RequestWait(
+            store=self.store,
+            settings=self.settings,
+            logs=self.logs,
+            clock=clock,
+            lead=lead,
+            actor=f"attendant {this_process()}",
+        )
+        work.see_through(tuple(requests), seconds=_DRIVE_SECONDS)
