@@ -2,14 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import timedelta
-from math import ceil
 from statistics import median
 
 from orchestrator.cli import render, tables
 from orchestrator.cli.operation_text import plan_text
+from orchestrator.decide.desk.plan_cost import cost, expected_seconds, seconds_taken
 from orchestrator.decide.operation.turns import THERE
-from orchestrator.decide.times import length
 from state.model.entities import Operation
 from state.model.plan import Plan, Totals
 
@@ -33,32 +31,6 @@ def said(plans: Sequence[Plan], moved: Sequence[Operation], *, at_once: int, det
     else:
         told += [tables.table([_row(each) for each in _refused_first(plans)], _COLUMNS), "--details shows every plan"]
     return "\n\n".join(told)
-
-
-def cost(plans: Sequence[Plan], moved: Sequence[Operation], *, at_once: int) -> str:
-    """One sentence: how many records are read twice, how many stay behind, how long it takes."""
-    moving = [each for each in plans if not each.refused]
-    if not moving:
-        return "Nothing moves: a gate refuses." if len(plans) == 1 else "Nothing moves: gates refuse all of them."
-    twice = _amount(moving, lambda totals: totals.replay_records)
-    behind = _amount(moving, lambda totals: totals.exposure_records)
-    seconds = _expected(len(moving), _took(moved), at_once)
-    time = "an unknown time" if seconds is None else f"about {_length(seconds)}"
-    return f"Reads {twice} twice, leaves {behind} behind, takes {time}."
-
-
-def _length(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 60 else length(timedelta(seconds=seconds))
-
-
-def _amount(plans: Sequence[Plan], total: Callable[[Totals], int | None]) -> str:
-    numbers = [total(each.totals) for each in plans]
-    known = [number for number in numbers if number is not None]
-    if not known:
-        return "an unknown number of records"
-    records = f"{sum(known)} record{'' if sum(known) == 1 else 's'}"
-    unknown = len(numbers) - len(known)
-    return f"{records} (unknown for {unknown} of {len(numbers)} queries)" if unknown else records
 
 
 def counted(plans: Iterator[Plan], most: int) -> Iterator[Plan]:
@@ -123,20 +95,10 @@ def _summed(plans: Sequence[Plan], what: str, total: Callable[[Totals], int | No
 
 
 def _time(queries: int, moved: Sequence[Operation], at_once: int) -> str:
-    took = _took(moved)
-    seconds = _expected(queries, took, at_once)
+    took = seconds_taken(moved)
+    seconds = expected_seconds(queries, took, at_once)
     if seconds is None:
         return "expected time: unknown, no move was measured yet"
     about = f"about {seconds:.1f} s" if queries else "none"
     middle = f"median of {len(took)} earlier moves {median(took):.1f} s"
     return f"expected time: {about} ({queries} queries, {at_once} at once; {middle})"
-
-
-def _expected(queries: int, took: Sequence[float], at_once: int) -> float | None:
-    """The median of earlier moves, for each row of those that move side by side; None where none was measured."""
-    return ceil(queries / at_once) * median(took) if took else None
-
-
-def _took(moved: Sequence[Operation]) -> list[float]:
-    """The seconds of earlier moves that were measured."""
-    return [seconds for each in moved if (seconds := each.measured.switch_seconds) is not None]

@@ -38,6 +38,9 @@ AT_ONCE = 4
 ASKED_AT_ONCE = 2
 """What is requested may take long; so it waits for no reader, and no reader for it."""
 MAX_BODY_BYTES = 16 * 1024
+MAX_GROUP_BYTES = 128 * 1024
+"""500 moves with the hashes of their plans."""
+GROUP_PATHS = frozenset({"/plans", "/moves", "/api/plans", "/api/moves"})
 MAX_KEY_BYTES = 200
 READY_SECONDS = 5.0
 METRICS_SECONDS = 5.0
@@ -131,7 +134,7 @@ class Guard:
             return error(421, "wrong-host", "this name is not one of this host", "use localhost or 127.0.0.1")
         if len(scope["query_string"]) > MAX_QUERY_BYTES:
             return error(414, "usage", f"the query string is longer than {MAX_QUERY_BYTES} bytes", "")
-        if (wrong := _wrong_body(scope["method"], headers)) is not None:
+        if (wrong := _wrong_body(scope["method"], scope["path"], headers)) is not None:
             return wrong
         if scope["method"] not in {"GET", "HEAD"} and not _is_same_origin(headers, self._scheme(scope)):
             return error(403, "other-origin", "this was sent by a page from elsewhere", "")
@@ -170,11 +173,12 @@ def _has_body(headers: Headers) -> bool:
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
-def _wrong_body(method: str, headers: Headers) -> Response | None:
+def _wrong_body(method: str, path: str, headers: Headers) -> Response | None:
     if method != "POST":
         return error(413, "usage", "only POST takes a body", "") if _has_body(headers) else None
-    if "transfer-encoding" in headers or int(headers.get("content-length", "0")) > MAX_BODY_BYTES:
-        return error(413, "usage", f"a body has a Content-Length, of {MAX_BODY_BYTES} at most", "")
+    most = MAX_GROUP_BYTES if path in GROUP_PATHS else MAX_BODY_BYTES
+    if "transfer-encoding" in headers or int(headers.get("content-length", "0")) > most:
+        return error(413, "usage", f"a body has a Content-Length, of {most} at most", "")
     return None
 
 
@@ -197,7 +201,7 @@ async def _answer(endpoint: Endpoint, limiter: anyio.CapacityLimiter, request: R
         body=None if endpoint.body is None else await _body(endpoint.body, request),
         key=_key(request) if endpoint.takes_key else None,
     )
-    seconds = ANSWER_SECONDS if endpoint.body is None else ASKED_SECONDS
+    seconds = endpoint.seconds or (ANSWER_SECONDS if endpoint.body is None else ASKED_SECONDS)
     return as_json(await on_thread(lambda: endpoint.answer(call), limiter, seconds), endpoint.code)
 
 

@@ -10,18 +10,22 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from orchestrator.http.auth import Principal, Role
-from orchestrator.http.bodies import (
+from orchestrator.http.reads import HistoryAsked, LabelAsked, OperationsAsked, Reads, SamplesAsked, TimelineAsked
+from orchestrator.http.requests.bodies import (
     AckAsked,
     CancelAsked,
     DrillAsked,
     MoveAsked,
+    MovesAsked,
     PauseAsked,
     PlanAsked,
+    PlansAsked,
     ResumeAsked,
     RewindAsked,
 )
-from orchestrator.http.reads import HistoryAsked, LabelAsked, OperationsAsked, Reads, SamplesAsked, TimelineAsked
-from orchestrator.http.writes import Writes
+from orchestrator.http.requests.group_moves import GroupMoves
+from orchestrator.http.requests.writes import Writes
+from orchestrator.http.waits import GROUP_SECONDS
 from state.model.entities import OperationKind
 
 Asked = TypeVar("Asked", bound=BaseModel)
@@ -55,6 +59,8 @@ class Endpoint:
     takes_key: bool = False
     """Whether an ``Idempotency-Key`` makes it the same request when it is sent again."""
     code: int = 200
+    seconds: float | None = None
+    """How long the answer may take; None: as usual for its method."""
 
     @property
     def method(self) -> str:
@@ -114,10 +120,21 @@ def _readable(reads: Reads) -> tuple[Endpoint, ...]:
 
 
 def _askable(writes: Writes) -> tuple[Endpoint, ...]:
+    groups = GroupMoves(writes)
     return (
         Endpoint(
             path="/api/plan", summary="What a move would do, and the hash of its plan", shape="plan, with hash",
             role=Role.OPERATOR, body=PlanAsked, answer=lambda call: writes.plan(_sent(call, PlanAsked)),
+        ),
+        Endpoint(
+            path="/api/plans", summary="What moves of several queries would do, in the order in which they begin",
+            shape="plan --all, each with hash", role=Role.OPERATOR, body=PlansAsked, seconds=GROUP_SECONDS,
+            answer=lambda call: groups.plan(_sent(call, PlansAsked)),
+        ),
+        Endpoint(
+            path="/api/moves", summary="Request moves of several queries as one group", shape=_GROUP,
+            role=Role.OPERATOR, body=MovesAsked, takes_key=True, code=202, seconds=GROUP_SECONDS,
+            answer=lambda call: groups.move(_sent(call, MovesAsked), call.who, call.key),
         ),
         *(_move(writes, kind) for kind in (OperationKind.FAILOVER, OperationKind.SWITCHOVER, OperationKind.FAILBACK)),
         Endpoint(
@@ -162,6 +179,9 @@ def _move(writes: Writes, kind: OperationKind) -> Endpoint:
 
 
 _REQUEST = "requests of show QUERY, with request, query, operation, refused"
+
+
+_GROUP = "group, requests (as above), refused (query, text)"
 
 
 def _given(call: Call, kind: type[Asked]) -> Asked:

@@ -28,7 +28,7 @@ from orchestrator.http.figures import FigureReader
 from orchestrator.http.metrics import MetricsPage
 from orchestrator.http.pages.routes import Pages
 from orchestrator.http.reads import Reads
-from orchestrator.http.writes import Writes
+from orchestrator.http.requests.writes import Writes
 from orchestrator.lease import NAME
 from state.settings.keys import Http, Tideover
 from state.settings.values import host_and_port

@@ -13,6 +13,8 @@ from state.errors import StoreUnavailable
 ANSWER_SECONDS = 20.0
 ASKED_SECONDS = 60.0
 """What is requested may need clusters that do not answer."""
+GROUP_SECONDS = 300.0
+"""Each of several hundred queries may need them."""
 BODY_SECONDS = 10.0
 
 Worked = TypeVar("Worked")

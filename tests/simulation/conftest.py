@@ -65,22 +65,31 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     store = open_store(f"sqlite:///{folder}/t.db")
     made = World(store=store)
-    made.runner.clock = made.other.clock = _Now()  # type: ignore[assignment] # only tells the time
+    made.runner.clock = made.other.clock = Now()  # type: ignore[assignment] # only tells the time
     monkeypatch.setattr(CliWorld, "log", lambda self, name: made.clusters[name])
+    with living(made):
+        yield made
+    store.close()
+
+
+@contextlib.contextmanager
+def living(world: World) -> Iterator[None]:
+    """Its runner works on a thread."""
     stop = threading.Event()
 
     def live() -> None:
         while not stop.wait(0.02):
             with contextlib.suppress(StoreUnavailable):  # a real one asks again, too
-                made.runner.live()
+                world.runner.live()
 
     thread = threading.Thread(target=live)
     thread.start()
-    yield made
+    yield
     stop.set()
     thread.join(WAIT)
-    store.close()
 
 
-class _Now(SystemClock):
+class Now(SystemClock):
+    """The time of day, for a world whose store has it, too."""
+
     passed = 0.0

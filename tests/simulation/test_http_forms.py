@@ -199,5 +199,5 @@ def test_a_viewer_has_no_button_and_gets_nowhere_without_it(world: World, served
 def test_an_operator_sees_buttons_and_a_viewer_none(world: World, served: Served) -> None:
     for path in ("/", f"/queries/{QUERY}"):
         assert b"<form method=" in look(served, path, OPERATOR).body.replace(b'action="/logout"', b"")
-        forms = re.findall(r'action="([^"]+)"', look(served, path, VIEWER).body.decode())
+        forms = re.findall(r'method="post" action="([^"]+)"', look(served, path, VIEWER).body.decode())
         assert forms == ["/logout"]

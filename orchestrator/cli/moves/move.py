@@ -15,6 +15,7 @@ from orchestrator.cli.interpreter import keep_loaded
 from orchestrator.cli.moves.options import CONSENTS, Flags
 from orchestrator.cli.progress import MANY, Counts, Progress, nothing_done, result_of
 from orchestrator.cli.selection import said, select
+from orchestrator.decide.desk.plan_cost import cost
 from orchestrator.decide.desk.status import Label
 from orchestrator.decide.gates.automatic import default_target
 from orchestrator.decide.gates.gate import UNFENCED, run_name
@@ -136,7 +137,7 @@ def _question(ctx: Context, plans: Sequence[Plan], moved: Sequence[Operation]) -
     names = ", ".join(plan.query for plan in plans)
     what = names if len(plans) <= plan_summary.MOST_WHOLE else f"these {len(plans)} queries"
     way = " from {} to {}".format(*ways.pop()) if len(ways) == 1 else ""
-    return f"Move {what}{way}? {plan_summary.cost(plans, moved, at_once=ctx.settings.operations.at_once)}"
+    return f"Move {what}{way}? {cost(plans, moved, at_once=ctx.settings.operations.at_once)}"
 
 
 def say_circles(ctx: Context, kind: OperationKind, queries: Sequence[str]) -> None:

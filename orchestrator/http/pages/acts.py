@@ -24,7 +24,10 @@ from orchestrator.decide.desk.operation_lines import gates_of, placed_of
 from orchestrator.decide.move.plan import headline
 from orchestrator.errors import Refused, UsageError
 from orchestrator.http.auth import Principal, Role
-from orchestrator.http.bodies import (
+from orchestrator.http.pages.details import WORST, Details
+from orchestrator.http.pages.markup import path_of, render
+from orchestrator.http.requests.bodies import (
+    MOST_QUERIES,
     AckAsked,
     CancelAsked,
     DrillAsked,
@@ -34,10 +37,8 @@ from orchestrator.http.bodies import (
     ResumeAsked,
     RewindAsked,
 )
-from orchestrator.http.pages.details import WORST, Details
-from orchestrator.http.pages.markup import path_of, render
+from orchestrator.http.requests.writes import Writes
 from orchestrator.http.waits import ASKED_SECONDS, body_of, on_thread
-from orchestrator.http.writes import Writes
 from state.model.entities import OperationKind
 from state.model.plan import Plan
 
@@ -72,10 +73,10 @@ class Acts:
         ]
 
     async def _plan(self, request: Request) -> Response:
-        _, form = await _operator_form(request)
+        _, form = await operator_form(request)
         name = request.path_params["query"]
         more = {"kind": text_of(form, "kind"), "to_time": text_of(form, "to_time") or None}
-        asked = _as(PlanAsked, _wish(form, name) | more)
+        asked = typed_as(PlanAsked, _wish(form, name) | more)
         plan, seen = await self._work(lambda: self.writes.planned(asked))
         partitions = placed_of(plan)
         body = render(
@@ -86,26 +87,24 @@ class Acts:
         return self.show(request, f"Plan of a {asked.kind}", body, 200)
 
     async def _move(self, request: Request) -> Response:
-        who, form = await _operator_form(request)
-        name, kind, key = request.path_params["query"], text_of(form, "kind"), text_of(form, "key")
-        if not _KEY.fullmatch(key):
-            raise UsageError("this form did not come with a plan", hint="make the plan first")
+        who, form = await operator_form(request)
+        name, kind, key = request.path_params["query"], text_of(form, "kind"), key_of(form)
         wish = _wish(form, name) | {"reason": text_of(form, "reason")}
         if kind == OperationKind.DRILL:
-            drill = _as(DrillAsked, wish)
+            drill = typed_as(DrillAsked, wish)
             return await self._asked(request, name, lambda: self.writes.drill(drill, who, key))
         seen = {each: text_of(form, each) for each in ("expect_active", "plan")}
         if kind == OperationKind.REWIND:
-            rewind = _as(RewindAsked, _without_target(wish) | seen | {"to_time": text_of(form, "to_time")})
+            rewind = typed_as(RewindAsked, _without_target(wish) | seen | {"to_time": text_of(form, "to_time")})
             return await self._asked(request, name, lambda: self.writes.rewind(rewind, who, key))
-        move = _as(MoveAsked, wish | seen)
+        move = typed_as(MoveAsked, wish | seen)
         if kind not in {OperationKind.FAILOVER, OperationKind.SWITCHOVER, OperationKind.FAILBACK}:
             raise UsageError("there is no such move", hint="make the plan first")
         return await self._asked(request, name, lambda: self.writes.move(OperationKind(kind), move, who, key))
 
     async def _cancel(self, request: Request) -> Response:
-        who, form = await _operator_form(request)
-        asked = _as(CancelAsked, {"id": request.path_params["operation"], "reason": text_of(form, "reason")})
+        who, form = await operator_form(request)
+        asked = typed_as(CancelAsked, {"id": request.path_params["operation"], "reason": text_of(form, "reason")})
         query = text_of(form, "query")
         return await self._asked(request, query, lambda: self.writes.cancel(asked, who, None))
 
@@ -126,22 +125,22 @@ class Acts:
         return self.show(request, "Request", render("request.html", request=found), 200)
 
     async def _pause(self, request: Request) -> Response:
-        who, form = await _operator_form(request)
+        who, form = await operator_form(request)
         query, until = text_of(form, "query") or None, text_of(form, "until") or None
-        asked = _as(PauseAsked, {"query": query, "until": until, "reason": text_of(form, "reason")})
+        asked = typed_as(PauseAsked, {"query": query, "until": until, "reason": text_of(form, "reason")})
         await self._work(lambda: self.writes.pause(asked, who))
         return _back(query)
 
     async def _resume(self, request: Request) -> Response:
-        who, form = await _operator_form(request)
+        who, form = await operator_form(request)
         query = text_of(form, "query") or None
-        asked = _as(ResumeAsked, {"query": query, "reason": text_of(form, "reason")})
+        asked = typed_as(ResumeAsked, {"query": query, "reason": text_of(form, "reason")})
         await self._work(lambda: self.writes.resume(asked, who))
         return _back(query)
 
     async def _acknowledge(self, request: Request) -> Response:
-        who, form = await _operator_form(request)
-        asked = _as(AckAsked, {"query": text_of(form, "query"), "reason": text_of(form, "reason")})
+        who, form = await operator_form(request)
+        asked = typed_as(AckAsked, {"query": text_of(form, "query"), "reason": text_of(form, "reason")})
         await self._work(lambda: self.writes.acknowledge(asked, who))
         return _back(asked.query)
 
@@ -149,12 +148,14 @@ class Acts:
         return await on_thread(work, self._limiter, ASKED_SECONDS)
 
 
-async def _operator_form(request: Request) -> tuple[Principal, dict[str, list[str]]]:
+async def operator_form(
+    request: Request, *, many: frozenset[str] = frozenset()
+) -> tuple[Principal, dict[str, list[str]]]:
     """Who sent it, and what was sent. Raises ``HTTPException`` and ``UsageError``."""
     who: Principal = request.scope["principal"]
     if not may_act(who):
         raise HTTPException(403, "this needs the role operator")
-    return who, await form_of(request)
+    return who, await form_of(request, many=many)
 
 
 def _name_of(plan: Plan) -> str:
@@ -168,15 +169,28 @@ def may_act(who: Principal | None) -> bool:
 
 
 def _wish(form: dict[str, list[str]], query: str) -> dict[str, object]:
-    typed = re.split(r"[\s,]+", text_of(form, "consents"))
-    return {"query": query, "to": text_of(form, "to") or None, "consents": tuple(filter(None, typed))}
+    return {"query": query, "to": text_of(form, "to") or None, "consents": consents_of(form)}
+
+
+def consents_of(form: dict[str, list[str]]) -> tuple[str, ...]:
+    """The consents that were typed, however they were set apart."""
+    return tuple(filter(None, re.split(r"[\s,]+", text_of(form, "consents"))))
+
+
+def key_of(form: dict[str, list[str]]) -> str:
+    """What makes a button that is pressed twice one request. Raises ``UsageError`` where no plan gave it."""
+    key = text_of(form, "key")
+    if not _KEY.fullmatch(key):
+        raise UsageError("this form did not come with a plan", hint="make the plan first")
+    return key
 
 
 def _without_target(wish: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in wish.items() if name != "to"}
 
 
-def _as(model: type[Asked], fields: Mapping[str, object]) -> Asked:
+def typed_as(model: type[Asked], fields: Mapping[str, object]) -> Asked:
+    """The fields as what is requested. Raises ``UsageError``."""
     try:
         return model.model_validate(fields)
     except ValidationError as mistakes:
@@ -195,8 +209,9 @@ async def form_of(request: Request, *, many: frozenset[str] = frozenset()) -> di
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise HTTPException(415, "this takes a form")
+    most = _FIELDS + (MOST_QUERIES if many else 0)
     try:
-        fields = parse_qs((await body_of(request)).decode("ascii"), strict_parsing=False, max_num_fields=_FIELDS)
+        fields = parse_qs((await body_of(request)).decode("ascii"), strict_parsing=False, max_num_fields=most)
     except ValueError:
         raise UsageError("this is no form") from None
     if any(len(values) > 1 and name not in many for name, values in fields.items()):

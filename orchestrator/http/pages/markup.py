@@ -53,6 +53,12 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"ago": ago, "number": number, "seconds": seconds, "moment": moment, "clock": clock, "line": line}
+    made.filters |= {
+        "known": known,
+        "known_seconds": known_seconds,
+        "short_ago": short_ago,
+        "length_since": length_since,
+    }
     made.globals |= {"path_of": path_of}
     return made
 
@@ -78,9 +84,29 @@ def ago(then: datetime | None, now: datetime) -> str:
     return UNKNOWN if then is None else f"{length(now - then)} ago"
 
 
+def length_since(then: datetime, now: datetime) -> str:
+    """How long ago, without the word."""
+    return length(now - then)
+
+
+def short_ago(then: datetime | None, now: datetime) -> str:
+    """How long ago, in one unit: ``9 s``, ``3 min``."""
+    return UNKNOWN if then is None else " ".join(length(now - then).split(" ")[:2])
+
+
 def number(value: float | None) -> str:
     """A count with thousands set apart."""
     return UNKNOWN if value is None else f"{value:,}".replace(",", "\u202f")
+
+
+def known(value: float | None) -> str:
+    """A count in a sentence or a plan, where an empty place could be taken for none."""
+    return "unknown" if value is None else number(value)
+
+
+def known_seconds(value: float | None) -> str:
+    """A length of time, as ``known`` has a count."""
+    return "unknown" if value is None else seconds(value)
 
 
 def seconds(value: float | None) -> str:

@@ -8,11 +8,14 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
+from urllib.parse import urlencode
 
 from markupsafe import Markup
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
-from orchestrator.decide.desk.attention import concerns_of
+from orchestrator.config.errors import worded
+from orchestrator.decide.desk.attention import away_of, concerns_of
 from orchestrator.decide.desk.lines import (
     CopyAge,
     cluster_lines,
@@ -21,16 +24,49 @@ from orchestrator.decide.desk.lines import (
     query_lines,
     route_lines,
 )
+from orchestrator.decide.desk.query_table import COMPACT_FROM, Chosen, Only, Sort, chosen_of, counts_of
+from orchestrator.decide.desk.route_picture import picture_of
 from orchestrator.decide.desk.status import Status, known_labels
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.move.plan import headline
 from orchestrator.errors import UsageError
-from orchestrator.http.pages.markup import Drawn, render
+from orchestrator.http.pages.markup import Drawn, render, seconds
 from orchestrator.http.reads import LabelAsked, Reads
 from state.model.automation import EVERY
+from state.settings.values import Name
 
 EVENTS = 20
 """How many lines of the history are shown."""
+
+
+class OverviewAsked(LabelAsked):
+    """What may stand behind the question mark of the overview: which queries, in which order, and how."""
+
+    find: str = Field(default="", max_length=64)
+    only: Only | None = None
+    cluster: Name | None = None
+    source: Name | None = Field(default=None, alias="from")
+    target: Name | None = Field(default=None, alias="to")
+    sort: Sort = "attention"
+    view: Literal["cards", "table"] | None = None
+
+    @property
+    def chosen(self) -> Chosen:
+        return Chosen(
+            find=self.find.strip(), only=self.only, cluster=self.cluster, source=self.source, target=self.target,
+            sort=self.sort,
+        )  # fmt: skip
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether some queries may be left out."""
+        return bool(self.find.strip() or self.only or self.cluster or self.source)
+
+    def link(self, **changes: str | None) -> str:
+        """The path of the overview with these choices changed; None takes one out."""
+        kept = self.model_dump(by_alias=True, exclude_defaults=True) | changes
+        pairs = {name: value for name, value in kept.items() if value}
+        return "/" + (f"?{urlencode(pairs)}" if pairs else "")
 
 
 @dataclass
@@ -42,15 +78,15 @@ class Overview:
     _drawn: Drawn = field(default_factory=Drawn)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def markup(self, *, may_act: bool, label: str | None = None) -> Markup:
-        """All below the head of the page, the same for all who may do as much; of queries with a label, or of all.
+    def markup(self, *, may_act: bool, asked: OverviewAsked | None = None) -> Markup:
+        """All below the head of the page, the same for all who may do as much and chose the same queries.
 
         Raises ``StoreError`` and ``UsageError``.
         """
-        asked = label_asked(label)
+        asked = asked or OverviewAsked()
         with self._lock:
             status = self.reads.status_now()
-            return self._drawn.of((may_act, label), status, lambda: self._draw(status, asked, may_act=may_act))
+            return self._drawn.of((may_act, asked), status, lambda: self._draw(status, asked, may_act=may_act))
 
     def copy_ages(self, status: Status) -> Mapping[str, CopyAge]:
         """By query, the age of its copies where that was sampled."""
@@ -66,22 +102,29 @@ class Overview:
         self._ages = found
         return {query: age for query, (_, age) in found.items() if age is not None}
 
-    def _draw(self, whole: Status, asked: LabelAsked, *, may_act: bool) -> Markup:
+    def _draw(self, whole: Status, asked: OverviewAsked, *, may_act: bool) -> Markup:
         settings, ages, status = self.reads.settings, self.copy_ages(whole), self.reads.labelled(whole, asked)
         held_back = [paused_text(pause) for pause in status.pauses]
         held_back += [cooldown_text(each, query) for query, each in sorted(status.cooldowns.items())]
+        lines, clusters, routes = query_lines(status, ages), cluster_lines(status), route_lines(settings, ages)
+        chosen, limits = asked.chosen, {each: self.reads.limit_of(each) for each in settings.queries}
         return render(
             "overview.html",
             status=status,
             may_act=may_act,
-            label=asked.label,
+            shown=asked,
             labels=known_labels(settings),
-            count=len(whole.queries),
+            whole=len(whole.queries),
+            count=len(lines),
             is_paused=any(pause.scope == EVERY for pause in status.pauses),
             concerns=concerns_of(status, settings),
-            clusters=cluster_lines(status),
-            routes=route_lines(settings, ages),
-            queries=query_lines(status, ages),
+            away=away_of(status),
+            picture=picture_of(clusters, routes, limits, seconds),
+            clusters=clusters,
+            routes=routes,
+            queries=chosen_of(lines, chosen),
+            counts=counts_of(lines),
+            is_compact=asked.view == "cards" or (asked.view is None and len(lines) >= COMPACT_FROM),
             operations=[
                 (each, headline(each.kind, each.query, each.source, each.target, each.parameters),
                  phases_of(each.kind, each.phase))
@@ -93,12 +136,12 @@ class Overview:
         )  # fmt: skip
 
 
-def label_asked(label: str | None) -> LabelAsked:
+def overview_asked(given: Mapping[str, str]) -> OverviewAsked:
     """What follows the question mark of the page. Raises ``UsageError``."""
     try:
-        return LabelAsked(label=label)
-    except ValidationError:
-        raise UsageError("a label is KEY=VALUE, such as team=billing", hint="follow the links of the page") from None
+        return OverviewAsked.model_validate({name: value for name, value in given.items() if value})
+    except ValidationError as mistakes:
+        raise UsageError("; ".join(worded(mistakes)), hint="follow the links of the page") from None
 
 
 def automatic_counts(status: Status) -> list[tuple[str, int]]:

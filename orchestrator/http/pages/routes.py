@@ -22,11 +22,13 @@ from orchestrator.errors import UsageError
 from orchestrator.http.auth import GUESSES_SECONDS, Gatekeeper, Principal, Sessions, TooManyGuesses
 from orchestrator.http.pages.acts import Acts, form_of, may_act, text_of
 from orchestrator.http.pages.details import Details
+from orchestrator.http.pages.groups import Groups
 from orchestrator.http.pages.markup import STATIC, page_response, render, static_file
-from orchestrator.http.pages.overview import Overview
+from orchestrator.http.pages.overview import Overview, overview_asked
 from orchestrator.http.reads import Reads
+from orchestrator.http.requests.group_moves import GroupMoves
+from orchestrator.http.requests.writes import Writes
 from orchestrator.http.waits import ANSWER_SECONDS, on_thread
-from orchestrator.http.writes import Writes
 
 OPEN_PATHS = frozenset({"/login", *(f"/static/{name}" for name in STATIC)})
 """A reader without a token may see these: they show nothing of the store."""
@@ -54,12 +56,14 @@ class Pages:
     _overview: Overview = field(init=False)
     _details: Details = field(init=False)
     _acts: Acts = field(init=False)
+    _groups: Groups = field(init=False)
     _limiter: anyio.CapacityLimiter = field(init=False, default_factory=lambda: anyio.CapacityLimiter(2))
 
     def __post_init__(self) -> None:
         self._overview = Overview(self.reads)
         self._details = Details(self.reads, self.version)
         self._acts = Acts(self.writes, self._details, self._shown)
+        self._groups = Groups(GroupMoves(self.writes), self._shown)
 
     def routes(self) -> list[Route]:
         """All of them."""
@@ -78,6 +82,7 @@ class Pages:
             Route("/login", self._log_in, methods=["POST"]),
             Route("/logout", self._log_out, methods=["POST"]),
             *self._acts.routes(),
+            *self._groups.routes(),
             *(Route(f"/static/{name}", partial(_static, name), methods=["GET"]) for name in STATIC),
         ]
 
@@ -113,8 +118,8 @@ class Pages:
         return await on_thread(work, self._limiter, ANSWER_SECONDS)
 
     async def _show_overview(self, request: Request) -> Response:
-        acts, label = may_act(request.scope["principal"]), request.query_params.get("label") or None
-        return await self._show(request, "Overview", lambda: self._overview.markup(may_act=acts, label=label))
+        acts, asked = may_act(request.scope["principal"]), overview_asked(request.query_params)
+        return await self._show(request, "Overview", lambda: self._overview.markup(may_act=acts, asked=asked))
 
     async def _show_query(self, request: Request) -> Response:
         name, acts = request.path_params["query"], may_act(request.scope["principal"])

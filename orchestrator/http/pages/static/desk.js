@@ -7,6 +7,8 @@ const SOON = 300;
 const AT_LEAST = 1500;
 const AGES = 10000;
 const AGAIN = 60000;
+const REACHABLE = "a, summary, button, [tabindex]";
+const TYPED = 250;
 
 const line = document.getElementById("live");
 let stream = null;
@@ -63,13 +65,13 @@ function show(page) {
       continue;
     }
     const opened = [...part.querySelectorAll("details")].map((each) => each.open);
-    const reached = [...part.querySelectorAll("a, summary, [tabindex]")].indexOf(document.activeElement);
+    const reached = [...part.querySelectorAll(REACHABLE)].indexOf(document.activeElement);
     part.replaceChildren(...fresh.childNodes);
     part.querySelectorAll("details").forEach((each, index) => {
       each.open = opened[index] ?? each.open;
     });
     if (reached >= 0) {
-      [...part.querySelectorAll("a, summary, [tabindex]")][reached]?.focus({ preventScroll: true });
+      [...part.querySelectorAll(REACHABLE)][reached]?.focus({ preventScroll: true });
     }
   }
 }
@@ -89,6 +91,21 @@ function leave() {
   stream?.close();
   clearTimeout(timer);
 }
+
+function narrow(form) {
+  const chosen = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+  history.replaceState(null, "", `${form.getAttribute("action")}${chosen.size ? `?${chosen}` : ""}`);
+  clearTimeout(timer);
+  fetchedAt = 0;
+  timer = setTimeout(refresh, TYPED);
+}
+
+const search = document.querySelector("form.find");
+search?.addEventListener("input", () => narrow(search));
+search?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  narrow(search);
+});
 
 if (line && document.querySelector("[data-live]")) {
   document.addEventListener("visibilitychange", () => {

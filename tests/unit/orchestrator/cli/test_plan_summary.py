@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.cli.operation_text import plan_text
-from orchestrator.cli.plan_summary import MOST_WHOLE, cost, counted, said, summary
+from orchestrator.cli.plan_summary import MOST_WHOLE, counted, said, summary
 from state.model.entities import Operation
 from state.model.measured import Measured
 from state.model.plan import Gate, Plan, PlannedPartition, Totals, UpperBound
@@ -95,21 +95,6 @@ def test_a_plan_names_the_source_of_each_partition_where_a_query_has_several() -
     two = replace(plan("q"), partitions=(row, replace(row, source="again")))
     assert "again" in plan_text(two)
     assert "source" not in plan_text(one)
-
-
-def test_the_cost_of_a_move_is_one_sentence_of_proven_numbers() -> None:
-    earlier = [moved(16.04)]
-    assert (
-        cost([plan("a")], earlier, at_once=1) == "Reads 0 records twice, leaves 0 records behind, takes about 16.0 s."
-    )
-    assert cost([plan("a", replay=1, exposure=None)], (), at_once=1) == (
-        "Reads 1 record twice, leaves an unknown number of records behind, takes an unknown time."
-    )
-    both = [plan("a", exposure=3), plan("b", exposure=None), plan("c", "lag", exposure=99)]
-    assert cost(both, [moved(40)], at_once=1) == (
-        "Reads 0 records twice, leaves 3 records (unknown for 1 of 2 queries) behind, takes about 1 min 20 s."
-    )
-    assert cost([plan("c", "lag")], earlier, at_once=1) == "Nothing moves: a gate refuses."
 
 
 def test_a_single_plan_folds_the_gates_that_pass_until_details_are_wanted() -> None:

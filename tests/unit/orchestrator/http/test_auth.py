@@ -12,7 +12,7 @@ import pytest
 from orchestrator.http import auth, server, waits
 from orchestrator.http.auth import GUESSES, Gatekeeper, Principal, Role
 from orchestrator.http.events import CLIENTS
-from orchestrator.http.writes import actor_of
+from orchestrator.http.requests.writes import actor_of
 from state.model.automation import AUTOMATIC
 from state.settings.keys import HttpToken
 from tests.served import OPERATOR, VIEWER, Served, received, serving

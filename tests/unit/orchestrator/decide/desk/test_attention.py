@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from orchestrator.decide.desk import attention
-from orchestrator.decide.desk.attention import Concern, concerns_of
+from orchestrator.decide.desk.attention import Concern, away_of, concerns_of
 from orchestrator.decide.desk.lines import copy_age, phases_of, query_lines, route_lines
 from orchestrator.decide.desk.status import SAMPLE_STANDS, Rows, Status, status_of
 from state.model.cluster_status import Verdict
-from state.model.entities import Desired, Lease, OperationKind, Phase, RunState
+from state.model.entities import Departure, Desired, Lease, OperationKind, Phase, RunState
 from state.model.maintenance import PartitionCopy
 from state.settings.keys import Tideover
 from tests.contract import samples
@@ -64,14 +64,14 @@ def test_without_a_leader_that_is_the_first_thing_that_is_wrong() -> None:
 @pytest.mark.parametrize("verdict", [each for each in Verdict if each is not Verdict.UP])
 def test_every_verdict_but_up_is_shown_with_its_reason_and_its_time(verdict: Verdict) -> None:
     (found,) = wrong(statuses=[samples.status(cluster="east", verdict=verdict), samples.status(cluster="west")])
-    assert (found.what, found.since) == (f"east is {verdict}: it answers", AT)
+    assert (found.what, found.details, found.since) == (f"east is {verdict}", ("it answers",), AT)
     assert found.urgent is (verdict in {Verdict.DOWN, Verdict.CONFIG_ERROR})
     assert found.queries == QUERIES
 
 
 def test_a_dead_cluster_without_queries_needs_no_move() -> None:
     (found,) = wrong(statuses=[samples.status(cluster="west", verdict=Verdict.DOWN), samples.status(cluster="east")])
-    assert (found.urgent, found.todo) == (False, "No query is there: nothing has to be moved.")
+    assert (found.urgent, found.todo) == (False, "No query waits there: nothing has to be moved.")
 
 
 def test_a_verdict_that_is_not_renewed_is_none() -> None:
@@ -93,7 +93,50 @@ def test_a_hundred_queries_with_one_cause_are_one_thing() -> None:
 def test_a_silent_query_on_a_dead_cluster_is_no_second_alarm() -> None:
     late = [samples.fact(query=name, progressed_at=AT - timedelta(hours=2)) for name in QUERIES]
     down = [samples.status(cluster="east", verdict=Verdict.DOWN), samples.status(cluster="west")]
-    assert [each.what for each in wrong(facts=late, statuses=down)] == ["east is DOWN: it answers"]
+    assert [each.what for each in wrong(facts=late, statuses=down)] == ["east is DOWN"]
+
+
+def test_one_outage_is_one_concern_with_what_queries_report_because_of_it() -> None:
+    down = [samples.status(cluster="east", verdict=Verdict.DOWN), samples.status(cluster="west")]
+    failing = [samples.fact(query=name, error="no broker\nat line 3") for name in QUERIES]
+    gate = {"name": "loss", "ok": False, "measured": "9", "limit": "0", "text": "9 records are not on west"}
+    unready = [samples.readiness(query="sums", ready=False, gates=(gate,))]
+    (found,) = wrong(statuses=down, facts=failing, readiness=unready)
+    assert (found.what, found.affected, found.plan) == ("east is DOWN", "4 queries wait", OperationKind.FAILOVER)
+    assert found.details == (
+        "it answers",
+        "revenue, sums, totals and 1 more are failing on east: no broker",
+        "sums is not ready to fail over to west: loss: 9 records are not on west",
+    )
+    assert found.command == "tideover plan failover --all --expect-active east"
+    (standby,) = wrong(
+        statuses=[samples.status(cluster="east"), samples.status(cluster="west", verdict=Verdict.DOWN)],
+        readiness=[samples.readiness(query=name, ready=False, gates=(gate,)) for name in QUERIES],
+    )
+    assert (standby.what, standby.urgent, standby.plan, len(standby.details)) == ("west is DOWN", False, None, 2)
+
+
+def test_a_query_that_is_being_moved_does_not_wait_for_a_plan() -> None:
+    down = [samples.status(cluster="east", verdict=Verdict.DOWN), samples.status(cluster="west")]
+    (found,) = wrong(statuses=down, operations=[samples.operation()])
+    assert found.queries == QUERIES[1:]
+    (all_moving,) = wrong(statuses=down, operations=[samples.operation(id=name, query=name) for name in QUERIES])
+    assert (all_moving.urgent, all_moving.plan, all_moving.affected) == (False, None, "")
+
+
+def test_queries_away_can_be_planned_home_while_their_home_is_up() -> None:
+    west = [samples.assignment(query=name, cluster="west") for name in QUERIES[:2]]
+    left = [
+        Departure(query=name, source="east", target="west", operation="op-1", epoch=2, at=at)
+        for name, at in (("revenue", AT - SECOND), ("sums", AT))
+    ]
+    rows: dict[str, Any] = {"assignments": [*west, *(samples.assignment(query=name) for name in QUERIES[2:])]}
+    (found,) = away_of(status(**rows, departures=left))
+    assert (found.home, found.queries, found.since) == ("east", QUERIES[:2], AT - SECOND)
+    down = [samples.status(cluster="east", verdict=Verdict.DEGRADED), samples.status(cluster="west")]
+    assert away_of(status(**rows, statuses=down)) == ()
+    moving = [samples.operation(query="revenue")]
+    assert [each.queries for each in away_of(status(**rows, operations=moving))] == [("sums",)]
 
 
 @pytest.mark.parametrize(("seconds", "silent"), [(60, False), (61, True)])
@@ -113,14 +156,15 @@ def test_a_query_with_a_long_trigger_is_given_three_of_them() -> None:
 def test_an_error_is_shown_by_its_first_line() -> None:
     failed = samples.fact(query="sums", state=RunState.FAILED, error="no such topic\nat line 3")
     (found,) = wrong(facts=[failed, *(samples.fact(query=name) for name in QUERIES if name != "sums")])
-    assert found.what == "sums is failing on east: no such topic"
+    assert (found.what, found.details) == ("sums is failing on east", ("no such topic",))
+    assert found.command == "tideover show sums"
     assert found.anchor == "read-the-error-of-a-query"
 
 
 def test_a_query_that_never_ran_or_is_held_needs_attention() -> None:
     kept = [samples.assignment(query=name) for name in QUERIES[1:]]
     (never,) = wrong(assignments=kept)
-    assert never.what == "revenue is waiting for its first start"
+    assert (never.what, never.command) == ("revenue is waiting for its first start", "tideover run --name a")
     held = samples.assignment(query="revenue", desired=Desired.HELD)
     (found,) = wrong(assignments=[held, *kept])
     assert (found.urgent, found.what) == (True, "revenue is on hold, and no operation is open")
@@ -130,7 +174,8 @@ def test_a_gate_is_shown_once_for_all_queries_that_it_refuses() -> None:
     gate = {"name": "exposure", "ok": False, "measured": "90 s", "limit": "60 s", "text": "west lacks 90 s"}
     unready = [samples.readiness(query=name, ready=False, gates=(gate,)) for name in QUERIES[:2]]
     (found,) = wrong(readiness=[*unready, *(samples.readiness(query=name) for name in QUERIES[2:])])
-    assert found.what == "revenue, sums are not ready to fail over to west: exposure: west lacks 90 s"
+    assert found.what == "revenue, sums are not ready to fail over to west: exposure"
+    assert found.details == ("west lacks 90 s",)
     assert (found.urgent, found.anchor) == (False, "a-gate-refuses")
 
 
@@ -138,7 +183,7 @@ def test_a_check_without_an_answer_differs_from_no_check() -> None:
     gate = {"name": "exposure", "ok": False, "measured": "unknown", "limit": "60 s", "text": "nobody knows"}
     others = [samples.readiness(query=name) for name in QUERIES[1:]]
     (unknown,) = wrong(readiness=[samples.readiness(ready=None, gates=(gate,)), *others])
-    assert unknown.what == "revenue is not known to be ready to fail over to west: exposure: nobody knows"
+    assert unknown.what == "revenue is not known to be ready to fail over to west: exposure"
     old = AT - SAMPLE_STANDS - SECOND
     (unchecked,) = wrong(readiness=[samples.readiness(sampled_at=old), *others])
     assert (unchecked.what, unchecked.since) == ("revenue is without a readiness check for more than 5 minutes", old)
@@ -149,7 +194,7 @@ def test_an_operation_that_waits_comes_first_and_hides_its_query() -> None:
     failing = samples.fact(query="revenue", error="stopped")
     facts = [failing, *(samples.fact(query=name) for name in QUERIES[1:])]
     (found,) = wrong(operations=[blocked], facts=facts)
-    assert found.what == "The failover of revenue from east to west waits: no proof"
+    assert (found.what, found.details) == ("The failover of revenue from east to west waits", ("no proof",))
     assert (found.urgent, found.operation, found.since) == (True, "op-1", AT)
     assert wrong(operations=[samples.operation()], facts=facts) == ()
 

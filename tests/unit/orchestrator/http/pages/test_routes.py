@@ -138,10 +138,10 @@ def test_a_wrong_thing_comes_first_with_its_reason_and_the_way_out(store: Contro
     judge(store, term, east=Verdict.DOWN)
     sample(store, term, "sums", refused=True)
     text = text_of(look(fresh))
-    assert "Needs a hand east is DOWN: 6 probes in a row failed, and nobody else sees it since" in text
-    assert "Plan a failover of the queries there." in text
-    assert "sums is not ready to fail over to west: replication-lag: west is behind" in text
-    assert text.index("east is DOWN") < text.index("sums is not ready")
+    assert re.search(r"Needs a hand east is DOWN since \S+ \S+ UTC \(\d s ago\) 2 queries wait Plan a failover", text)
+    assert "Why 6 probes in a row failed, and nobody else sees it sums is not ready to fail over to west: " in text
+    assert "tideover plan failover --all --expect-active east" in text
+    assert text.count("east is DOWN") == 2, "one outage is one concern, and a line of the history"
 
 
 def test_every_hint_leads_to_a_heading_of_the_runbook_that_is_served(store: ControllerStore, fresh: Served) -> None:
@@ -150,7 +150,7 @@ def test_every_hint_leads_to_a_heading_of_the_runbook_that_is_served(store: Cont
     sample(store, term, "sums", refused=True)
     anchors = re.findall(r'href="/runbook#([\w-]+)"', look(fresh).body.decode())
     runbook = look(fresh, "/runbook").body.decode()
-    assert len(anchors) == 2
+    assert len(anchors) == 1
     assert [each for each in anchors if f'id="{each}"' not in runbook] == []
 
 

@@ -8,6 +8,9 @@ from state.plain_text import LONGEST, plain
 from state.settings.values import Name
 
 Consent = Literal["unfenced", "repeats", "loss", "replication", "gap", "fresh", "dropped", "columns"]
+GroupKind = Literal["failover", "switchover", "failback"]
+MOST_QUERIES = 500
+"""Of one group of moves; more of them take another call."""
 Reason = Annotated[str, Field(max_length=LONGEST), AfterValidator(plain)]
 ToTime = Annotated[str, Field(max_length=100)]
 Within = Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)]
@@ -44,6 +47,36 @@ class MoveAsked(SeenAsked):
     """A move."""
 
     to: Name
+
+
+class PlansAsked(Body):
+    """What the moves of several queries would do."""
+
+    kind: GroupKind
+    queries: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MOST_QUERIES)]
+    to: Name | None = Field(default=None, description="default: of each query, the next of its clusters")
+    consents: Annotated[tuple[Consent, ...], Field(max_length=8)] = ()
+
+
+class GroupedMove(Body):
+    """One query of a move of several."""
+
+    query: Name
+    expect_active: Name = Field(description="the cluster that the query is on: the plan's from")
+    to: Name | None = Field(default=None, description="default: the next of the query's clusters")
+    plan: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
+        default=None, description="the hash that came with the plan; default: no plan was seen, the gates alone decide"
+    )
+
+
+class MovesAsked(Body):
+    """Moves of several queries, as one group."""
+
+    kind: GroupKind
+    moves: Annotated[tuple[GroupedMove, ...], Field(min_length=1, max_length=MOST_QUERIES)]
+    consents: Annotated[tuple[Consent, ...], Field(max_length=8)] = ()
+    reason: Reason = ""
+    within_seconds: Within = 120.0
 
 
 class RewindAsked(SeenAsked):

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from orchestrator.decide.gates.automatic import default_target
+from orchestrator.decide.operation.turns import without_wave
 from orchestrator.decide.times import instant, parse_end, parse_time
 from orchestrator.errors import Refused, UnknownName, UsageError
 from orchestrator.facts.current import open_operation, run_of
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from orchestrator.http.auth import Principal
-from orchestrator.http.bodies import (
+from orchestrator.http.requests.bodies import (
     AckAsked,
     CancelAsked,
     DrillAsked,
@@ -63,17 +64,17 @@ class Writes:
         kind = OperationKind(asked.kind)
         if (kind is OperationKind.REWIND) is (asked.to_time is None):
             raise UsageError("a rewind has a to_time, and no other move has", hint="such as -15m")
-        target, run = self._target(kind, asked.query, asked.to), run_of(self.store, asked.query)
+        target, run = self.target(kind, asked.query, asked.to), run_of(self.store, asked.query)
         value = self._plan(kind, asked.query, target, asked.consents, self._parameters(asked.to_time))
         return value, _hash(value, asked.consents, run)
 
     def move(self, kind: OperationKind, asked: MoveAsked, who: Principal, key: str | None) -> Mapping[str, object]:
         """Request a move. Raises ``Refused`` where the plan is another by now, or no controller leads."""
-        return self._seen(kind, asked, self._target(kind, asked.query, asked.to), {}, who, key)
+        return self._seen(kind, asked, self.target(kind, asked.query, asked.to), {}, who, key)
 
     def rewind(self, asked: RewindAsked, who: Principal, key: str | None) -> Mapping[str, object]:
         """Request to read again what was read since a time. Raises ``Refused`` as ``move`` does."""
-        target = self._target(OperationKind.REWIND, asked.query, None)
+        target = self.target(OperationKind.REWIND, asked.query, None)
         return self._seen(OperationKind.REWIND, asked, target, self._parameters(asked.to_time), who, key)
 
     def _seen(
@@ -91,19 +92,42 @@ class Writes:
             actor=actor_of(who), reason=asked.reason, consents=asked.consents, runs={asked.query: run},
             within=timedelta(seconds=asked.within_seconds), parameters=parameters,
         )  # fmt: skip
+        return self.request_seen(spec, who, key, expect_active=asked.expect_active, seen=asked.plan)
+
+    def request_seen(
+        self,
+        spec: RequestSpec,
+        who: Principal,
+        key: str | None,
+        *,
+        expect_active: str,
+        seen: str | None,
+        group: str | None = None,
+    ) -> Mapping[str, object]:
+        """Request the move of one query if it is where it was seen, and its plan still is the one of that hash.
+
+        ``seen`` is None where no plan was looked at: then the gates alone decide. Raises ``Refused``.
+        """
         if (earlier := self._earlier(spec, who, key)) is not None:
             return earlier
-        self._check_led()
-        value = self._plan(kind, asked.query, target, asked.consents, parameters)
-        if value.source != asked.expect_active:
-            raise Refused(f"{asked.query} is on {value.source}, not on {asked.expect_active}", hint=_AGAIN)
-        if _hash(value, asked.consents, run) != asked.plan:
-            raise Refused("the plan is another by now than the one that you saw: nothing was requested", hint=_AGAIN)
-        return self._submit(spec, who, key)
+        self.check_led()
+        (query, target), *_ = spec.targets.items()
+        row = self.store.assignment(query)
+        if row is not None and row.cluster != expect_active:
+            raise Refused(f"{query} is on {row.cluster}, not on {expect_active}", hint=_AGAIN)
+        if seen is not None:
+            value = self._plan(spec.kind, query, str(target), spec.consents, without_wave(spec.parameters))
+            if value.source != expect_active:
+                raise Refused(f"{query} is on {value.source}, not on {expect_active}", hint=_AGAIN)
+            if _hash(value, spec.consents, (spec.runs or {}).get(query)) != seen:
+                raise Refused(
+                    "the plan is another by now than the one that you saw: nothing was requested", hint=_AGAIN
+                )
+        return self._submit(spec, who, key, group=group)
 
     def drill(self, asked: DrillAsked, who: Principal, key: str | None) -> Mapping[str, object]:
         """Request a rehearsal."""
-        target = self._target(OperationKind.DRILL, asked.query, asked.to)
+        target = self.target(OperationKind.DRILL, asked.query, asked.to)
         row = self.store.assignment(asked.query)
         spec = RequestSpec(
             kind=OperationKind.DRILL, targets={asked.query: target},
@@ -168,7 +192,7 @@ class Writes:
             self._declared(query)
         return EVERY if query is None else query
 
-    def _target(self, kind: OperationKind, name: str, to: str | None) -> str:
+    def target(self, kind: OperationKind, name: str, to: str | None) -> str:
         """Where to: as said, else where an open operation goes already, else home or the next of its clusters."""
         query = self._declared(name)
         home = query.clusters[0]
@@ -200,13 +224,14 @@ class Writes:
         gatherer = FactGatherer(store=self.store, settings=self.settings, logs=self.logs, clock=self.clock)
         return plan_query(gatherer, kind, query, target, consents=frozenset(consents), parameters=parameters)
 
-    def _check_led(self) -> None:
+    def check_led(self) -> None:
+        """Raises ``Refused`` where no controller leads."""
         if not is_led(self.store):
             raise Refused("no controller leads, so nothing would take the request", hint="start one and try again")
 
     def _earlier(self, spec: RequestSpec, who: Principal, key: str | None) -> Mapping[str, object] | None:
         """The request that the same key made before. Raises ``UsageError`` where it requested something else."""
-        found = None if key is None else self.store.request(_id_of(who, key))
+        found = None if key is None else self.store.request(id_of(who, key))
         if found is None:
             return None
         (query, target), *_ = spec.targets.items()
@@ -219,7 +244,7 @@ class Writes:
 
     def _earlier_cancellation(self, asked: CancelAsked, who: Principal, key: str | None) -> Mapping[str, object] | None:
         """As ``_earlier``, also once what was taken back is over."""
-        found = None if key is None else self.store.request(_id_of(who, key))
+        found = None if key is None else self.store.request(id_of(who, key))
         if found is None:
             return None
         named = self.store.operation(asked.id) or self.store.request(asked.id)
@@ -227,9 +252,11 @@ class Writes:
             raise _used_otherwise()
         return _asked(found)
 
-    def _submit(self, spec: RequestSpec, who: Principal, key: str | None) -> Mapping[str, object]:
-        self._check_led()
-        (request,) = requests_of(self.store, spec, name=None if key is None else _id_of(who, key))
+    def _submit(
+        self, spec: RequestSpec, who: Principal, key: str | None, *, group: str | None = None
+    ) -> Mapping[str, object]:
+        self.check_led()
+        (request,) = requests_of(self.store, spec, name=None if key is None else id_of(who, key), group=group)
         try:
             self.store.ask(request)
         except Conflict:  # the same key at the same time
@@ -271,7 +298,7 @@ def _used_otherwise() -> UsageError:
     return UsageError("this Idempotency-Key was used for something else", hint="send another one")
 
 
-def _id_of(who: Principal, key: str) -> str:
+def id_of(who: Principal, key: str) -> str:
     """A request's id that the same token and key always make; it does not sort by time, as others do."""
     return f"key-{hashlib.sha256(f'{who.name}:{key}'.encode()).hexdigest()[:24]}"
 

@@ -1,0 +1,81 @@
+"""What plans cost together: records read twice, records left behind, and the time. Pure.
+
+The question of the command line and the page of a plan have the same sentence from here.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from math import ceil
+from statistics import median
+
+from orchestrator.decide.operation.turns import THERE
+from orchestrator.decide.times import length
+from state.model.entities import Operation
+from state.model.plan import Plan, Totals
+
+
+def cost(plans: Sequence[Plan], moved: Sequence[Operation], *, at_once: int) -> str:
+    """One sentence: how many records are read twice, how many stay behind, how long it takes."""
+    moving = [each for each in plans if not each.refused]
+    if not moving:
+        return "Nothing moves: a gate refuses." if len(plans) == 1 else "Nothing moves: gates refuse all of them."
+    twice = _amount(moving, lambda totals: totals.replay_records)
+    behind = _amount(moving, lambda totals: totals.exposure_records)
+    seconds = expected_seconds(len(moving), seconds_taken(moved), at_once)
+    time = "an unknown time" if seconds is None else f"about {_length(seconds)}"
+    return f"Reads {twice} twice, leaves {behind} behind, takes {time}."
+
+
+def _length(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 60 else length(timedelta(seconds=seconds))
+
+
+def _amount(plans: Sequence[Plan], total: Callable[[Totals], int | None]) -> str:
+    numbers = [total(each.totals) for each in plans]
+    known = [number for number in numbers if number is not None]
+    if not known:
+        return "an unknown number of records"
+    records = f"{sum(known)} record{'' if sum(known) == 1 else 's'}"
+    unknown = len(numbers) - len(known)
+    return f"{records} (unknown for {unknown} of {len(numbers)} queries)" if unknown else records
+
+
+def expected_seconds(queries: int, took: Sequence[float], at_once: int) -> float | None:
+    """The median of earlier moves, for each row of those that move side by side; None where none was measured."""
+    return ceil(queries / at_once) * median(took) if took else None
+
+
+def seconds_taken(moved: Sequence[Operation]) -> list[float]:
+    """The seconds of earlier moves that were measured."""
+    return [seconds for each in moved if (seconds := each.measured.switch_seconds) is not None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupRow:
+    """One query of a group of plans."""
+
+    plan: Plan
+    refusals: tuple[str, ...]
+    """Each gate that refuses, with its sentence."""
+    is_there: bool
+    """Whether it is where it was to go already: nothing is wrong with it."""
+    seconds: float | None
+    """The median of earlier moves of this query, else of all; None where none was measured."""
+
+
+def group_rows(plans: Iterable[Plan], moved: Sequence[Operation]) -> list[GroupRow]:
+    """One row for each plan, in the same order."""
+    every = seconds_taken(moved)
+    rows = []
+    for plan in plans:
+        own = seconds_taken([each for each in moved if each.query == plan.query])
+        rows.append(
+            GroupRow(
+                plan=plan,
+                refusals=tuple(f"{gate.name}: {gate.text}" for gate in plan.refusing),
+                is_there=any(gate.name == THERE for gate in plan.refusing),
+                seconds=median(own or every) if own or every else None,
+            )
+        )
+    return rows

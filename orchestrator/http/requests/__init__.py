@@ -1,0 +1,1 @@
+"""What may be requested over HTTP, by forms and by programs."""

@@ -1,0 +1,200 @@
+"""Many queries are planned and moved together: by one form, and by one call."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from orchestrator.http.requests.bodies import MOST_QUERIES
+from state.model.cluster_status import Verdict
+from tests.contract import samples
+from tests.desk_scene import judge
+from tests.served import OPERATOR, VIEWER, Answer, Served
+from tests.simulation.many import serving_many
+from tests.simulation.test_http_pages import look, text_of
+from tests.simulation.test_http_writes import leading
+from tests.simulation.world import QUERY, World
+
+NAMES = ("clicks", QUERY, "search")
+
+
+@pytest.fixture
+def served(world: World, folder: Path) -> Iterator[Served]:
+    with serving_many(world, folder, NAMES) as made:
+        yield made
+
+
+def send(served: Served, path: str, fields: list[tuple[str, str]], token: str = OPERATOR) -> Answer:
+    kind = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
+    return served.ask(path, token=token, method="POST", headers=kind, body=urlencode(fields).encode())
+
+
+def planned(served: Served, *names: str) -> Answer:
+    answer = send(served, "/plans", [("kind", "failover"), *(("query", name) for name in names)])
+    assert answer.code == 200, answer.body
+    return answer
+
+
+def button(answer: Answer) -> list[tuple[str, str]]:
+    """What a browser sends for the one button, with every box that is ticked."""
+    form = re.search(r'<form method="post" action="/moves".*?</form>', answer.body.decode(), re.DOTALL)
+    assert form is not None
+    found = re.findall(r'<input type="(?:hidden|checkbox)" name="(\w+)" value="([^"]*)"', form[0])
+    return [(str(name), str(value)) for name, value in found]
+
+
+def placed(world: World) -> dict[str, str]:
+    return {each.query: each.cluster for each in world.store.assignments()}
+
+
+def test_one_page_plans_all_and_one_button_moves_those_that_are_ticked(world: World, served: Served) -> None:
+    page = planned(served, *NAMES)
+    text = text_of(page)
+    assert "Plan: failover of 3 queries from east to west Reads 0 records twice, leaves" in text
+    assert "takes an unknown time. 3 of 3 can move. Nothing has been requested yet." in text
+    assert re.search(r"clicks east → west ready 0 \d+ unknown", text)
+    assert world.store.open_requests() == []
+    fields = [each for each in button(page) if not each[1].endswith(" search")]
+    with leading(world.store):
+        answer = send(served, "/moves", [*fields, ("reason", "east is down")])
+        again = send(served, "/moves", [*fields, ("reason", "east is down")])
+    assert (answer.code, answer.headers["Location"]) == (303, again.headers["Location"]), "pressed twice, it is one"
+    requests = world.store.open_requests()
+    assert [(each.query, each.target, each.expect_active) for each in requests] == [
+        ("clicks", "west", "east"), (QUERY, "west", "east"),
+    ]  # fmt: skip
+    assert len({each.group for each in requests}) == 1
+    group = answer.headers["Location"]
+    assert "0 of 2 are over" in text_of(look(served, group))
+    for each in requests:
+        assert world.carry_out(each) is not None
+    told = text_of(look(served, group, VIEWER))
+    assert "2 of 2 are over" in told
+    assert told.count(" done ") == 2
+    assert placed(world) == {"clicks": "west", QUERY: "west", "search": "east"}
+
+
+def test_a_query_that_has_moved_keeps_no_other_from_moving(world: World, served: Served) -> None:
+    fields = button(planned(served, *NAMES))
+    assert world.carry_out(world.request("search")) is not None
+    with leading(world.store):
+        answer = send(served, "/moves", fields)
+    text = text_of(answer)
+    assert "2 were requested, 1 were not search : search is on west, not on east" in text
+    assert {each.query for each in world.store.open_requests()} == {"clicks", QUERY}
+    group = re.search(r'href="(/groups/[^"]+)"', answer.body.decode())
+    assert group is not None
+    assert "0 of 2 are over" in text_of(look(served, group[1]))
+
+
+def test_a_query_that_a_gate_refuses_has_its_reason_and_no_box(world: World, served: Served) -> None:
+    assert world.carry_out(world.request("search")) is not None
+    answer = send(served, "/plans", [("kind", "failover"), ("to", "west"), *(("query", name) for name in NAMES)])
+    text = text_of(answer)
+    assert "2 of 3 can move" in text
+    assert "search west → west already there" in text
+    assert [value.split(" ")[-1] for name, value in button(answer) if name == "seen"] == ["clicks", QUERY]
+
+
+def test_the_concern_of_a_dead_cluster_has_a_button_for_an_operator(world: World, served: Served) -> None:
+    with leading(world.store):
+        judge(world.store, samples.term_of(world.store), east=Verdict.DOWN, west=Verdict.UP)
+        page = look(served, "/", OPERATOR).body.decode()
+        form = re.search(r'<form method="post" action="/plans">.*?</form>', page, re.DOTALL)
+        assert form is not None
+        assert "Plan failover of these 3" in form[0]
+        assert re.findall(r'name="query" value="(\w+)"', form[0]) == sorted(NAMES)
+        assert b'action="/plans"' not in look(served, "/", VIEWER).body
+
+
+def test_queries_away_from_a_cluster_that_is_up_can_be_planned_home(world: World, served: Served) -> None:
+    for name in ("clicks", QUERY):
+        assert world.carry_out(world.request(name)) is not None
+    with leading(world.store):
+        judge(world.store, samples.term_of(world.store), east=Verdict.UP, west=Verdict.UP)
+        text = text_of(look(served, "/", OPERATOR))
+        assert re.search(
+            r"2 queries are away from east , which is up, since \S+ \S+ UTC .* Plan failback of these 2", text
+        )
+        assert "tideover plan failback --all" in text
+
+
+@pytest.mark.parametrize("fields", [[], [("query", "none")], [("query", QUERY), ("query", QUERY)],
+                                    [("query", QUERY), ("to", "north")], [("query", QUERY), ("kind", "rewind")],
+                                    [("query", "<script>")]])  # fmt: skip
+def test_a_plan_of_nothing_that_can_be_moved_is_refused(served: Served, fields: list[tuple[str, str]]) -> None:
+    kind = [] if any(name == "kind" for name, _ in fields) else [("kind", "failover")]
+    answer = send(served, "/plans", [*kind, *fields])
+    assert answer.code in {400, 404}
+    assert b"<script>" not in answer.body
+
+
+def test_a_viewer_plans_and_moves_nothing(world: World, served: Served) -> None:
+    fields = button(planned(served, QUERY))
+    assert send(served, "/plans", [("kind", "failover"), ("query", QUERY)], VIEWER).code == 403
+    with leading(world.store):
+        assert send(served, "/moves", fields, VIEWER).code == 403
+        assert served.post("/api/moves", moves(QUERY), token=VIEWER).code == 403
+    assert world.store.open_requests() == []
+
+
+def test_a_button_without_its_plan_or_without_a_box_is_refused(world: World, served: Served) -> None:
+    fields = button(planned(served, QUERY))
+    with leading(world.store):
+        assert send(served, "/moves", [each for each in fields if each[0] != "seen"]).code == 400
+        assert send(served, "/moves", [each for each in fields if each[0] != "key"]).code == 400
+    assert world.store.open_requests() == []
+
+
+def moves(*names: str, **more: Any) -> dict[str, Any]:
+    return {"kind": "failover", "moves": [{"query": name, "expect_active": "east", **more} for name in names]}
+
+
+def test_one_call_moves_many_and_counts_once_for_its_key(world: World, served: Served) -> None:
+    assert served.post("/api/moves", moves(*NAMES)).code == 409, "no controller leads"
+    with leading(world.store):
+        sent = {"Idempotency-Key": "night-1"}
+        first = served.post("/api/moves", {**moves(*NAMES), "reason": "east is down"}, headers=sent)
+        again = served.post("/api/moves", {**moves(*NAMES), "reason": "east is down"}, headers=sent)
+        other = served.post("/api/moves", {**moves(*NAMES), "reason": "no"}, headers=sent)
+    assert (first.code, again.json, other.code) == (202, first.json, 400)
+    assert [each["query"] for each in first.json["requests"]] == list(NAMES)
+    assert first.json["refused"] == []
+    assert {each.group for each in world.store.open_requests()} == {first.json["group"]}
+    assert len(world.store.open_requests()) == 3
+
+
+def test_one_call_plans_many_and_moves_what_was_seen(world: World, served: Served) -> None:
+    seen = served.post("/api/plans", {"kind": "failover", "queries": list(NAMES)}).json
+    assert [each["plan"]["query"] for each in seen] == list(NAMES)
+    asked = moves(*NAMES)
+    for move, plan in zip(asked["moves"], seen, strict=True):
+        move["plan"] = plan["hash"]
+    asked["moves"][0]["plan"] = "0" * 64
+    asked["moves"][1]["expect_active"] = "west"
+    with leading(world.store):
+        answer = served.post("/api/moves", asked).json
+    assert [each["query"] for each in answer["requests"]] == ["search"]
+    assert [each["query"] for each in answer["refused"]] == ["clicks", QUERY]
+    assert "the plan is another by now" in answer["refused"][0]["text"]
+
+
+@pytest.mark.usefixtures("world")
+def test_a_wrong_call_for_many_is_refused_before_anything_is_written(world: World, served: Served) -> None:
+    with leading(world.store):
+        for wrong in (
+            {**moves(QUERY), "kind": "rewind"}, moves(QUERY, "none"), moves(QUERY, QUERY), {**moves(), "moves": []},
+            moves(QUERY, to="north"), moves(*(f"q{number}" for number in range(MOST_QUERIES + 1))),
+        ):  # fmt: skip
+            assert served.post("/api/moves", wrong).code in {400, 404}, wrong
+        assert served.post("/api/moves", moves(QUERY, expect_active="west")).code == 409
+    assert world.store.open_requests() == []
+
+
+def test_waves_of_the_configuration_order_a_group(world: World, folder: Path) -> None:
+    with serving_many(world, folder, NAMES, "operations: {waves: [1]}\n") as served, leading(world.store):
+        assert served.post("/api/moves", moves(*NAMES)).code == 202
+    assert [each.parameters.get("wave") for each in world.store.open_requests()] == [1, 2, 2]

@@ -1,0 +1,31 @@
+"""What plans cost, in one sentence and for each query."""
+
+from dataclasses import replace
+
+from orchestrator.decide.desk.plan_cost import cost, group_rows
+from tests.unit.orchestrator.cli.test_plan_summary import moved, plan
+
+
+def test_the_cost_of_a_move_is_one_sentence_of_proven_numbers() -> None:
+    earlier = [moved(16.04)]
+    assert (
+        cost([plan("a")], earlier, at_once=1) == "Reads 0 records twice, leaves 0 records behind, takes about 16.0 s."
+    )
+    assert cost([plan("a", replay=1, exposure=None)], (), at_once=1) == (
+        "Reads 1 record twice, leaves an unknown number of records behind, takes an unknown time."
+    )
+    both = [plan("a", exposure=3), plan("b", exposure=None), plan("c", "lag", exposure=99)]
+    assert cost(both, [moved(40)], at_once=1) == (
+        "Reads 0 records twice, leaves 3 records (unknown for 1 of 2 queries) behind, takes about 1 min 20 s."
+    )
+    assert cost([plan("c", "lag")], earlier, at_once=1) == "Nothing moves: a gate refuses."
+
+
+def test_a_row_of_a_group_has_the_reason_of_a_refusal_and_its_own_time() -> None:
+    first, second, there = group_rows(
+        [plan("a", exposure=None), plan("b", "lag", "loss"), plan("c", "not-already-there")],
+        [replace(moved(2.0), query="a"), replace(moved(9.0), query="b"), replace(moved(4.0), query="a")],
+    )
+    assert (first.seconds, first.refusals, first.is_there) == (3.0, (), False)
+    assert (second.seconds, second.refusals) == (9.0, ("lag: no", "loss: no"))
+    assert (there.seconds, there.refusals, there.is_there) == (4.0, ("not-already-there: no",), True)
