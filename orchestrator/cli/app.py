@@ -48,6 +48,8 @@ GROUPS = {
         "forget": "act.forget:forget",
     },
     "Set up and run": {
+        "init": "serve.init:init",
+        "inventory": "serve.inventory:inventory",
         "config": "serve.config:config",
         "store": "serve.store:store",
         "run": "serve.run:run",

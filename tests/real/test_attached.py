@@ -20,7 +20,7 @@ from tests.applications import EXACT, MOVED, QUERIES, Application
 from tests.streams import Cluster
 from tests.world import running_clusters
 
-pytestmark = [pytest.mark.real, pytest.mark.shared, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.real, pytest.mark.shared, pytest.mark.timeout(1800)]
 NOWHERE = ("spark.tideover.command=/opt/nowhere/tideover", "spark.tideover.admission.timeout=2s")
 """An attendant that cannot be started."""
 
@@ -144,17 +144,21 @@ def test_a_moved_job_is_on_the_right_cluster_after_a_kill(sites: Sites, shop: Ap
         sites.clusters[here].extend(TOPIC, sites.end)
 
 
-def test_a_scheduled_job_is_moved_between_its_runs(sites: Sites, tmp_path: Path) -> None:
-    """Its first run has no attendant, and leaves a checkpoint that Tideover has never seen."""
-    hourly = sites.application(tmp_path, "hourly")
-    hourly.submit("once", conf=(*NOWHERE, "spark.tideover.application=hourly"))
+def test_a_scheduled_job_is_configured_and_moved_between_its_runs(sites: Sites, tmp_path: Path) -> None:
+    """Its first run has no attendant, and leaves a checkpoint and a log that Tideover has never seen."""
+    hourly = Application(tmp_path, sites.world.bootstrap("east")[0], "hourly")
+    named, events = "spark.tideover.application=hourly", tmp_path / "events"
+    events.mkdir()
+    logged = ("spark.eventLog.enabled=true", f"spark.eventLog.dir=file://{events}")
+    hourly.submit("once", conf=(*NOWHERE, *logged, named))
     try:
         assert hourly.end() == 0, hourly.log()[-5000:]
         assert hourly.judge(set(range(sites.end))) == EXACT
         assert hourly.log().count("It was never moved, so it runs as its application says") == len(QUERIES)
         assert "spark.tideover.command names the program tideover" in hourly.log()
+        configure(sites, hourly, events)
         sites.more()
-        hourly.submit("once", conf=["spark.tideover.application=hourly"])
+        hourly.submit("once", conf=[named])
         assert hourly.end() == 0, hourly.log()[-5000:]
         assert hourly.judge(set(range(sites.end))) == EXACT
         assert {row["state"] for row in json.loads(hourly.type("list", "-o", "json").out)} == {"awaited"}
@@ -166,7 +170,7 @@ def test_a_scheduled_job_is_moved_between_its_runs(sites: Sites, tmp_path: Path)
             assert moved.code == 0, moved.err + moved.out
             assert "awaits the next start of hourly" in moved.out
             sites.more("west")
-            hourly.submit("once", conf=["spark.tideover.application=hourly"])
+            hourly.submit("once", conf=[named])
             assert hourly.end() == 0, hourly.log()[-5000:]
         finally:
             faults.start(sites.world, "east", print)
@@ -177,3 +181,18 @@ def test_a_scheduled_job_is_moved_between_its_runs(sites: Sites, tmp_path: Path)
         assert {(row["cluster"], row["state"], row["operation"]) for row in closed} == {("west", "awaited", None)}
     finally:
         hourly.kill()
+
+
+def configure(sites: Sites, application: Application, events: Path) -> None:
+    """By what is found of the application, and by asking the clusters."""
+    found = application.type("inventory", str(application.out), str(events), "-o", "json")
+    assert found.code == 0, found.out + found.err
+    known = {row["query"]: (row["application"], row["ready"], row["topics"]) for row in json.loads(found.out)}
+    assert known == dict.fromkeys(QUERIES, ("hourly", True, [["orders"]]))
+    clusters = [word for name in CLUSTERS for word in ("--cluster", f"{name}={sites.world.bootstrap(name)[0]}")]
+    paths = ["--checkpoints", str(application.out), "--checkpoints", str(events)]
+    made = application.type("init", *clusters, *paths, "--write", str(application.config))
+    assert made.code == 0, made.out + made.err
+    checked = application.type("config", "check")
+    assert "2 clusters, 2 routes, 1 runners, 2 queries" in checked.out, checked.err
+    assert application.type("init", *clusters, "--write", str(application.config)).code == 2, "nothing is overwritten"

@@ -1,0 +1,149 @@
+"""``inventory``: which streaming queries there are, and what it takes to attach them."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import yaml
+
+from orchestrator.cli import context, render, tables
+from orchestrator.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from streaming.spark.inventory.candidates import Candidate
+
+_COLUMNS = ("query", "application", "ready", "spark", "topics", "batch", "state", "checkpoint")
+_CODES = {True: ExitCode.DONE, False: ExitCode.REFUSED, None: ExitCode.UNKNOWN}
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(exists=True, path_type=Path))
+@click.option("--application", metavar="NAME", help="The application of checkpoints that no event log is about.")
+@click.option("--clusters", default="east,west", show_default=True, metavar="NAMES", help="For --write: home first.")
+@click.option("--write", "file", type=click.Path(path_type=Path), help="Write runners and queries of a configuration.")
+@context.output
+def inventory(paths: tuple[Path, ...], application: str | None, clusters: str, file: Path | None, output: str) -> int:
+    """List streaming queries that could be attached. Needs no configuration and changes nothing.
+
+    A PATH is a folder that holds checkpoints at any depth, on a local or mounted disk, or a directory of Spark's event
+    logs. A checkpoint and a log are of one query if they have one query id. Of each query it shows whether it is
+    ready, what to add, what speaks against it, and what is not known yet. --write leaves out what cannot be attached,
+    and never overwrites a file. Exit 1: something speaks against one; 3: nothing does, but something is not known.
+
+    \b
+    Examples:
+      tideover inventory /data/checkpoints /var/log/spark-events
+      tideover inventory /data/shop/checkpoints --application shop --write queries.yaml
+      tideover inventory /data/checkpoints -o json
+    """
+    names = [each.strip() for each in clusters.split(",") if each.strip()]
+    if file is not None and len(names) < 2:
+        raise UsageError("--clusters needs two names at least", hint="--clusters east,west")
+    found = found_below(paths, application)
+    if not found:
+        raise UsageError(
+            "no checkpoint and no event log there",
+            hint="a checkpoint is a folder with metadata, offsets and commits; an event log begins with an event",
+        )
+    if output in tables.PEOPLE:
+        render.show([_row(each) for each in found], output, columns=_COLUMNS)
+        for line in said(found):
+            render.say(line)
+    elif output == "tsv":
+        render.show([_row(each) for each in found], output, columns=_COLUMNS)
+    else:
+        render.document([json_of(each) for each in found], output)
+    if file is not None:
+        _write(file, found, names)
+    verdicts = [each.ready for each in found]
+    return _CODES[False if False in verdicts else None if None in verdicts else True]
+
+
+def found_below(paths: Iterable[Path], application: str | None) -> Sequence["Candidate"]:
+    """What lies below these folders. Raises ``UsageError`` for one that cannot be read."""
+    from streaming.spark.inventory.candidates import candidates_of  # imported when needed: other verbs read no log
+    from streaming.spark.inventory.checkpoints import find_checkpoints
+    from streaming.spark.inventory.event_logs import read_application
+    from streaming.spark.inventory.log_files import lines_of, logs_below
+
+    checkpoints, applications = [], []
+    for path in paths:
+        try:
+            if path.is_dir():
+                checkpoints += list(find_checkpoints(str(path.resolve())))
+            folder = path if path.is_dir() else path.parent
+            for log, files in logs_below(folder):
+                if path.is_dir() or log == path:
+                    applications.append(read_application(str(log), lines_of(files)))
+        except OSError as error:
+            raise UsageError(f"{error.filename or path} cannot be read: {error.strerror}") from None
+        except ValueError as error:
+            raise UsageError(str(error), hint="decompress it, or leave it out") from None
+    return candidates_of(checkpoints, applications, application)
+
+
+def json_of(each: "Candidate") -> dict[str, object]:
+    return {
+        "query": each.query,
+        "application": each.application,
+        "ready": each.ready,
+        "query_id": each.query_id,
+        "checkpoint": each.checkpoint,
+        "batch": each.batch,
+        "topics": [list(topics) for topics in each.topics],
+        "patterns": list(each.patterns),
+        "state": list(each.operators),
+        "sink": each.sink,
+        "spark": each.spark,
+        "add": list(each.add),
+        "against": list(each.against),
+        "unknown": list(each.unknown),
+        "notes": list(each.notes),
+    }
+
+
+def _row(each: "Candidate") -> dict[str, object]:
+    read = [*(",".join(topics) for topics in each.topics), *each.patterns]
+    return {
+        "query": each.query,
+        "application": each.application,
+        "ready": {True: "yes", False: "no", None: "unknown"}[each.ready],
+        "spark": each.spark,
+        "topics": " ".join(read) or None,
+        "batch": each.batch,
+        "state": ",".join(each.operators) or None,
+        "checkpoint": each.checkpoint,
+    }
+
+
+def said(found: Iterable["Candidate"]) -> Iterable[str]:
+    """What a table has no room for, a line each."""
+    for each in found:
+        for title, lines in (
+            ("against it", each.against), ("not known", each.unknown), ("to add", each.add), ("note", each.notes)
+        ):  # fmt: skip
+            for line in lines:
+                yield f"{each.query}: {title}: {line}"
+
+
+def _write(file: Path, found: Sequence["Candidate"], clusters: Sequence[str]) -> None:
+    from streaming.spark.inventory.candidates import configuration_of
+
+    made = configuration_of(found, clusters)
+    count = len(made["queries"])
+    if not count:
+        raise UsageError("nothing to write: no query can be attached yet", hint="the list says why")
+    create(file, yaml.safe_dump(made, sort_keys=False, allow_unicode=True))
+    render.talk(f"{file}: {count} of {len(found)} queries; add store, clusters and routes, or use tideover init")
+
+
+def create(file: Path, text: str) -> None:
+    """Write a new file. Raises ``UsageError`` where it is there already or cannot be written."""
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise UsageError(f"{file} is there already", hint="name another file, or move that one away") from None
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}") from None

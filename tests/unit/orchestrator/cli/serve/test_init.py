@@ -1,0 +1,68 @@
+"""A first configuration is written whole or not at all."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from orchestrator.cli.app import main
+from orchestrator.cli.serve import init as module
+from orchestrator.cli.serve.init import Answered
+from orchestrator.config.load import load
+
+EAST, WEST = "A" * 22, "B" * 22
+
+
+def made(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ids: Mapping[str, str], *words: str | Path
+) -> tuple[int, str]:
+    monkeypatch.setattr(
+        module, "look", lambda name, servers: Answered(bootstrap=servers, id=ids[name], topics=frozenset({"orders"}))
+    )
+    code = main(["init", *map(str, words)])
+    return code, capsys.readouterr().err
+
+
+def test_a_configuration_pins_the_ids_and_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "made.yaml"
+    words = ("--cluster", "east=e:1,f:1", "--cluster", "west=w:1", "--write", file)
+    code, _ = made(monkeypatch, capsys, {"east": EAST, "west": WEST}, *words)
+    settings = load(file, {}).settings
+    assert (code, settings.clusters["east"].id, settings.clusters["east"].bootstrap) == (0, EAST, ("e:1", "f:1"))
+    assert settings.route("east", "west") is not None
+    code, said = made(monkeypatch, capsys, {"east": EAST, "west": WEST}, *words)
+    assert (code, "is there already" in said) == (2, True)
+
+
+def test_two_addresses_of_one_cluster_are_refused_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--cluster", "east=e:1", "--cluster", "west=w:1", "--write", tmp_path / "made.yaml")
+    code, said = made(monkeypatch, capsys, {"east": EAST, "west": EAST}, *words)
+    assert (code, f"east and west are one cluster, by its id {EAST}" in said) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--cluster", "east=e:1"), "one cluster has no standby"),
+        (("--cluster", "east", "--cluster", "west=w:1"), "east is not NAME=HOST:PORT"),
+        (("--cluster", "east=e:1", "--cluster", "east=w:1"), "names east twice"),
+    ],
+)
+def test_a_wrong_word_is_one_sentence(
+    words: tuple[str, ...], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    code, said = made(monkeypatch, capsys, {}, *words, "--write", tmp_path / "made.yaml")
+    assert (code, why in said) == (2, True)
+
+
+def test_a_cluster_that_does_not_answer_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(
+        ["init", "--cluster", "east=127.0.0.1:1", "--cluster", "west=127.0.0.1:2", "--write", str(tmp_path / "x")]
+    )
+    assert (code, "east did not answer" in capsys.readouterr().err) == (2, True)

@@ -1,0 +1,124 @@
+"""What is ready to be attached, what has to be added, and what speaks against it."""
+
+import pytest
+
+from streaming.spark.inventory.candidates import Candidate, candidates_of, configuration_of, fit_name
+from streaming.spark.inventory.checkpoints import FoundCheckpoint
+from streaming.spark.inventory.event_logs import LoggedApplication, LoggedQuery, LoggedSource
+
+ORDERS = LoggedSource(way="Subscribe", what="orders")
+
+
+def checkpoint(path: str = "/data/archive", **changes: object) -> FoundCheckpoint:
+    known = {"path": path, "query_id": "id-1", "batch": 4, "sources": (("orders",),)} | changes
+    return FoundCheckpoint(**known)  # type: ignore[arg-type]
+
+
+def log(*sources: LoggedSource, name: str = "shop", spark: str | None = "4.2.0", **conf: str) -> LoggedApplication:
+    query = LoggedQuery(id="id-1", name="archive", sources=sources or (ORDERS,), sink="ForeachBatchSink")
+    settings = {key.replace("__", "."): value for key, value in conf.items()}
+    return LoggedApplication(where="/events/1", name=name, spark=spark, conf=settings, queries={"id-1": query})
+
+
+def one(*found: FoundCheckpoint, logs: tuple[LoggedApplication, ...] = (), name: str | None = None) -> Candidate:
+    (candidate,) = candidates_of(found, logs, name)
+    return candidate
+
+
+def test_a_checkpoint_and_its_log_are_joined_by_the_query_id() -> None:
+    found = one(checkpoint("/data/x1"), logs=(log(),))
+    assert (found.query, found.application, found.checkpoint, found.spark) == ("archive", "shop", "/data/x1", "4.2.0")
+    assert found.ready is True
+    assert found.add == ("start it by tideover submit, or add the jar and the two settings",)
+
+
+def test_without_a_log_the_application_has_to_be_named() -> None:
+    assert one(checkpoint()).ready is None
+    assert one(checkpoint(), name="shop").ready is True
+
+
+def test_a_log_without_its_checkpoint_is_not_known_enough() -> None:
+    found = one(logs=(log(),))
+    assert (found.ready, found.topics) == (None, (("orders",),))
+    assert found.unknown == ("its checkpoint is not known: give the folder that holds it",)
+
+
+@pytest.mark.parametrize(
+    ("logs", "why"),
+    [
+        ((log(spark="3.4.1"),), "it runs on Spark 3.4.1"),
+        ((log(spark=None),), "does not say which Spark"),
+        ((log(LoggedSource(way="Assign", what='{"orders":[0]}')),), "by assign"),
+        ((log(spark__sql__streaming__checkpointFileManagerClass="their.Manager"),), "is their.Manager"),
+        ((log(), log(name="other")), "2 applications have run it"),
+    ],
+)
+def test_a_reason_against_an_application_is_named(logs: tuple[LoggedApplication, ...], why: str) -> None:
+    found = one(checkpoint(), logs=logs)
+    assert found.ready is False
+    assert any(why in each for each in found.against), found.against
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"trouble": "it is half written"}, "it is half written"),
+        ({"sources": (), "other_sources": 1}, "it reads no Kafka topic"),
+        ({"path": "/tmp/temporary-1234-ab"}, "names no checkpointLocation"),
+    ],
+)
+def test_a_reason_against_a_checkpoint_is_named(changes: dict[str, object], why: str) -> None:
+    found = one(checkpoint(**changes), name="shop")  # type: ignore[arg-type]
+    assert found.ready is False
+    assert any(why in each for each in found.against), found.against
+
+
+def test_copies_of_a_checkpoint_are_refused_as_which_one_counts_is_unknown() -> None:
+    found = candidates_of([checkpoint("/a/one"), checkpoint("/b/one")], [], "shop")
+    assert [each.ready for each in found] == [False, False]
+    assert len({each.query for each in found}) == 2
+
+
+def test_a_query_that_never_committed_is_not_known() -> None:
+    assert one(checkpoint(batch=None, sources=()), name="shop").unknown == ("it has committed no batch: run it once",)
+
+
+def test_the_plugin_is_not_added_twice() -> None:
+    assert one(checkpoint(), logs=(log(spark__plugins="a.B,tideover.AttachPlugin"),)).add == ()
+
+
+def test_a_kafka_sink_is_noted() -> None:
+    known = log()
+    known.queries["id-1"] = LoggedQuery(
+        id="id-1", name="copy", sources=(ORDERS,), sink="KafkaSourceProvider$KafkaTable"
+    )
+    assert one(checkpoint(), logs=(known,)).notes == ("its Kafka sink stays on the cluster that its code names",)
+
+
+def test_the_configuration_has_runners_and_queries_of_what_can_be_attached() -> None:
+    found = candidates_of([checkpoint(), checkpoint("/data/bad", query_id="id-2", trouble="broken")], [log()], "shop")
+    assert configuration_of(found, ("east", "west")) == {
+        "runners": {"shop": {}},
+        "queries": {
+            "archive": {
+                "attach": "shop",
+                "checkpoint": "/data/archive",
+                "sources": {"orders": {"topics": ["orders"]}},
+                "clusters": ["east", "west"],
+            }
+        },
+    }
+
+
+def test_a_pattern_is_declared_as_a_pattern() -> None:
+    known = log(LoggedSource(way="SubscribePattern", what="o.*"))
+    found = candidates_of([checkpoint(sources=(("orders", "others"),))], [known])
+    queries = configuration_of(found, ("east", "west"))["queries"]
+    assert queries["archive"]["sources"] == {"source": {"pattern": "o.*"}}  # type: ignore[index]
+
+
+def test_a_name_that_the_configuration_does_not_take_is_changed_and_said() -> None:
+    found = one(checkpoint(), logs=(log(name="Shop of Anna"),))
+    assert found.add[-1].startswith("spark.tideover.application=Shop-of-Anna")
+    assert list(configuration_of([found], ("east", "west"))["runners"]) == ["Shop-of-Anna"]
+    assert fit_name("-- ") == ""
