@@ -63,11 +63,16 @@ class Application:
         whole = {**known, "runners": {self.name: {"site": "one"}}, "queries": queries, "http": "off"}
         self.config.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
 
-    def submit(self, *more: str, conf: Sequence[str] = (), job: Path = ROOT / "examples" / "plain_job.py") -> None:
-        """What a scheduler runs, each time with the same arguments."""
-        home = Path(pyspark.__file__).parent
-        jars = ",".join(str(path) for path in [*jar_paths(f"spark-{pyspark.__version__}"), companion_jar()])
-        ours = ["spark.plugins=tideover.AttachPlugin", f"spark.tideover.config={self.config}"]
+    def submit(self, *more: str, conf: Sequence[str] = (), plain_on: str | None = None) -> None:
+        """What a scheduler runs, each time with the same arguments.
+
+        ``plain_on``: without anything of Tideover's, and with these servers in its code.
+        """
+        home, jars = Path(pyspark.__file__).parent, list(jar_paths(f"spark-{pyspark.__version__}"))
+        ours: list[str] = []
+        if plain_on is None:
+            jars.append(companion_jar())
+            ours = ["spark.plugins=tideover.AttachPlugin", f"spark.tideover.config={self.config}"]
         small = ["spark.ui.enabled=false", "spark.sql.shuffle.partitions=1", "spark.driver.host=127.0.0.1"]
         every = [*ours, *small, "spark.driver.bindAddress=127.0.0.1", *conf]
         options = [word for each in every for word in ("--conf", each)]
@@ -75,9 +80,9 @@ class Application:
         theirs = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         with (self.folder / f"job-{len(self.jobs) + 1}.log").open("wb") as log:
             self.jobs.append(subprocess.Popen(
-                [home / "bin" / "spark-submit", "--master", "local[4]", "--jars", jars, *options,
-                 "--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", job, self.bootstrap, self.out,
-                 *more],
+                [home / "bin" / "spark-submit", "--master", "local[4]", "--jars", ",".join(map(str, jars)), *options,
+                 "--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+                 ROOT / "examples" / "plain_job.py", plain_on or self.bootstrap, self.out, *more],
                 env=theirs | {"PATH": f"{python.parent}:{theirs['PATH']}", "SPARK_HOME": str(home)},
                 stdout=log, stderr=log, start_new_session=True, cwd=self.folder,
             ))  # fmt: skip

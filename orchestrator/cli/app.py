@@ -46,6 +46,8 @@ GROUPS = {
         "reconcile": "act.reconcile:reconcile",
         "clean": "act.clean:clean",
         "forget": "act.forget:forget",
+        "adopt": "act.adopt:adopt",
+        "release": "act.release:release",
     },
     "Set up and run": {
         "init": "serve.init:init",

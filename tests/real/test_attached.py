@@ -91,6 +91,8 @@ def could_move(application: Application) -> bool:
 
 
 def test_a_second_driver_is_refused_while_the_first_one_reads_on(sites: Sites, shop: Application) -> None:
+    refused = shop.type("release", "archive", "--yes")
+    assert (refused.code, f"shop may still run as pid {shop.job.pid}" in refused.err) == (1, True)
     second = sites.application(shop.folder)
     second.jobs = [shop.job]
     second.submit()
@@ -179,8 +181,23 @@ def test_a_scheduled_job_is_configured_and_moved_between_its_runs(sites: Sites, 
         assert "archive reads source orders on west" in hourly.log()
         closed = json.loads(hourly.type("list", "-o", "json").out)
         assert {(row["cluster"], row["state"], row["operation"]) for row in closed} == {("west", "awaited", None)}
+        release(sites, hourly)
     finally:
         hourly.kill()
+
+
+def release(sites: Sites, application: Application) -> None:
+    """Plain Spark continues both queries, their state included, on the cluster to which they were moved."""
+    for query in QUERIES:
+        for _ in ("once", "and again"):
+            done = application.type("release", query, "--yes", "-o", "json")
+            assert done.code == 0, done.out + done.err
+            assert json.loads(done.out)["cluster"] == "west"
+    sites.more()
+    application.submit("once", plain_on=sites.world.bootstrap("west")[0])
+    assert application.end() == 0, application.log()[-5000:]
+    assert "tideover: " not in application.log(), "nothing of Tideover's was in that driver"
+    assert application.judge(set(range(sites.end))) == EXACT
 
 
 def configure(sites: Sites, application: Application, events: Path) -> None:

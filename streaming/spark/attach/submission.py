@@ -7,7 +7,7 @@ to it; everything else stays as it was typed.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +17,11 @@ _FLAGS = frozenset({
 })  # fmt: skip
 """Options of ``spark-submit`` that take no value (``SparkSubmitOptionParser``)."""
 _CONF = frozenset({"--conf", "-c"})
-_PROPERTY = re.compile(r"\s*([^\s=:#!][^\s=:]*)\s*[\s=:]\s*(.*?)\s*")
+_LINE_ENDS = re.compile(r"\r\n|\r|\n")
+_KEY = re.compile(r"(?P<key>(?:\\.|[^\\ \t\f=:])*)[ \t\f]*[=:]?[ \t\f]*(?P<value>.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u(?P<code>.{0,4})|(?P<letter>.))", re.DOTALL)
+_LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_BLANKS = " \t\f"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,9 +75,46 @@ def parse_submit(command: Sequence[str]) -> Typed:
 
 
 def read_properties(text: str) -> Mapping[str, str]:
-    """The settings of a file of defaults (``spark-defaults.conf``): a key, blanks or an equals sign, a value."""
-    found = (_PROPERTY.fullmatch(line) for line in text.splitlines())
-    return {each[1]: each[2] for each in found if each is not None and each[2]}
+    """The settings of a file of defaults (``spark-defaults.conf``), as Spark reads it by ``java.util.Properties``.
+
+    A line that ends with an odd number of backslashes continues on the next one, whose leading blanks do not count.
+    The last line of a key counts. Raises ``ValueError`` with a sentence where Java would refuse the file.
+    """
+    found: dict[str, str] = {}
+    for number, line in _logical_lines(text):
+        match = _KEY.fullmatch(line)
+        if match is not None:
+            found[_unescaped(match["key"], number)] = _unescaped(match["value"], number).strip(" \t\f\v")
+    return {key: value for key, value in found.items() if key and value}
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines put together where they continue, without comments and blank ones, each with its number."""
+    whole, begun = "", 0
+    for number, line in enumerate(_LINE_ENDS.split(text), 1):
+        rest = line.lstrip(_BLANKS)
+        if not whole and (not rest or rest[0] in "#!"):
+            continue
+        begun = begun if whole else number
+        continues = (len(rest) - len(rest.rstrip("\\"))) % 2 == 1
+        whole += rest[:-1] if continues else rest
+        if not continues:
+            yield begun, whole
+            whole = ""
+    if whole:
+        yield begun, whole
+
+
+def _unescaped(text: str, number: int) -> str:
+    def one(match: re.Match[str]) -> str:
+        code = match["code"]
+        if code is None:
+            return _LETTERS.get(match["letter"], match["letter"])
+        if not re.fullmatch(r"[0-9A-Fa-f]{4}", code):
+            raise ValueError(f"line {number}: \\u{code} is no character: four hexadecimal digits follow \\u")
+        return chr(int(code, 16))
+
+    return _ESCAPE.sub(one, text)
 
 
 def defaults_of(typed: Typed, environment: Mapping[str, str]) -> Path | None:

@@ -13,6 +13,7 @@ from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Placed, read_moves
 from streaming.spark.checkpoint.read import require_whole
 from streaming.spark.errors import AssignmentMoved, CheckpointError, OtherCluster
+from streaming.spark.handback import require_not_released
 from streaming.spark.hosting import Hosting, about, logger_about
 from streaming.spark.known_files import require_known
 from streaming.spark.recut import broken_off, forget_cuts, restore_entry
@@ -60,6 +61,7 @@ class Permission:
         """
         row, files, store = self._assignment, self._hosting.files, self._hosting.store
         self.require_row()
+        require_not_released(files, row)
         for name in restore_mappings(files, row, store):
             self._log.warning("mapping restored", mapping=name, checkpoint=row.checkpoint)
         require_unmoved(

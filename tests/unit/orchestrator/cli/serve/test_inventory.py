@@ -8,6 +8,7 @@ import yaml
 
 from orchestrator.cli.app import main
 from tests.checkpoints import CheckpointFolder
+from tests.simulation.test_cli_programs import keys, said
 
 
 def typed(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
@@ -23,6 +24,7 @@ def test_a_checkpoint_of_a_named_application_is_ready_and_written(
     file = tmp_path / "queries.yaml"
     code, out, err = typed(capsys, tmp_path / "cp", "--application", "shop", "--write", file, "-o", "json")
     assert (code, json.loads(out)[0]["ready"]) == (0, True)
+    assert keys(json.loads(out)) == said("`inventory PATH...`")
     assert "1 of 1 queries" in err
     made = yaml.safe_load(file.read_text())
     assert made["queries"]["archive"]["checkpoint"] == str(tmp_path / "cp" / "archive")

@@ -54,3 +54,12 @@ def test_a_driver_on_another_host_gets_no_path_of_this_one(config: Path, capsys:
     words = ("--dry-run", "--", "spark-submit", "--deploy-mode", "cluster", "job.py")
     code, out, err = typed(config, *words, capsys=capsys)
     assert (code, "spark.tideover.command" in out, "by the same paths" in err) == (0, False, True)
+
+
+def test_a_file_of_defaults_that_spark_would_refuse_is_one_sentence(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "spark.conf"
+    file.write_text("spark.jars \\u12", encoding="ascii")
+    code, _, err = typed(config, "--", "spark-submit", "--properties-file", str(file), "job.py", capsys=capsys)
+    assert (code, f"{file} cannot be read as Spark reads it: line 1" in err) == (2, True)

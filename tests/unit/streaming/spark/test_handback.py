@@ -1,0 +1,132 @@
+"""A checkpoint that was moved becomes plain Spark's again, entry by entry, and can be broken off anywhere."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from state.checkpoint_folders import mapping_name
+from state.model.entities import Assignment, Desired
+from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.checkpoint.mapping import MAPPINGS, Left, Move, Place
+from streaming.spark.checkpoint.read import EPOCHS
+from streaming.spark.errors import Contradicted, HalfWritten, NoMapping
+from streaming.spark.handback import RELEASED, hand_back, plan_handback, require_not_released
+from tests.checkpoints import CheckpointFolder
+
+NAME = mapping_name(2, "op")
+AT_EAST: dict[str, dict[str, int]]
+AT_EAST, AT_WEST = {"orders": {"0": 20, "1": 20}}, {"orders": {"0": 37, "1": 43}}
+LATER: dict[str, dict[str, int]] = {"orders": {"0": 50, "1": 50}}
+FILES = LocalFiles()
+
+
+class Crash(Exception):
+    """The process is gone."""
+
+
+class Failing(LocalFiles):
+    """Files that fail at the so-manieth write or removal."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def _count(self) -> None:
+        if self.left == 0:
+            raise Crash
+        self.left -= 1
+
+    def create_atomically(self, path: str, content: bytes) -> bool:
+        self._count()
+        return super().create_atomically(path, content)
+
+    def replace(self, path: str, content: bytes) -> None:
+        self._count()
+        super().replace(path, content)
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        self._count()
+        return super().delete(path, recursive=recursive)
+
+
+@pytest.fixture
+def row(tmp_path: Path) -> Assignment:
+    """Of a query that read batches 0 and 1 on east, and batch 2 on west."""
+    folder = CheckpointFolder(tmp_path)
+    folder.commit(0, {"orders": {"0": 10, "1": 10}})
+    folder.commit(1, AT_EAST)
+    folder.commit(2, {**LATER, "@west": {"epoch": 2}})
+    places: dict[str, tuple[Place, ...]] = {"0": (Place(there=AT_EAST, here=AT_WEST),)}
+    move = Move(epoch=2, operation="op", left=Left(cluster="east", epoch=0), to="west", places=places)
+    folder.write(f"{MAPPINGS}/{NAME}", move.content().decode())
+    folder.write(f"{EPOCHS}/2-op.1", "fenced")
+    return Assignment(
+        query="q", epoch=2, placed_epoch=2, desired=Desired.RUNNING, cluster="west", runner="a",
+        checkpoint=str(tmp_path), starting_offsets=None, operation="op", changed_at=datetime(2026, 1, 1, tzinfo=UTC),
+        mapping=NAME,
+    )  # fmt: skip
+
+
+def lines(row: Assignment) -> dict[int, object]:
+    folder = Path(row.checkpoint) / "offsets"
+    return {int(path.name): json.loads(path.read_text().splitlines()[2]) for path in folder.iterdir()}
+
+
+PLAIN = {0: {"orders": {"0": 10, "1": 10}}, 1: AT_WEST, 2: LATER}
+
+
+def test_entries_get_the_offsets_of_the_cluster_that_the_query_reads(row: Assignment) -> None:
+    before = Path(row.checkpoint, "offsets", "2").read_bytes()
+    plan = plan_handback(FILES, row)
+    assert (sorted(plan.new), plan.kept) == ([1, 2], (0,))
+    hand_back(FILES, plan)
+    assert lines(row) == PLAIN
+    names = set(FILES.list_names(row.checkpoint))
+    assert names == {"metadata", "offsets", "commits", RELEASED}
+    assert Path(row.checkpoint, RELEASED, NAME, "offsets-2").read_bytes() == before
+
+
+@pytest.mark.parametrize("after", range(9))
+def test_a_release_that_was_broken_off_anywhere_is_completed_by_the_next(row: Assignment, after: int) -> None:
+    with pytest.raises(Crash):
+        hand_back(Failing(after), plan_handback(FILES, row))
+    if after:
+        with pytest.raises(Contradicted, match="was handed back to plain Spark"):
+            require_not_released(FILES, row)
+    hand_back(FILES, plan_handback(FILES, row))
+    assert lines(row) == PLAIN
+    assert set(FILES.list_names(row.checkpoint)) == {"metadata", "offsets", "commits", RELEASED}
+
+
+def test_a_second_release_changes_nothing(row: Assignment) -> None:
+    hand_back(FILES, plan_handback(FILES, row))
+    again = plan_handback(FILES, row)
+    assert (again.is_done, again.new) == (True, {})
+    hand_back(FILES, again)
+    assert lines(row) == PLAIN
+
+
+def test_a_query_that_was_never_moved_has_nothing_to_release(row: Assignment) -> None:
+    assert plan_handback(FILES, replace(row, mapping=None)).is_done
+    require_not_released(FILES, replace(row, mapping=None))
+
+
+def test_an_entry_that_a_start_reads_and_no_mapping_knows_is_refused(row: Assignment) -> None:
+    CheckpointFolder(Path(row.checkpoint)).commit(1, {"orders": {"0": 19, "1": 20}})
+    with pytest.raises(NoMapping):
+        plan_handback(FILES, row)
+
+
+def test_a_checkpoint_that_an_operation_holds_is_refused(row: Assignment) -> None:
+    Path(row.checkpoint, "offsets", "3").write_text("fenced by tideover: epoch 3, operation x: attempt 1 to move")
+    with pytest.raises(HalfWritten, match="an operation holds the checkpoint"):
+        plan_handback(FILES, row)
+
+
+def test_a_query_that_is_declared_again_begins_on_the_cluster_of_its_release(row: Assignment) -> None:
+    hand_back(FILES, plan_handback(FILES, row))
+    require_not_released(FILES, replace(row, mapping=None))
+    with pytest.raises(Contradicted, match="name west first among the clusters of q"):
+        require_not_released(FILES, replace(row, mapping=None, cluster="east"))
