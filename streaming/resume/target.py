@@ -137,7 +137,7 @@ def _copies(want: Want, found: Found, facts: StandbyLookup, old: EndSample) -> S
     is_newest_ahead = newest > max([*read, want.timestamp_ms or 0])
     lacks = is_newest_ahead and all(record.timestamp_ms != newest for record in unread)
     most, was_later = old.end - want.offset - lacks, old.sampled_at.timestamp() * 1000 > newest
-    copies = _before_the_sample(unread, read[-LAST:], newest, most=most, was_later=was_later)[_hole(want) :]
+    copies = _before_the_sample(unread, read, newest, most=most, was_later=was_later)[_hole(want) :]
     distinct = len({(each.digest, each.timestamp_ms) for each in copies})
     return copies if distinct == len(copies) else ()
 
@@ -159,15 +159,16 @@ def _before_the_sample(
 ) -> Sequence[LogRecord]:
     """The first of ``unread`` that the old log held when its newest time was seen, at most ``most``; maybe empty.
 
-    ``read``: times of the records read last. Where times are in order, all up to the newest are older than the sample.
+    ``read``: times of the records remembered, of which the last ones show the order. Where times are in order, all up
+    to the newest are older than the sample.
     Of several records of the newest millisecond some may be younger: where there are too many, none of them counts, and
     where holes lie before them only one. That one counts only if the sample was taken after that millisecond
     (``was_later``): else it may be younger as well.
-    Where times are not in order, all up to the one record of the newest time lie before it.
+    Where times are not in order, or too few to show one, all up to the one record of the newest time lie before it.
     """
     first = [record for record in unread if record.timestamp_ms <= newest]
-    times = [*read, *(record.timestamp_ms for record in first)]
-    if times == sorted(times) and first == unread[: len(first)]:
+    times = [*read[-LAST:], *(record.timestamp_ms for record in first)]
+    if len(read) + len(first) >= FEW and times == sorted(times) and first == unread[: len(first)]:
         older = [record for record in first if record.timestamp_ms < newest]
         holes, is_behind = len(first) < most, len(first) < len(unread)
         if len(first) > most:

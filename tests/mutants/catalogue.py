@@ -17,6 +17,20 @@ class Mistake(NamedTuple):
 
 CATALOGUE = (
     Mistake(
+        "streaming/resume/target.py",
+        "if len(read) + len(first) >= FEW and times",
+        "if times",
+        ("tests/unit/streaming/resolve/test_resolver.py",),
+        "a late record counts as the copy of an unread one",
+    ),
+    Mistake(
+        "streaming/resume/methods/content_search.py",
+        "deleted > self._oldest_offset(self.records[0]) or self.matcher.is_of_one_time",
+        "False",
+        ("tests/unit/streaming/resume/methods/test_content_search.py",),
+        "a second copy hides unread records that retention deleted",
+    ),
+    Mistake(
         "orchestrator/cli/progress.py",
         "if self._now() - self._said_at < QUIET_SECONDS:",
         "if True:",

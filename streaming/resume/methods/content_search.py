@@ -179,16 +179,22 @@ class Search:
 
         The replicator keeps its order, so the first copy is still there if the first record that is left was read:
         then it is remembered, or older than what is, with more records before the place than follow without a hole.
-        A remembered one may be a second copy too, where more was deleted than the little that is left before the place.
+        A remembered one may be a second copy too. That is so where more was deleted than the little that is left before
+        the place. It is so where more was deleted than the old log had before that record, or all times are the same.
         """
         before = bisect_left(self.records, found.offset, key=OFFSET)
         if not self._begins_unknown:
             deleted = self.records[0].offset if self.cut and self.records else 0
             few = deleted > (0 if self._compacted else before) and before < TOLD
-            return replace(found, at_edge=few if found.exact else deleted > 0)
+            is_late = deleted > 0 and (deleted > self._oldest_offset(self.records[0]) or self.matcher.is_of_one_time)
+            return replace(found, at_edge=few or is_late if found.exact else deleted > 0)
         if before <= self.matcher.unbroken or self._begins_unread():
             return self._expired()
         return replace(found, at_edge=not found.exact)
+
+    def _oldest_offset(self, record: LogRecord) -> int:
+        """The first offset of the old log that held a remembered record equal to this one."""
+        return self.matcher.records[self.matcher.indices(record)[-1]].offset
 
     def _begins_unread(self) -> bool:
         """Whether the first record that retention has left may be unread."""

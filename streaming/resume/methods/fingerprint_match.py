@@ -96,6 +96,11 @@ class FingerprintMatcher:
         return max(self.known.timestamps)
 
     @cached_property
+    def is_of_one_time(self) -> bool:
+        """Whether all of them have the same time, so that times show no order."""
+        return min(self.known.timestamps) == self.top_ms
+
+    @cached_property
     def _young_ms(self) -> int:
         """From when on a record is not older than half of these, the disorder taken off."""
         return median_low(self.known.timestamps) - self._asked[-1]

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,13 @@ def test_every_image_has_a_variable_and_a_tag_that_stays() -> None:
         assert default, image
         assert re.search(r":[^:/]*\d+\.\d|:[^:/]*\d{8}", default[1]), f"{image} has no version"
         assert "latest" not in image
+
+
+def test_the_image_is_built_from_every_package_of_the_wheel() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    packages = project["tool"]["setuptools"]["packages"]["find"]["include"]
+    let_in = set((ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines())
+    assert [name for name in packages if "!" + name.rstrip("*") not in let_in] == []
 
 
 def test_all_services_together_fit_a_machine_of_24_gibibytes() -> None:

@@ -652,6 +652,15 @@ def test_times_out_of_order_hide_no_copy_before_the_newest_time() -> None:
     shows(behind, target_offset=50, exact=True, exposure_records=50)
 
 
+@pytest.mark.parametrize(("remembered", "lacks"), [(3, 4), (8, 3)])
+def test_a_late_record_is_no_copy_where_too_few_times_show_their_order(remembered: int, lacks: int) -> None:
+    """A record from after the sample has an older time than the newest one that the sample saw."""
+    old = [*stream(0, 8), *stream(8, 4), (12, T0 + 105, "late")]
+    here = copied([*old[:8], old[12]])
+    target = one(standby(Slot(here)), want(old[:8], remembered=remembered), None, sample(12, T0 + 110))
+    shows(target, target_offset=8, exposure_records=lacks)
+
+
 def test_the_order_in_which_partitions_are_named_changes_no_answer() -> None:
     """One lags, one is another partitioner's work, one is whole: the same answers and the same sentences."""
     old = [stream(0, 80, name=name) for name in "abcd"]

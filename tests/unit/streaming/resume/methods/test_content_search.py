@@ -237,6 +237,19 @@ def test_a_standby_that_begins_before_the_ring_is_exact() -> None:
         shows(target, target_offset=500, method="exact", exact=True, expired=False)
 
 
+@pytest.mark.parametrize("unread", [1, 5])
+def test_a_second_copy_from_the_log_begin_may_hide_unread_records_deleted(unread: int) -> None:
+    old = stream(0, 20 + unread)
+    target = one(standby(Slot(copied(old + old[:20]), begin=20 + unread)), want(old[:20]))
+    shows(target, exact=False, expired=True)
+
+
+def test_times_that_are_all_the_same_show_no_first_copy() -> None:
+    old = [(offset, T0, f"r{offset}") for offset in range(1000, 1021)]
+    target = one(standby(Slot(copied(old + old[:20]), begin=21)), want(old[:20]))
+    shows(target, exact=False, expired=True)
+
+
 def test_no_method_but_content_and_a_copy_sent_again_is_for_the_policy() -> None:
     target = one(standby(Slot(CUT_SHORT, begin=40)), want(OLD[:40]), rules(MethodName.EXACT))
     shows(target, target_offset=None, expired=True)
