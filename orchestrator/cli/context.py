@@ -9,11 +9,11 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -157,6 +157,23 @@ pass_context = click.make_pass_decorator(Context)
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def gathered(name: str, form: type) -> Callable[[Command], Command]:
+    """Give a command one value of this dataclass as ``name``, instead of the options that its fields are named after.
+
+    Options that the command lacks have the default of their field.
+    """
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def gathering(*args: Any, **options: Any) -> Any:
+            value = form(**{each.name: options.pop(each.name) for each in fields(form) if each.name in options})
+            return command(*args, **{name: value}, **options)
+
+        return cast(Command, gathering)
+
+    return decorate
 
 
 def _names(group: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:

@@ -1,5 +1,6 @@
 """``offsets``: what a cluster's log holds, by time, earliest, latest or largest timestamp, or by whole segments."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import click
@@ -19,6 +20,40 @@ COLUMNS = ("topic", "partition", "query_time", "offset", "timestamp_ms", "leader
 SEGMENT_COLUMNS = ("topic", "partition", "query_time", "offsets", "error")
 AGE_COLUMNS = ("standby_timestamp_ms", "age_seconds", "age_records")
 _LIMIT = 10
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Wanted:
+    """What is to be looked up, as typed."""
+
+    cluster: str
+    topic: str
+    partition: int | None
+    times: tuple[str, ...]
+    earliest: bool
+    latest: bool
+    max_timestamp: bool
+    compare: str | None
+    segments: bool
+    before: str | None
+    limit: int | None
+    isolation: str
+
+    def checked(self) -> list[int]:
+        """The times to look up, in milliseconds or by ``Spec``; none for segments. Raises ``UsageError``."""
+        specs = [Spec.EARLIEST] * self.earliest + [Spec.LATEST] * self.latest
+        specs += [Spec.MAX_TIMESTAMP] * self.max_timestamp
+        if (len(specs) + bool(self.times) + self.segments) != 1:
+            raise UsageError(
+                "use exactly one of --at TIME (repeatable), --earliest, --latest, --max-timestamp and --segments"
+            )
+        if not self.segments and (self.before is not None or self.limit is not None):
+            raise UsageError("--before and --limit need --segments")
+        if self.segments and self.isolation != "read_uncommitted":
+            raise UsageError("--segments cannot be combined with --isolation")
+        if self.compare is not None and not self.max_timestamp:
+            raise UsageError("--compare needs --max-timestamp")
+        return list(specs) or [_time(text) for text in self.times]
 
 
 @click.command()
@@ -49,24 +84,9 @@ _LIMIT = 10
 @click.option("--timeout", type=context.Seconds(0.05, 600), default=5.0, show_default=True, metavar="SECONDS",
               help="For all answers together. A late answer is an error in its row.")  # fmt: skip
 @context.output
+@context.gathered("wanted", _Wanted)
 @pass_context
-def offsets(
-    ctx: Context,
-    cluster: str,
-    topic: str,
-    partition: int | None,
-    times: tuple[str, ...],
-    earliest: bool,
-    latest: bool,
-    max_timestamp: bool,
-    compare: str | None,
-    segments: bool,
-    before: str | None,
-    limit: int | None,
-    isolation: str,
-    timeout: float,
-    output: str,
-) -> int:
+def offsets(ctx: Context, wanted: _Wanted, timeout: float, output: str) -> int:
     """Look up offsets on a cluster.
 
     TIME is milliseconds since the epoch, ISO 8601 with a zone, or -15m before now. If there is no record at
@@ -81,33 +101,24 @@ def offsets(
       tideover offsets --cluster east --topic orders --max-timestamp --compare west
       tideover offsets --cluster west --topic orders --segments --before -1h --limit 3
     """
-    specs = [Spec.EARLIEST] * earliest + [Spec.LATEST] * latest + [Spec.MAX_TIMESTAMP] * max_timestamp
-    if (len(specs) + bool(times) + segments) != 1:
-        raise UsageError(
-            "use exactly one of --at TIME (repeatable), --earliest, --latest, --max-timestamp and --segments"
-        )
-    if not segments and (before is not None or limit is not None):
-        raise UsageError("--before and --limit need --segments")
-    if segments and isolation != "read_uncommitted":
-        raise UsageError("--segments cannot be combined with --isolation")
-    if compare is not None and not max_timestamp:
-        raise UsageError("--compare needs --max-timestamp")
-    wanted: list[int] = list(specs) or [_time(text) for text in times]
-    until = Spec.LATEST if before is None else _time(before)
-    ctx.known_cluster(cluster)
-    log, deadline = ctx.log(cluster), Deadline.after(timeout)
-    partitions = _partitions(log, cluster, topic, partition, deadline)
-    if segments:
-        return _show_segments(log, topic, partitions, until, limit or _LIMIT, deadline, output)
+    times = wanted.checked()
+    until = Spec.LATEST if wanted.before is None else _time(wanted.before)
+    ctx.known_cluster(wanted.cluster)
+    log, deadline = ctx.log(wanted.cluster), Deadline.after(timeout)
+    partitions = _partitions(log, wanted, deadline)
+    if wanted.segments:
+        return _show_segments(log, wanted, partitions, until, deadline, output)
     found: list[dict[str, object]] = []
-    for time in wanted:
-        asked = {TopicPartition(topic, number): time for number in partitions}
-        answers = log.offsets(asked, read_committed=isolation == "read_committed", timeout=deadline.remaining)
-        found += [_row(key, time, answers.get(key)) for key in sorted(asked)]
+    for time in times:
+        keys = {TopicPartition(wanted.topic, number): time for number in partitions}
+        answers = log.offsets(keys, read_committed=wanted.isolation == "read_committed", timeout=deadline.remaining)
+        found += [_row(key, time, answers.get(key)) for key in sorted(keys)]
     found.sort(key=lambda row: int(str(row["partition"])))
-    if compare is not None:
-        found = _compared(ctx, found, cluster, compare, deadline)
-    render.show(found, output, columns=COLUMNS if compare is None else (*COLUMNS[:-1], *AGE_COLUMNS, "error"))
+    columns: tuple[str, ...] = COLUMNS
+    if wanted.compare is not None:
+        found = _compared(ctx, found, wanted.cluster, wanted.compare, deadline)
+        columns = (*COLUMNS[:-1], *AGE_COLUMNS, "error")
+    render.show(found, output, columns=columns)
     return ExitCode.FAILED if any(row["error"] for row in found) else ExitCode.DONE
 
 
@@ -140,12 +151,12 @@ def _compared(
 
 
 def _show_segments(
-    log: ClusterLog, topic: str, partitions: list[int], time: int, limit: int, deadline: Deadline, output: str
+    log: ClusterLog, wanted: _Wanted, partitions: list[int], time: int, deadline: Deadline, output: str
 ) -> int:
-    asked = dict.fromkeys((TopicPartition(topic, number) for number in partitions), int(time))
-    answers = log.segments(asked, limit=limit, timeout=deadline.remaining)
+    keys = dict.fromkeys((TopicPartition(wanted.topic, number) for number in partitions), int(time))
+    answers = log.segments(keys, limit=wanted.limit or _LIMIT, timeout=deadline.remaining)
     found = []
-    for key in asked:
+    for key in keys:
         error = answers[key].error
         row = _row(key, time, OffsetAnswer(offset=None, timestamp_ms=None, leader_epoch=None, error=error))
         found.append(
@@ -165,7 +176,8 @@ def _time(text: str) -> int:
         raise UsageError(str(error)) from None
 
 
-def _partitions(log: ClusterLog, cluster: str, topic: str, partition: int | None, deadline: Deadline) -> list[int]:
+def _partitions(log: ClusterLog, wanted: _Wanted, deadline: Deadline) -> list[int]:
+    cluster, topic, partition = wanted.cluster, wanted.topic, wanted.partition
     facts = log.describe([topic], timeout=deadline.remaining).get(topic)
     if facts is not None and facts.error is not None and facts.error.name != "UNKNOWN_TOPIC_OR_PARTITION":
         raise KafkaError(f"cannot describe topic {topic!r} on {cluster}: {facts.error.name}: {facts.error.text}")

@@ -8,10 +8,9 @@ import click
 from orchestrator.cli import context, render, tables
 from orchestrator.cli.context import Context, pass_context, this_person
 from orchestrator.cli.moves.move import aims_of, carry_out, check_led, flags_of
-from orchestrator.cli.moves.options import CONSENTS
+from orchestrator.cli.moves.options import CONSENTS, How, Which
 from orchestrator.cli.operation_text import drill_text
 from orchestrator.cli.selection import labels
-from orchestrator.decide.desk.status import Label
 from orchestrator.decide.operation.drill import RECORDS
 from orchestrator.operation.requests import RequestSpec
 from state.model.entities import OperationKind, Request
@@ -49,19 +48,10 @@ _ACCEPTED = [name for name in CONSENTS if name not in {"unfenced", "replication"
 )
 @context.reason
 @context.output
+@context.gathered("how", How)
+@context.gathered("which", Which)
 @pass_context
-def drill(
-    ctx: Context,
-    queries: tuple[str, ...],
-    every: bool,
-    labels: tuple[Label, ...],
-    to: str | None,
-    consents: tuple[str, ...],
-    wait: bool,
-    timeout: float,
-    reason: str,
-    output: str,
-) -> int:
+def drill(ctx: Context, which: Which, how: How, to: str | None) -> int:
     """Rehearse a failover of queries on their standby. Production runs on and is not touched.
 
     Checks the gates, finds the resume offsets and copies the checkpoint aside. Starts the query on the standby with its
@@ -76,9 +66,9 @@ def drill(
       tideover drill revenue --to west -o json
       tideover drill --all --reason "before the weekend"
     """  # fmt: skip
-    flags = flags_of(ctx, queries, every, to, None, consents, reason, labels=labels)
-    aims = aims_of(ctx, flags, group=every or bool(labels))
-    check_led(ctx, wait=wait)
+    flags = flags_of(ctx, OperationKind.DRILL, which, to=to, reason=how.reason)
+    aims = aims_of(ctx, flags, group=bool(which.group))
+    check_led(ctx, wait=how.wait)
     for aim in aims:
         render.talk(
             f"drill of {aim.query} on {aim.target}: one batch of at most {RECORDS} records a source, from a copy of "
@@ -89,21 +79,19 @@ def drill(
         targets={aim.query: aim.target for aim in aims},
         expect_active={aim.query: aim.active for aim in aims if aim.active},
         actor=this_person(),
-        reason=reason,
-        consents=consents,
+        reason=how.reason,
+        consents=which.consents,
         runs={},
-        within=timedelta(seconds=timeout),
+        within=timedelta(seconds=how.timeout),
     )
     return carry_out(
         ctx,
         spec,
-        wait=wait,
-        timeout=timeout,
-        output=output,
-        many=every or bool(labels) or len(aims) > 1,
+        how,
+        many=bool(which.group) or len(aims) > 1,
         what="drills",
         go_on=_GO_ON,
-        and_say=lambda requests: _say_measured(ctx, requests if output in tables.PEOPLE else ()),
+        and_say=lambda requests: _say_measured(ctx, requests if how.output in tables.PEOPLE else ()),
     )
 
 

@@ -12,11 +12,10 @@ from orchestrator.changes import Changes
 from orchestrator.cli import plan_summary, render
 from orchestrator.cli.context import Context, ask_to_type, ask_yes, is_attended, this_person
 from orchestrator.cli.interpreter import keep_loaded
-from orchestrator.cli.moves.options import CONSENTS, Flags
+from orchestrator.cli.moves.options import CONSENTS, Flags, How, Which
 from orchestrator.cli.progress import MANY, Counts, Progress, nothing_done, result_of
-from orchestrator.cli.selection import said, select
+from orchestrator.cli.selection import select
 from orchestrator.decide.desk.plan_cost import cost
-from orchestrator.decide.desk.status import Label
 from orchestrator.decide.gates.automatic import default_target
 from orchestrator.decide.gates.gate import UNFENCED, run_name
 from orchestrator.decide.operation.turns import waves_of
@@ -49,20 +48,16 @@ class Aim:
 
 def flags_of(
     ctx: Context,
-    queries: tuple[str, ...],
-    every: bool,
-    to: str | None,
-    expect_active: str | None,
-    consents: tuple[str, ...],
-    reason: str,
+    kind: OperationKind,
+    which: Which,
     *,
-    labels: tuple[Label, ...] = (),
-    home: bool = False,
-    details: bool = False,
+    to: str | None,
+    reason: str = "",
     waves: tuple[int, ...] | None = None,
 ) -> Flags:
-    selected = select(ctx, queries, every=every, labels=labels)
-    for cluster in (to, expect_active):
+    """The options of a move, checked against the configuration. Raises ``UsageError`` and ``UnknownName``."""
+    selected = select(ctx, which.queries, every=which.every, labels=which.labels)
+    for cluster in (to, which.expect_active):
         if cluster is not None:
             ctx.known_cluster(cluster)
     names = ctx.chains.in_order(selected)
@@ -70,7 +65,8 @@ def flags_of(
         raise UsageError("no query is declared", hint="add it under queries in the configuration")
     check_target(ctx, names, to)
     return Flags(
-        queries=names, to=to, expect_active=expect_active, reason=reason, consents=consents, home=home, details=details,
+        queries=names, to=to, expect_active=which.expect_active, reason=reason, consents=which.consents,
+        home=kind is OperationKind.FAILBACK, details=which.details,
         waves=ctx.settings.operations.waves if waves is None else waves,
     )  # fmt: skip
 
@@ -158,27 +154,15 @@ _GO_ON = "tideover list shows it; run the same command again to continue it"
 def move(
     ctx: Context,
     kind: OperationKind,
-    queries: tuple[str, ...],
-    every: bool,
-    labels: tuple[Label, ...],
-    details: bool,
-    expect_active: str | None,
-    consents: tuple[str, ...],
-    reason: str,
-    yes: bool,
+    which: Which,
+    how: How,
+    *,
     waves: tuple[int, ...] | None,
-    wait: bool,
-    timeout: float,
-    output: str,
     to: str | None = None,
 ) -> int:
-    """Move queries by one kind of operation; the parameters are the options as typed. Returns the exit code."""
-    home = kind is OperationKind.FAILBACK
-    flags = flags_of(
-        ctx, queries, every, to, expect_active, consents, reason, labels=labels, home=home, details=details, waves=waves
-    )
-    group = "--all" if every else f"--label {said(labels)}" if labels else ""
-    _check_meant(kind, flags, group=group, yes=yes)
+    """Move queries by one kind of operation. Returns the exit code."""
+    flags, group = flags_of(ctx, kind, which, to=to, reason=how.reason, waves=waves), which.group
+    _check_meant(kind, flags, group=group, yes=how.yes)
     aims, moving = aims_of(ctx, flags, group=bool(group)), []
     for aim in aims:
         if _is_there(ctx, aim.query, flags.wanted(ctx.query(aim.query))):
@@ -187,11 +171,11 @@ def move(
             moving.append(aim)
     many = bool(group) or len(flags.queries) > 1
     if not moving:
-        return nothing_done(output, many=many)
-    asks = is_attended() and not yes
+        return nothing_done(how.output, many=many)
+    asks = is_attended() and not how.yes
     if asks:
         _ask_person(ctx, kind, moving, flags)
-    check_led(ctx, wait=wait)
+    check_led(ctx, wait=how.wait)
     expected = {aim.query: aim.active for aim in moving if aim.active and (asks or not flags.names_target)}
     if flags.expect_active is not None:
         expected = {aim.query: flags.expect_active for aim in moving}
@@ -203,10 +187,10 @@ def move(
         reason=flags.reason,
         consents=flags.consents,
         runs={aim.query: aim.run for aim in moving},
-        within=timedelta(seconds=timeout),
+        within=timedelta(seconds=how.timeout),
         waves=flags.waves if len(moving) > 1 else (),
     )
-    return carry_out(ctx, spec, wait=wait, timeout=timeout, output=output, many=many)
+    return carry_out(ctx, spec, how, many=many)
 
 
 def _check_meant(kind: OperationKind, flags: Flags, *, group: str, yes: bool) -> None:
@@ -283,10 +267,8 @@ def check_led(ctx: Context, *, wait: bool) -> None:
 def carry_out(
     ctx: Context,
     spec: RequestSpec,
+    how: How,
     *,
-    wait: bool,
-    timeout: float,
-    output: str,
     many: bool,
     what: str = "operations",
     go_on: str = _GO_ON,
@@ -300,10 +282,10 @@ def carry_out(
     requests: tuple[Request, ...] = ()
     try:
         requests = submit(store, spec)  # a store that is lost now may have it, or a part of it
-        if wait:
-            follow(ctx, requests, seconds=timeout, actor=spec.actor)
+        if how.wait:
+            follow(ctx, requests, seconds=how.timeout, actor=spec.actor)
         requests = standing_of(store, requests)
-        code = result_of(store, requests, output, many=many)
+        code = result_of(store, requests, how.output, many=many)
         and_say(requests)
         return code
     except KeyboardInterrupt:

@@ -7,7 +7,8 @@ import click
 
 from orchestrator.cli import context
 from orchestrator.cli.plan_summary import MOST_WHOLE
-from orchestrator.cli.selection import labels
+from orchestrator.cli.selection import labels, said
+from orchestrator.decide.desk.status import Label
 from state.settings.keys import Query
 
 CONSENTS = {
@@ -20,6 +21,35 @@ CONSENTS = {
     "dropped": "the sink drops batches of a rewound query whose ids it still has",
     "columns": "the query's logic uses columns (offset, topic, timestamp) whose values are others on the target",
 }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Which:
+    """Which queries a move is about, and what is believed and accepted, as typed."""
+
+    queries: tuple[str, ...]
+    every: bool = False
+    labels: tuple[Label, ...] = ()
+    details: bool = False
+    expect_active: str | None = None
+    consents: tuple[str, ...] = ()
+
+    @property
+    def group(self) -> str:
+        """The option that names a group of queries, as typed; empty where each is named."""
+        return "--all" if self.every else f"--label {said(self.labels)}" if self.labels else ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class How:
+    """Whether to wait for a confirmation, how long to follow, and how to print, as typed."""
+
+    reason: str
+    output: str
+    yes: bool = False
+    wait: bool = True
+    timeout: float = 0.0
+    """Seconds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,8 +97,9 @@ def consents(command: context.Command) -> context.Command:
 
 
 def which(command: context.Command) -> context.Command:
-    """The queries or all, what is believed now, and consents."""
+    """The queries or all, what is believed now, and consents: a ``Which``."""
     for decorate in (
+        context.gathered("which", Which),
         consents,
         click.option("--details", is_flag=True,
                      help=f"Show every plan whole, also if there are more than {MOST_WHOLE}."),
@@ -104,8 +135,9 @@ def waves(command: context.Command) -> context.Command:
 
 
 def how(command: context.Command) -> context.Command:
-    """Whether to wait for a confirmation, and how long to follow."""
+    """Whether to wait for a confirmation, and how long to follow: a ``How``."""
     for decorate in (
+        context.gathered("how", How),
         context.output,
         click.option("--timeout", type=context.Seconds(1, 86_400), default=120.0, show_default=True, metavar="SECONDS",
                      help="How long to wait. What has begun by then continues; nothing begins later."),

@@ -8,11 +8,10 @@ import click
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.moves.move import aims_of, flags_of, moved_last, plans_of, plans_text, say_circles
-from orchestrator.cli.moves.options import Flags, to, waves, which
+from orchestrator.cli.moves.options import Flags, Which, to, waves, which
 from orchestrator.cli.moves.rewind import aim_of, back
 from orchestrator.cli.operation_text import PARTITION_COLUMNS, refusals
 from orchestrator.cli.plan_summary import counted
-from orchestrator.decide.desk.status import Label
 from orchestrator.decide.operation.turns import THERE
 from orchestrator.errors import ExitCode
 from orchestrator.facts.current import open_operation
@@ -120,23 +119,15 @@ def plan_drill(ctx: Context, /, **options: Any) -> int:
 def _plan(
     ctx: Context,
     kind: OperationKind,
-    queries: tuple[str, ...],
-    every: bool,
-    labels: tuple[Label, ...],
-    details: bool,
-    expect_active: str | None,
-    consents: tuple[str, ...],
+    which: Which,
     output: str,
     to: str | None = None,
     waves: tuple[int, ...] | None = None,
 ) -> int:
-    home = kind is OperationKind.FAILBACK
-    flags = flags_of(
-        ctx, queries, every, to, expect_active, consents, "", labels=labels, home=home, details=details, waves=waves
-    )
-    aims = aims_of(ctx, flags, group=every or bool(labels))
+    flags, group = flags_of(ctx, kind, which, to=to, waves=waves), bool(which.group)
+    aims = aims_of(ctx, flags, group=group)
     plans = list(counted(plans_of(ctx, kind, aims, flags), len(aims)))
-    _print_plans(ctx, plans, flags, output, many=every or bool(labels) or len(flags.queries) > 1)
+    _print_plans(ctx, plans, flags, output, many=group or len(flags.queries) > 1)
     say_circles(ctx, kind, flags.queries)
     return ExitCode.REFUSED if any(_is_turned_down(ctx, each) for each in plans) else ExitCode.DONE
 

@@ -8,7 +8,7 @@ import click
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, ask_yes, is_attended, pass_context, this_person
 from orchestrator.cli.moves.move import Aim, carry_out, check_led, confirm_consents, plans_of
-from orchestrator.cli.moves.options import Flags, consents, how
+from orchestrator.cli.moves.options import Flags, How, consents, how
 from orchestrator.cli.operation_text import plan_text
 from orchestrator.decide.times import instant, parse_time
 from orchestrator.errors import UsageError
@@ -33,17 +33,7 @@ def back(command: context.Command) -> context.Command:
 @back
 @how
 @pass_context
-def rewind(
-    ctx: Context,
-    query: str,
-    to_time: str,
-    consents: tuple[str, ...],
-    reason: str,
-    yes: bool,
-    wait: bool,
-    timeout: float,
-    output: str,
-) -> int:
+def rewind(ctx: Context, query: str, to_time: str, consents: tuple[str, ...], how: How) -> int:
     """Let a query read again what it has read since a time. It stays on its cluster.
 
     A query without state begins at the first record at or after TIME. One with state goes back to the newest batch
@@ -57,26 +47,26 @@ def rewind(
       tideover rewind revenue --to-time 2026-01-31T12:00:00Z
       tideover rewind revenue --to-time -15m --yes --reason "the sink lost a table"
     """
-    if not is_attended() and not yes:
+    if not is_attended() and not how.yes:
         raise UsageError(
             "without a terminal, rewind needs --yes", hint=f"tideover rewind {query} --to-time {to_time} --yes"
         )
-    aim, parameters, flags = aim_of(ctx, query, to_time, consents, reason)
-    if is_attended() and not yes:
+    aim, parameters, flags = aim_of(ctx, query, to_time, consents, how.reason)
+    if is_attended() and not how.yes:
         _ask_person(ctx, aim, flags)
-    check_led(ctx, wait=wait)
+    check_led(ctx, wait=how.wait)
     spec = RequestSpec(
         kind=OperationKind.REWIND,
         targets={query: aim.target},
         expect_active={query: aim.target},
         actor=this_person(),
-        reason=reason,
+        reason=how.reason,
         consents=consents,
         runs={query: aim.run},
-        within=timedelta(seconds=timeout),
+        within=timedelta(seconds=how.timeout),
         parameters=parameters,
     )
-    return carry_out(ctx, spec, wait=wait, timeout=timeout, output=output, many=False)
+    return carry_out(ctx, spec, how, many=False)
 
 
 def aim_of(

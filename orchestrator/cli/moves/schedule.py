@@ -1,7 +1,7 @@
 """``schedule``: switchovers at a time, drills again and again."""
 
+from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 import click
 
@@ -32,6 +32,8 @@ def schedule() -> None:
 
 def _common(command: context.Command) -> context.Command:
     for decorate in (
+        context.gathered("how", options.How),
+        context.gathered("which", options.Which),
         context.output,
         context.reason,
         options.to,
@@ -47,16 +49,7 @@ def _common(command: context.Command) -> context.Command:
 @click.option("--at", "at", required=True, metavar="TIME", help="When: 2h from now, or ISO 8601 with a zone.")
 @options.consents
 @pass_context
-def schedule_switchover(
-    ctx: Context,
-    queries: tuple[str, ...],
-    every: bool,
-    to: str | None,
-    at: str,
-    consents: tuple[str, ...],
-    reason: str,
-    output: str,
-) -> None:
+def schedule_switchover(ctx: Context, which: options.Which, how: options.How, to: str | None, at: str) -> None:
     """Switch over at a time. It begins at most 10 minutes late, otherwise it is missed, and history says so.
 
     --to is needed: by then the query may be on another cluster. What tideover plan switchover shows is judged again
@@ -73,8 +66,7 @@ def schedule_switchover(
         due = parse_end(at, ctx.store.now())
     except ValueError as error:
         raise UsageError(str(error)) from error
-    add = partial(_add, ctx, OperationKind.SWITCHOVER, queries, every=every, to=to, reason=reason, output=output)
-    add(next_at=due, cron=None, zone="UTC", consents=consents)
+    _add(ctx, OperationKind.SWITCHOVER, which, how, to=to, times=_Times(next_at=due))
 
 
 @schedule.command("drill")
@@ -82,16 +74,7 @@ def schedule_switchover(
 @click.option("--cron", required=True, metavar="EXPRESSION", help="Five fields, as cron has them: '0 3 * * 1'.")
 @click.option("--zone", default="UTC", show_default=True, metavar="NAME", help="Time zone of the expression.")
 @pass_context
-def schedule_drill(
-    ctx: Context,
-    queries: tuple[str, ...],
-    every: bool,
-    to: str | None,
-    cron: str,
-    zone: str,
-    reason: str,
-    output: str,
-) -> None:
+def schedule_drill(ctx: Context, which: options.Which, how: options.How, to: str | None, cron: str, zone: str) -> None:
     """Drill again and again. Each drill begins at most an hour late; of those that were missed one is made up for.
 
     A time that comes twice when summer time ends counts the first time. One that is left out when it begins counts an
@@ -108,8 +91,7 @@ def schedule_drill(
         raise UsageError(str(error)) from error
     if due is None:
         raise UsageError(f"{cron!r} never comes")
-    add = partial(_add, ctx, OperationKind.DRILL, queries, every=every, to=to, reason=reason, output=output)
-    add(next_at=due, cron=cron, zone=zone, consents=())
+    _add(ctx, OperationKind.DRILL, which, how, to=to, times=_Times(next_at=due, cron=cron, zone=zone))
 
 
 @schedule.command("list")
@@ -125,38 +107,37 @@ def list_schedules(ctx: Context, output: str) -> None:
     render.show([json_shapes.schedule_row(each) for each in ctx.store.schedules()], output, columns=COLUMNS)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Times:
+    """When a schedule is due: once, or again and again by ``cron`` in a ``zone``."""
+
+    next_at: datetime
+    cron: str | None = None
+    zone: str = "UTC"
+
+
 def _add(
-    ctx: Context,
-    kind: OperationKind,
-    queries: tuple[str, ...],
-    *,
-    every: bool,
-    to: str | None,
-    reason: str,
-    output: str,
-    next_at: datetime,
-    cron: str | None,
-    zone: str,
-    consents: tuple[str, ...],
+    ctx: Context, kind: OperationKind, which: options.Which, how: options.How, *, to: str | None, times: _Times
 ) -> None:
-    check_some_or_all(ctx, queries, every=every)
+    check_some_or_all(ctx, which.queries, every=which.every)
     if to is not None:
         ctx.known_cluster(to)
-    move.check_target(ctx, queries, to)
-    now = ctx.store.now()
+    move.check_target(ctx, which.queries, to)
+    now, queries = ctx.store.now(), tuple(dict.fromkeys(which.queries))
     made = Schedule(
-        id=new_id(now), kind=kind, queries=tuple(dict.fromkeys(queries)), target=to, cron=cron, zone=zone,
-        consents=consents, actor=this_person(), reason=reason, created_at=now, next_at=next_at,
+        id=new_id(now), kind=kind, queries=queries, target=to, cron=times.cron, zone=times.zone,
+        consents=which.consents, actor=this_person(), reason=how.reason, created_at=now, next_at=times.next_at,
     )  # fmt: skip
     what = ", ".join(made.queries) or "all queries"
-    text = f"{kind.value} of {what} scheduled for {iso(next_at)}" + (f", then by {cron} ({zone})" if cron else "")
+    text = f"{kind.value} of {what} scheduled for {iso(times.next_at)}"
+    text += f", then by {times.cron} ({times.zone})" if times.cron else ""
     event = Event(
         sequence=None, at=now, kind="schedule", query=queries[0] if len(queries) == 1 else None, operation=None,
-        epoch=None, actor=made.actor, text=text, detail={"schedule": made.id, "reason": reason},
+        epoch=None, actor=made.actor, text=text, detail={"schedule": made.id, "reason": how.reason},
     )  # fmt: skip
     with unknown_if_lost("the schedule", hint=_AGAIN):
         ctx.store.add_schedule(made, event=event)
-    render.show([json_shapes.schedule_row(made)], output, columns=COLUMNS)
+    render.show([json_shapes.schedule_row(made)], how.output, columns=COLUMNS)
     render.talk(f"{text}; it begins at most {GRACE[kind].total_seconds() / 60:.0f} minutes late")
     if not is_led(ctx.store):
         render.talk("no controller is running now: start tideover control, otherwise nothing begins")
