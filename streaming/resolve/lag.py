@@ -69,7 +69,10 @@ def bounded(
         newest = _come_to(log, unknown, deadline)
         rows = older_batches(memory.rows, wants, newest)
         if rows:
-            found = with_bounds(found, _by_content(log, wants, rules, rows, old_ends, memory, now, deadline, unknown))
+            again = _older(wants, memory, rows)
+            exact = replace(rules, methods=(MethodName.EXACT,), on_no_match="fail")
+            looked = resolve(log, again, exact, old_ends=old_ends, now=now, timeout=deadline.remaining)
+            found = with_bounds(found, _by_content(unknown, looked.targets))
         reached = reached_by(memory.stretches, [each for each in unknown if lags(each)], newest)
         ends = {key_of(each): old_ends.get(TopicPartition(each.topic, each.partition)) for each in unknown}
         bounds = {key_of(each): by_timeline(each, reached[key_of(each)], ends[key_of(each)]) for each in unknown
@@ -94,28 +97,21 @@ def _come_to(log: ClusterLog, targets: Iterable[Target], deadline: Deadline) -> 
     return times
 
 
-def _by_content(
-    log: ClusterLog,
-    wants: Sequence[Want],
-    rules: Rules,
-    rows: Mapping[Key, Sequence[Position]],
-    old_ends: Mapping[TopicPartition, EndSample],
-    memory: Memory,
-    now: datetime,
-    deadline: Deadline,
-    unknown: Iterable[Target],
-) -> Mapping[Key, AtMost]:
-    """By the places of older batches. All partitions are looked up: by their number a topic is known as the same."""
+def _older(wants: Iterable[Want], memory: Memory, rows: Mapping[Key, Sequence[Position]]) -> Sequence[Want]:
+    """The wants at their older batches, and the others as they are: by their number a topic is known as the same."""
     batches = {row.batch for each in rows.values() for row in each}
     read = {(row.batch, row.epoch, row.source, row.topic, row.partition): row for row in memory.with_rings(batches)}
     again: list[Want] = []
     for want in wants:
         older = [read.get((row.batch, row.epoch, *key_of(want)), row) for row in rows.get(key_of(want), ())]
         again += [asked_again(want, row) for row in older] or [want]
-    rules = replace(rules, methods=(MethodName.EXACT,), on_no_match="fail")
-    looked = resolve(log, again, rules, old_ends=old_ends, now=now, timeout=deadline.remaining)
+    return again
+
+
+def _by_content(unknown: Iterable[Target], looked: Iterable[Target]) -> Mapping[Key, AtMost]:
+    """Bounds by the places of older batches."""
     places: dict[Key, list[Target]] = {}
-    for each in looked.targets:
+    for each in looked:
         places.setdefault(key_of(each), []).append(each)
     bounds = {key_of(each): by_older_records(each, places.get(key_of(each), ())) for each in unknown}
     return {key: bound for key, bound in bounds.items() if bound is not None}
