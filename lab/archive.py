@@ -49,7 +49,7 @@ def _complete(say: Say) -> bool:
     """Whether all that a world starts has its archive here."""
     kafka = java.classpath(Options().kafka, say)
     wanted = [java.archive(program, kafka) for program in java.ARCHIVED]
-    conf = local_disk_conf(pyspark.__version__, connector_jars(Spark(), pyspark.__version__))
+    conf = local_disk_conf(connector_jars(Spark(), pyspark.__version__))
     return all(path.is_file() for path in [*wanted, driver_archive(conf)])
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pyspark
 from pyspark.sql import SparkSession
 
-from streaming.companion.jar import companion_jar
+from streaming.companion.jar import LINES, Line, companion_jar
 from streaming.jars import jar_paths, set_names
 
 
@@ -18,6 +18,12 @@ def connector_jars() -> str:
     """The value of ``spark.jars`` for the installed pyspark, with the companion's jar and, where there is one, S3's."""
     sets = [name for kind in ("spark", "s3a") if (name := f"{kind}-{pyspark.__version__}") in set_names()]
     return ",".join(str(path) for path in [*(jar for name in sets for jar in jar_paths(name)), companion_jar()])
+
+
+def spark_line() -> Line:
+    """The line of the installed pyspark: tests run on those that the companion is compiled against."""
+    (line,) = (each for each in LINES if each.spark == pyspark.__version__)
+    return line
 
 
 @contextmanager

@@ -14,15 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from lab.ports import is_free
-from streaming.companion.jar import line_of
 from streaming.jars import cache_root, held
 from streaming.spark.checkpoint.batch_news import MANAGER
-from tests.jars import local_spark
+from tests.jars import local_spark, spark_line
 from tests.ports import free_port
 from tests.waiting import until
 
@@ -87,9 +85,7 @@ def module_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectSto
 @contextmanager
 def spark_on(store: ObjectStore, **more: str) -> Iterator[SparkSession]:
     """A session that reaches the store, with the companion's manager of checkpoint files."""
-    line = line_of(pyspark.__version__)
-    assert line is not None
-    with local_spark({MANAGER: line.manager, **store.spark_conf(), **more}) as session:
+    with local_spark({MANAGER: spark_line().manager, **store.spark_conf(), **more}) as session:
         yield session
 
 

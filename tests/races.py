@@ -8,13 +8,12 @@ from pathlib import Path
 from threading import Barrier
 from typing import Any
 
-import pyspark
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from streaming.companion.jar import line_of
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.jvm import JavaObject, java_context, java_view
+from tests.jars import spark_line
 from tests.java import compile_race
 
 
@@ -44,8 +43,7 @@ _loaded: dict[Any, JavaObject] = {}
 
 def load_race(session: SparkSession, scratch: Path) -> Race:
     """Compile the race for the Spark that runs, and load it, unless its JVM has it."""
-    line = line_of(pyspark.__version__)
-    assert line is not None
+    line = spark_line()
     jvm = java_view(session)
     if jvm not in _loaded:
         _loaded[jvm] = _load(jvm, scratch, compile_race(scratch, line))

@@ -20,9 +20,10 @@ from pathlib import Path
 
 import pyspark
 
-from streaming.companion.jar import companion_jar, line_of, run_javac
+from streaming.companion.jar import companion_jar, run_javac
 from streaming.jars import jar_paths
 from streaming.java import java_home_binary
+from tests.jars import spark_line
 
 OURS = Path(__file__).parent / "suites"
 _STREAMING = "org.apache.spark.sql.execution.streaming"
@@ -78,8 +79,7 @@ class Outcome:
 
 def run_suite(suite: str, scratch: Path, *, sparks_own: bool = False) -> Outcome:
     """Run one suite in a JVM of its own, with what is the companion's or with what Spark takes by itself."""
-    line = line_of(pyspark.__version__)
-    assert line is not None
+    line = spark_line()
     jars = [companion_jar(), *jar_paths(f"suites-{line.spark}"), *jar_paths(f"golden-{line.spark}")]
     jars += jar_paths(f"spark-{line.spark}")
     spark = Path(pyspark.__file__).parent / "jars"

@@ -238,6 +238,15 @@ class MoveFacts:
         return tuple(fact.runner for fact in self.runners or () if not fact.companion)
 
     @property
+    def companion_missing(self) -> str:
+        """Of each of them its name and why its Spark has no companion, where it reports that."""
+        return ", ".join(
+            f"{fact.runner} ({fact.companion_missing})" if fact.companion_missing else fact.runner
+            for fact in self.runners or ()
+            if not fact.companion
+        )
+
+    @property
     def resumes_at(self) -> Resolution | None:
         """Where the query continues: the end of N, or of N+1 when it was promoted."""
         if self.choice is not None and self.choice.treatment is UncommittedBatch.PROMOTE:

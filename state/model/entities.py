@@ -236,6 +236,8 @@ class RunnerFact:
     application_id: str | None
     companion: bool = False
     """Whether its Spark has the companion, so that a query can keep its checkpoint."""
+    companion_missing: str = ""
+    """Why it has none, in one sentence; empty where it has one."""
     warm: bool
     plans: Mapping[str, str] = field(default_factory=dict)
     """Of each query whose plan was built and run here for a warm-up: why it could not continue here from its

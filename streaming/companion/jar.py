@@ -9,8 +9,11 @@ whose sources are others now, is never used.
 One jar serves all Spark lines, with the same bytes from the same sources. The Java uses public interfaces of Hadoop and
 Spark only. Their ``CheckpointFileManager`` moved to another package with Spark 4.1, so the one class that implements it
 is compiled twice, its package names replaced; everything is compiled against the locked jars of each line, and what
-serves two lines has to come out the same from both. A jar for each line would be three times the files for classes that
+serves two lines has to come out the same from both. A jar for each line would be five times the files for classes that
 do not differ.
+
+Which classes serve the Spark that runs is found out there, by what it has (``SparkBuild.java``); the jar lists its own
+classes for that.
 """
 
 import hashlib
@@ -31,6 +34,7 @@ from streaming.java import java_home_binary
 
 _FOLDER = Path(__file__).parent
 _JAR = "companion.jar"
+_CLASSES = "tideover/classes.txt"
 _RECORD = "companion.json"
 SOURCES = _FOLDER / "java"
 _NEW, _OLD = "spark41", "spark35"
@@ -85,7 +89,13 @@ class Record(BaseModel):
     sources: str
 
 
-LINES = (Line("3.5.7", _OLD), Line("4.0.0", _OLD), Line("4.2.0", _NEW))
+LINES = (
+    Line("3.4.4", _OLD),
+    Line("3.5.7", _OLD),
+    Line("4.0.0", _OLD),
+    Line("4.1.2", _NEW),
+    Line("4.2.0", _NEW),
+)
 
 
 def companion_jar(progress: Progress = lambda line: None, folder: Path = _FOLDER) -> Path:
@@ -129,11 +139,6 @@ def _build(folder: Path, sources: str, progress: Progress) -> None:
 
 def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def line_of(spark: str) -> Line | None:
-    """The line of a Spark version; None where nothing was compiled against it."""
-    return next((line for line in LINES if line.spark == spark), None)
 
 
 def sources_digest() -> str:
@@ -205,8 +210,9 @@ def javac() -> Path:
 def _pack(classes: Mapping[str, bytes], target: Path) -> None:
     """Write a jar that says nothing of when and where: sorted, one time, not compressed."""
     manifest = b"Manifest-Version: 1.0\r\nImplementation-Title: Tideover companion\r\n\r\n"
+    names = "".join(f"{name.removesuffix('.class').replace('/', '.')}\n" for name in sorted(classes)).encode()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as jar:
-        for name, content in [("META-INF/MANIFEST.MF", manifest), *sorted(classes.items())]:
+        for name, content in [("META-INF/MANIFEST.MF", manifest), (_CLASSES, names), *sorted(classes.items())]:
             entry = zipfile.ZipInfo(name, _EPOCH)
             entry.external_attr = 0o644 << 16
             jar.writestr(entry, content)

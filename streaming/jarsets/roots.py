@@ -81,7 +81,7 @@ def _s3a(hadoop: str, sdk: str, analytics: str) -> Roots:
 
 def _companion(scala: str, spark: str, scala_library: str, hadoop: str, jackson: str, kafka_clients: str) -> Roots:
     """Name what the companion is compiled against: the jars of that Spark which hold the interfaces, and no others."""
-    parts = ("sql", "sql-api", "catalyst", "core", "common-utils")
+    parts = ("sql", "catalyst", "core", *(() if spark.startswith("3.4.") else ("sql-api", "common-utils")))
     coordinates = (
         *(f"org.apache.spark:spark-{part}_{scala}:{spark}" for part in parts),
         f"org.apache.hadoop:hadoop-client-api:{hadoop}",
@@ -120,8 +120,10 @@ ROOTS: Mapping[str, Roots] = {
     "kafka-4.3.1": _kafka("4.3.1"),
     "kafka-3.9.1": _kafka("3.9.1", "com.fasterxml.jackson.dataformat:jackson-dataformat-yaml:2.16.2"),
     "spark-4.2.0": _connector("2.13", "4.2.0", "4.0.0", "3.9.1", "2.12.0"),
+    "spark-4.1.2": _connector("2.13", "4.1.2", "4.0.0", "3.9.1", "2.12.1"),
     "spark-4.0.0": _connector("2.13", "4.0.0", "4.0.0", "3.9.0", "2.12.0"),
     "spark-3.5.7": _connector("2.12", "3.5.7", "3.5.7", "3.4.1", "2.11.1"),
+    "spark-3.4.4": _connector("2.12", "3.4.4", "3.4.4", "3.3.2", "2.11.1"),
     "s3a-4.2.0": _s3a("3.5.0", "2.35.4", "1.3.1"),
     "delta-4.0.0": _delta("delta-spark_2.13", "4.0.0"),
     "delta-4.2.0": _delta("delta-spark_4.2_2.13", "4.4.0"),
@@ -130,8 +132,10 @@ ROOTS: Mapping[str, Roots] = {
     "golden-3.5.7": _golden("2.12", "3.5.7"),
     "golden-4.0.0": _golden("2.13", "4.0.0"),
     "golden-4.2.0": _golden("2.13", "4.2.0"),
+    "companion-3.4.4": _companion("2.12", "3.4.4", "2.12.17", "3.3.4", "2.14.2", "3.3.2"),
     "companion-3.5.7": _companion("2.12", "3.5.7", "2.12.18", "3.3.4", "2.15.2", "3.4.1"),
     "companion-4.0.0": _companion("2.13", "4.0.0", "2.13.16", "3.4.1", "2.18.2", "3.9.0"),
+    "companion-4.1.2": _companion("2.13", "4.1.2", "2.13.17", "3.4.2", "2.20.0", "3.9.1"),
     "companion-4.2.0": _companion("2.13", "4.2.0", "2.13.18", "3.5.0", "2.21.2", "3.9.1"),
     "suites-4.2.0": _suites("4.2.0"),
     "companion-tools": Roots(coordinates=_TOOLS, transitive=False),

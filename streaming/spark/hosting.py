@@ -99,6 +99,8 @@ class Hosting:
     session: SparkSession
     companion: bool = False
     """Whether this Spark has it; looked up once, for a heartbeat must not wait for the JVM."""
+    companion_missing: str = ""
+    """Why it has none, in one sentence."""
     files: CheckpointFiles
     store: RunnerStore
     listener: BatchListener

@@ -71,6 +71,20 @@ def launch_jvm(conf: Mapping[str, str]) -> None:
     SparkContext._ensure_initialized(conf=arguments)  # noqa: SLF001 - this module is the seam
 
 
+def launched_view() -> JavaObject:
+    """py4j's view of the JVM that was launched, before there is a session."""
+    return SparkContext._jvm  # noqa: SLF001 - as above
+
+
+def has_class(view: JavaObject, name: str) -> bool:
+    """Whether Spark's class loader finds a class of that name, which is not initialised."""
+    try:
+        view.java.lang.Class.forName(name, False, view.java.lang.Thread.currentThread().getContextClassLoader())
+    except Py4JJavaError:
+        return False
+    return True
+
+
 def protect_callbacks(session: SparkSession) -> None:
     """Let only our JVM call the Python functions of ``foreachBatch``. Raises ``Py4JError``.
 

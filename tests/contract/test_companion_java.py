@@ -1,17 +1,22 @@
 """The companion's Java: tested, and in a jar that fits its record."""
 
 import json
+import os
 import shutil
+import subprocess
 import zipfile
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from streaming.companion import jar as shipped
-from streaming.companion.jar import LINES, SOURCES, companion_jar, line_of, sources_digest
+from streaming.companion.jar import LINES, SOURCES, companion_jar, run_javac, sources_digest
 from streaming.errors import CompanionError
-from streaming.jars import set_names
+from streaming.jars import jar_paths, set_names
+from streaming.java import java_home_binary
 from tests.contract.test_imports import ROOT
+from tests.jars import spark_line
 from tests.java import java_digest, run_junit
 from tests.thorough import WHOLE
 
@@ -36,8 +41,37 @@ def test_the_jar_holds_a_class_for_every_spark_that_has_a_connector() -> None:
     assert {f"{line.manager.replace('.', '/')}.class" for line in LINES} <= held
 
 
-def test_a_spark_that_nothing_was_compiled_against_has_no_line() -> None:
-    assert line_of("4.1.0") is None
+def test_the_jar_brings_no_class_but_ours_and_lists_them_all() -> None:
+    with zipfile.ZipFile(companion_jar()) as jar:
+        held = set(jar.namelist())
+        listed = jar.read("tideover/classes.txt").decode().splitlines()
+    classes = {f"{name.replace('.', '/')}.class" for name in listed}
+    assert held == classes | {"META-INF/MANIFEST.MF", "tideover/classes.txt"}
+    assert all(name.startswith("tideover/") for name in classes)
+
+
+def fits(*class_path: Path | str) -> "subprocess.CompletedProcess[str]":
+    """What the companion finds in the Spark of a class path; its exit code is 0 where it fits."""
+    words = [str(java_home_binary()), "-cp", os.pathsep.join(map(str, class_path)), "tideover.SparkBuild"]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_companion_finds_the_classes_that_serve_the_installed_spark(tmp_path: Path) -> None:
+    """Nothing reads a version. Where one class is gone or has lost a method, the first of them is named."""
+    spark, connector = Path(pyspark.__file__).parent / "jars" / "*", jar_paths(f"spark-{pyspark.__version__}")
+    found = fits(companion_jar(), *connector, spark)
+    assert (found.returncode, found.stdout.strip()) == (0, spark_line().manager), found.stderr
+    changed = tmp_path / "tideover" / "of"
+    changed.mkdir(parents=True)
+    package = spark_line().sparks_package
+    lost = tmp_path / "CheckpointFileManager.java"
+    lost.write_text(f"package {package}; public interface CheckpointFileManager {{ void more(); }}", encoding="utf-8")
+    run_javac([lost], [], changed)
+    found = fits(changed, companion_jar(), *connector, spark)
+    assert found.returncode == 1
+    assert found.stdout.startswith("this Spark lacks ")
+    assert "which the companion needs" in found.stdout
+    assert fits(companion_jar()).stdout.startswith("this Spark has no org.apache.spark.sql.execution.streaming.")
 
 
 @pytest.fixture

@@ -12,12 +12,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
-from streaming.companion.jar import line_of
 from streaming.spark.checkpoint.batch_news import RunName, follow
-from tests.jars import connector_jars
+from tests.jars import connector_jars, spark_line
 from tests.waiting import PROCESS_SECONDS
 from tests.wheel import ROOT
 
@@ -68,14 +66,12 @@ def main(checkpoint: str, epoch: str, sink: Path, conf: Mapping[str, str]) -> No
             sink.with_name(f"{sink.name}.held").touch()
             time.sleep(0.02)
 
-    line = line_of(pyspark.__version__)
-    assert line is not None
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.jars": connector_jars(),
-        "spark.sql.streaming.checkpointFileManagerClass": line.manager,
+        "spark.sql.streaming.checkpointFileManagerClass": spark_line().manager,
         "spark.master": "local[2]",
         **conf,
     }

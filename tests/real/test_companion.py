@@ -10,19 +10,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from state.messages import ReleaseRequest
-from streaming.companion.jar import line_of
 from streaming.spark.checkpoint.batch_news import MANAGER, BatchNews, PublishedEntry, RunName, follow
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import plant, plant_epoch, release, unplant
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.jvm import java_query, root_cause
-from tests.jars import local_spark
+from tests.jars import local_spark, spark_line
 from tests.races import Race, load_race
 from tests.real.stale_driver import Driver
 from tests.spark_cluster import standalone
@@ -30,9 +28,7 @@ from tests.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix]
 
-_LINE = line_of(pyspark.__version__)
-assert _LINE is not None
-LINE = _LINE
+LINE = spark_line()
 ROUNDS, WRITERS = 150, 8
 MOST_ROUNDS = 6000
 """Until Spark's manager must have shown that the race can be lost."""

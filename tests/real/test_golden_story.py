@@ -19,8 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from streaming.jars import jar_paths
+from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.hadoop_files import local_disk_conf
-from streaming.spark.jvm import detach, launch_jvm
+from streaming.spark.jvm import detach, launch_jvm, launched_view
+from streaming.spark.spark_build import older_manager
 from tests.jars import connector_jars
 from tests.real import test_golden
 from tests.real.golden import carry, class_file
@@ -58,7 +60,8 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opener]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "5",
         "spark.sql.streaming.noDataMicroBatches.enabled": "true",
-        **local_disk_conf(pyspark.__version__, jar_paths(f"spark-{pyspark.__version__}")),
+        **local_disk_conf(jar_paths(f"spark-{pyspark.__version__}")),
+        MANAGER: older_manager(launched_view()),
     }
     known = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
     known.sparkContext.setLogLevel("OFF")

@@ -67,7 +67,7 @@ def home_offsets(facts: MoveFacts) -> Gate | None:
         return None
     switches, home = _switches(facts), facts.settings.clusters[0]
     way = "switch" if switches else "fresh" if facts.fresh else "carry"
-    without = f"runner {', '.join(facts.without_companion)} has no companion, so " if facts.without_companion else ""
+    without = f"runner {facts.companion_missing} has no companion, so " if facts.without_companion else ""
     good = f"the companion continues the offsets of {home}" if switches else f"consent {COLUMNS} is given"
     bad = (
         f"home_offsets is set, and {without}{facts.query} would resume by {way}, which does not continue the offsets "

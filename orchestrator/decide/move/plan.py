@@ -213,7 +213,7 @@ def resume_text(facts: MoveFacts) -> str:
         return new
     if not facts.runners:
         return f"{new}; switch cannot be: no runner is alive that could report whether it has the companion"
-    return f"{new}; switch cannot be: no companion in the Spark of {', '.join(facts.without_companion)}"
+    return f"{new}; switch cannot be: no companion in the Spark of {facts.companion_missing}"
 
 
 def prepare_request(facts: MoveFacts, *, target_folder: str, attempt: int = 1) -> PrepareRequest:

@@ -187,6 +187,7 @@ runners = sa.Table(
     sa.Column("spark_master", sa.Text, nullable=False),
     sa.Column("application_id", sa.Text),
     sa.Column("companion", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("companion_missing", sa.Text, nullable=False, server_default=""),
     sa.Column("warm", sa.Boolean, nullable=False),
     sa.Column("plans", sa.JSON, nullable=False, server_default="{}"),
     sa.Column("started_at", Instant, nullable=False),

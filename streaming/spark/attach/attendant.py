@@ -100,7 +100,7 @@ def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, b
         except NameTaken as error:
             return _refuse_all(driver, keys, f"{error}; {error.hint}")
     hosting, tracker, lookout, identities = assembled(
-        settings, application, instance, store=store, base=base, here=here, session=driver.session, companion=True,
+        settings, application, instance, store=store, base=base, here=here, session=driver.session,
         files=HadoopFiles(driver.session),
     )  # fmt: skip
     registration = Registration(hosting)

@@ -24,7 +24,6 @@ from pyspark.sql import SparkSession
 from state.error_meanings import FILES, OURS, Meaning, meaning_of
 from state.settings.keys import Tideover
 from state.settings.values import HINT, STORE, STORE_HINT, scheme_refusal
-from streaming.companion.jar import line_of
 from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles
 from streaming.spark.errors import (
@@ -304,7 +303,6 @@ def _translated(path: str) -> Iterator[None]:
 
 _OWN_FILE_SYSTEM = {"spark.hadoop.fs.file.impl", "spark.hadoop.fs.AbstractFileSystem.file.impl", MANAGER}
 """Settings by which a configuration says itself how local files are reached: then neither ours nor plain files are."""
-_STREAMING = "org.apache.spark.sql.execution.streaming"
 
 
 def keeps_local_checkpoints(settings: Tideover, runner: str) -> bool:
@@ -324,17 +322,10 @@ def names_own_files(settings: Tideover, runner: str) -> bool:
     return bool(_OWN_FILE_SYSTEM & (settings.spark.conf.keys() | {key for query in queries for key in query.spark}))
 
 
-def fenced_conf(version: str) -> dict[str, str]:
-    """The setting by which Spark takes the companion's file manager; none where that was not compiled for it."""
-    line = line_of(version)
-    return {} if line is None else {MANAGER: line.manager}
+def local_disk_conf(jars: Iterable[Path]) -> dict[str, str]:
+    """Session settings for local checkpoints, beside Spark's older manager; none where the jar is not among ``jars``.
 
-
-def local_disk_conf(version: str, jars: Iterable[Path]) -> dict[str, str]:
-    """Session settings for local checkpoints; none where the jar is not among ``jars``.
-
-    The launcher looks for the file system before it adds ``spark.jars``, hence the class path. The manager's package
-    changed with Spark 4.1.
+    The launcher looks for the file system before it adds ``spark.jars``, hence the class path.
 
     Where Hadoop's native library is missing, as in every pyspark from a package registry, Hadoop's local file system
     starts a process for each ``chmod`` and ``readlink``: 95 a second with four queries, and most of a small batch's
@@ -346,11 +337,9 @@ def local_disk_conf(version: str, jars: Iterable[Path]) -> dict[str, str]:
     jar = next((jar for jar in jars if jar.name.startswith("hadoop-bare-naked-local-fs")), None)
     if jar is None:
         return {}
-    package = _STREAMING if version.startswith(("3.", "4.0.")) else f"{_STREAMING}.checkpointing"
     return {
         "spark.driver.extraClassPath": str(jar),
         "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
-        MANAGER: f"{package}.FileSystemBasedCheckpointFileManager",
     }
 
 

@@ -5,6 +5,7 @@ takes eleven. Each run gets a session of its own, so that its settings touch no 
 """
 
 import os
+import re
 import sys
 import threading
 import time
@@ -23,9 +24,11 @@ from streaming.jars import jar_paths, set_names
 from streaming.java import java_home_binary
 from streaming.process import INSTANCE_KEY
 from streaming.secrets import SECRET_NAME, looks_secret
-from streaming.spark.checkpoint.hadoop_files import fenced_conf, local_disk_conf
+from streaming.spark.checkpoint.batch_news import MANAGER
+from streaming.spark.checkpoint.hadoop_files import local_disk_conf
 from streaming.spark.errors import SparkMissing
-from streaming.spark.jvm import JavaObject, java_view, launch_jvm, protect_callbacks
+from streaming.spark.jvm import JavaObject, java_view, launch_jvm, launched_view, protect_callbacks
+from streaming.spark.spark_build import SparkBuild, older_manager, probe_build
 
 _PAUSE_SECONDS = 1.0
 _TICK_SECONDS = 1.0
@@ -99,6 +102,7 @@ _PATHS = ("spark.driver.extraClassPath", "spark.executorEnv.PYTHONPATH")
 """Settings of which a configuration may have its own part: the runner adds to it."""
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_MISFIT = "spark.tideover.companion.missing"
 
 _QUIET = {
     "org.apache.hadoop.util.Shell": "ERROR",  # it warns of every interrupted chmod of a run that is stopped
@@ -154,11 +158,14 @@ def session_conf(
 
 
 def connector_jars(spark: Spark, version: str) -> list[Path]:
-    """The Kafka connector's jars for this pyspark; none when the configuration brings its own."""
+    """The Kafka connector's jars for this pyspark, or for another patch of its minor version.
+
+    None when the configuration brings its own. Raises ``SparkMissing`` where there is none of that minor version.
+    """
     if "kafka-0-10" in str(spark.conf.get("spark.jars.packages", "")) + str(spark.conf.get("spark.jars", "")):
         return []
-    name = f"spark-{version}"
-    if name not in set_names():
+    name = nearest_set("spark", version)
+    if name is None:
         supported = ", ".join(each.removeprefix("spark-") for each in set_names() if each.startswith("spark-"))
         raise SparkMissing(
             f"this is Spark {version}, but Tideover has Kafka connectors only for {supported}",
@@ -168,6 +175,13 @@ def connector_jars(spark: Spark, version: str) -> list[Path]:
     return jar_paths(name)
 
 
+def nearest_set(kind: str, version: str) -> str | None:
+    """The set of jars of a Spark version, else the one of its minor version: ``3.5.6-amzn-2`` takes that of 3.5."""
+    minor = re.match(r"\d+\.\d+(?!\d)", version)
+    known = [each for each in set_names() if minor is not None and each.startswith(f"{kind}-{minor[0]}.")]
+    return next((each for each in known if each == f"{kind}-{version}"), next(iter(known), None))
+
+
 def store_jars(spark: Spark, checkpoints: Iterable[str], version: str) -> list[Path]:
     """What Spark needs to reach checkpoints on S3; none when there are none, or the configuration brings its own."""
     own = "hadoop-aws" in str(spark.conf.get("spark.jars.packages", "")) + str(spark.conf.get("spark.jars", ""))
@@ -175,11 +189,12 @@ def store_jars(spark: Spark, checkpoints: Iterable[str], version: str) -> list[P
     schemes = {scheme_of(checkpoint) or scheme_of(default) for checkpoint in checkpoints}
     if own or STORE not in schemes:
         return []
-    if f"{STORE}-{version}" not in set_names():
+    name = nearest_set(STORE, version)
+    if name is None:
         raise SparkMissing(
             f"Tideover has no connector of S3 for Spark {version}, so no checkpoint on s3a", hint=STORE_HINT
         )
-    return jar_paths(f"{STORE}-{version}")
+    return jar_paths(name)
 
 
 def open_session(
@@ -197,19 +212,18 @@ def open_session(
 
     Raises ``SparkMissing`` and the errors of ``jar_paths``.
 
-    With the jar of the ``companion`` its file manager is the session's.
+    With the jar of the ``companion`` its file manager is the session's, unless this Spark lacks something that it
+    needs: ``missing_companion`` says what.
 
     The JVM is launched without the secrets, since everybody may read the arguments of a process; Spark then gets them
     through pyspark's own connection. Executors get their settings from the driver.
     """
     jars = [*connector_jars(spark, pyspark.__version__), *store_jars(spark, checkpoints, pyspark.__version__)]
     _prepare_environment(python_path)
-    extra = {INSTANCE_KEY: instance}
-    if local_checkpoints:
-        extra |= local_disk_conf(pyspark.__version__, jars)
+    disk = local_disk_conf(jars) if local_checkpoints else {}
+    extra = {INSTANCE_KEY: instance} | disk
     if companion is not None:
         jars = [*jars, companion]
-        extra |= fenced_conf(pyspark.__version__)
     if not spark.master.startswith("local"):
         extra["spark.executorEnv.PYTHONPATH"] = os.environ["PYTHONPATH"]
     conf = session_conf(spark, jars=jars, partitions=partitions, cores=os.cpu_count() or 1, extra=extra)
@@ -221,6 +235,8 @@ def open_session(
         builder = builder.config(key, value)
     try:
         launch_jvm({key: value for key, value in conf.items() if not looks_secret(key)})
+        for key, value in _found_conf(with_companion=companion is not None, on_disk=bool(disk)).items():
+            builder = builder.config(key, value)
         session = builder.getOrCreate()
         protect_callbacks(session)
     except TideoverError:
@@ -231,6 +247,18 @@ def open_session(
         ) from error
     _quieten(session)
     return session
+
+
+def _found_conf(*, with_companion: bool, on_disk: bool) -> dict[str, str]:
+    """The manager of checkpoint files for the Spark whose JVM was launched; where it is not the companion's, why."""
+    build = probe_build(launched_view()) if with_companion else SparkBuild("", "")
+    manager = build.manager or (older_manager(launched_view()) if on_disk else "")
+    return {key: value for key, value in ((MANAGER, manager), (_MISFIT, build.misfit)) if value}
+
+
+def missing_companion(session: SparkSession) -> str:
+    """What this Spark lacks that the companion needs, in one sentence; empty where nothing was missed."""
+    return str(session.conf.get(_MISFIT, ""))
 
 
 def driver_archive(conf: Mapping[str, str]) -> Path:

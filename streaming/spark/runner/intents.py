@@ -312,9 +312,10 @@ class IntentWorker:
     def _require_companion(self, wanted: PrepareRequest) -> None:
         """What continues by a mapping can be started only by its source. Raises ``CompanionMissing``."""
         if wanted.resume == Resume.SWITCH and not self._hosting.companion:
+            missing = self._hosting.companion_missing
             raise CompanionMissing(
-                "this runner has no companion in its Spark, so it could not start the query from a checkpoint that it "
-                "keeps: use resume: carry"
+                f"this runner has no companion in its Spark{f' ({missing})' if missing else ''}, so it could not start "
+                "the query from a checkpoint that it keeps: use resume: carry"
             )
 
     def _check_wanted(self, drill: Intent) -> None:

@@ -128,6 +128,7 @@ class Registration:
             spark_master=hosting.spark_master,
             application_id=hosting.application_id,
             companion=hosting.companion,
+            companion_missing=hosting.companion_missing,
             warm=self._warm,
             plans=self._plans,
             started_at=self._started_at,

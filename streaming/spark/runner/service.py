@@ -11,7 +11,6 @@ from types import FrameType
 from typing import NamedTuple
 from urllib.parse import urlparse
 
-import pyspark
 import structlog
 from pyspark.sql import SparkSession
 
@@ -30,7 +29,6 @@ from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.hadoop_files import (
     HadoopFiles,
     checkpoint_files,
-    fenced_conf,
     keeps_local_checkpoints,
     names_own_files,
 )
@@ -39,7 +37,7 @@ from streaming.spark.hosting import Hosting, absolute, logger_about
 from streaming.spark.jvm import has_stopped, java_context
 from streaming.spark.query.kafka_options import count_partitions
 from streaming.spark.query.launch import Sinks
-from streaming.spark.query.session import Liveness, open_session, search_path
+from streaming.spark.query.session import Liveness, missing_companion, open_session, search_path
 from streaming.spark.query.warmup import begin_warmup
 from streaming.spark.runner.drill import begin_sweep
 from streaming.spark.runner.registration import NameTakeover, Registration, clear_name
@@ -74,19 +72,17 @@ def require_exclusive_create(session: SparkSession, settings: Tideover, runner: 
             refused = f"{checkpoint} is on hdfs by {implementation} (fs.hdfs.impl), which is not known to be safe"
         if refused is None and scheme == STORE:
             bucket = urlparse(checkpoint).netloc
-            managers = {str(session.conf.get(MANAGER, "")), str(query.spark.get(MANAGER, _FENCED))}
-            refused, hint = _store_refusal(session, checkpoint, managers, bucket in tried), STORE_HINT
+            manager = str(session.conf.get(MANAGER, ""))
+            fenced = has_companion(session) and query.spark.get(MANAGER, manager) == manager
+            refused, hint = _store_refusal(session, checkpoint, bucket in tried, fenced=fenced), STORE_HINT
             tried.add(bucket)
         if refused is not None:
             raise UnsafeCheckpoint(f"queries.{name}.checkpoint: {refused}", hint=hint)
 
 
-_FENCED = next(iter(fenced_conf(pyspark.__version__).values()), "")
-
-
-def _store_refusal(session: SparkSession, checkpoint: str, managers: set[str], known: bool) -> str | None:
-    """Why a checkpoint may not lie on an object store."""
-    if managers != {_FENCED} or not _FENCED:
+def _store_refusal(session: SparkSession, checkpoint: str, known: bool, *, fenced: bool) -> str | None:
+    """Why a checkpoint may not lie on an object store; ``fenced``: its manager of files is the companion's."""
+    if not fenced:
         return f"{checkpoint} is on s3a, where Spark's own manager lets two drivers create one entry of its log"
     probe = join(checkpoint, f"_tideover_probe-{uuid.uuid4().hex}")
     files = HadoopFiles(session)
@@ -103,6 +99,8 @@ def _store_refusal(session: SparkSession, checkpoint: str, managers: set[str], k
     )
 
 
+_WITHOUT = "no companion in Spark: queries move by carry, and a stale driver is stopped by blocking entries alone"
+_OWN_FILES = "the configuration names a manager of checkpoint files or a file system of its own"
 GRACE_SECONDS = 10.0
 _TRACKER_GRACE_SECONDS = 2.0
 _SPARK_GRACE_SECONDS = 5.0
@@ -132,11 +130,11 @@ def run_runner(
     former = clear_name(store, name, here, take_over)
     if former is not None:
         log.info("taking the name over", pid=former.pid, host=former.host, last_seen=former.seen_at.isoformat())
-    session = _session(settings, name, instance, base, log)
+    session, missing = _session(settings, name, instance, base, log)
     files = checkpoint_files(session, local=keeps_local_checkpoints(settings, name))
     parts = assembled(
         settings, name, instance, store=store, base=base, here=here, session=session,
-        companion=has_companion(session), files=files,
+        companion_missing=missing, files=files,
     )  # fmt: skip
     return _run(parts, log)
 
@@ -159,10 +157,13 @@ def assembled(
     base: Path,
     here: Identity,
     session: SparkSession,
-    companion: bool,
     files: CheckpointFiles,
+    companion_missing: str = "",
 ) -> Parts:
-    """The parts of the runner of this name over a session of its own, or over an application's. Nothing has begun."""
+    """The parts of the runner of this name over a session of its own, or over an application's. Nothing has begun.
+
+    ``companion_missing``: why the session has no companion, where it has none.
+    """
     identities = Identities(settings)
     identities.learn(store)
     own = [query for query, declared in settings.queries.items() if name in declared.runners]
@@ -184,7 +185,8 @@ def assembled(
         spark_master=str(session.sparkContext.master),
         application_id=str(session.sparkContext.applicationId),
         session=session,
-        companion=companion,
+        companion=has_companion(session),
+        companion_missing=companion_missing,
         files=files,
         store=store,
         listener=BatchListeners(tracker, lookout),
@@ -199,8 +201,10 @@ def assembled(
 
 def _session(
     settings: Tideover, name: str, instance: str, base: Path, log: structlog.stdlib.BoundLogger
-) -> SparkSession:
-    """Spark for this runner, on folders in which a file can be created exclusively."""
+) -> tuple[SparkSession, str]:
+    """Spark for this runner, on folders in which a file can be created exclusively; why it has no companion, if so."""
+    own = names_own_files(settings, name)
+    companion, missing = (None, _OWN_FILES) if own else _companion(log)
     session = open_session(
         settings.spark,
         name=name,
@@ -208,11 +212,13 @@ def _session(
         partitions=_count_partitions(settings, name),
         checkpoints=[query.checkpoint for query in settings.queries.values() if name in query.runners],
         local_checkpoints=keeps_local_checkpoints(settings, name),
-        companion=None if names_own_files(settings, name) else _companion(log),
+        companion=companion,
         python_path=search_path(base),
     )
+    if companion is not None and (missing := missing_companion(session)):
+        log.warning(_WITHOUT, spark=session.version, error=missing)
     require_exclusive_create(session, settings, name, base)
-    return session
+    return session, missing
 
 
 def _run(parts: Parts, log: structlog.stdlib.BoundLogger) -> int:
@@ -250,13 +256,13 @@ def _run(parts: Parts, log: structlog.stdlib.BoundLogger) -> int:
     return code
 
 
-def _companion(log: structlog.stdlib.BoundLogger) -> Path | None:
-    """The jar that Spark is to load; None where there is none, which the log says: everything runs without, too."""
+def _companion(log: structlog.stdlib.BoundLogger) -> tuple[Path | None, str]:
+    """The jar that Spark is to load; else None and why, which the log says: everything runs without, too."""
     try:
-        return companion_jar(log.info)
+        return companion_jar(log.info), ""
     except (CompanionError, JavaMissing, JarError) as error:
-        log.warning("no companion in Spark: a stale driver is stopped by blocking entries alone", error=str(error))
-        return None
+        log.warning(_WITHOUT, error=str(error))
+        return None, str(error)
 
 
 def spool_folder(base: Path, environment: Mapping[str, str]) -> Path:

@@ -78,15 +78,6 @@ final class AttachedTest {
   }
 
   @Test
-  void theClassesFitASparkByItsLine() {
-    assertEquals("spark35", AttachPlugin.line("3.5.6-amzn-2"));
-    assertEquals("spark35", AttachPlugin.line("4.0.1"));
-    assertEquals("spark41", AttachPlugin.line("4.2.0"));
-    assertThrows(IllegalArgumentException.class, () -> AttachPlugin.line("3.4.1"));
-    assertThrows(IllegalArgumentException.class, () -> AttachPlugin.line("4.10.0"));
-  }
-
-  @Test
   void anotherManagerIsRefusedByName() {
     String said =
         assertThrows(

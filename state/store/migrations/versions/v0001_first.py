@@ -132,6 +132,7 @@ def create_facts() -> None:
         *(key("runner", NAME), need("instance", NAME), need("site", TEXT), need("host", TEXT), need("boot_id", TEXT)),
         *(need("pid", BIG), need("pid_started", BIG), need("spark_master", TEXT), may("application_id", TEXT)),
         sa.Column("companion", FLAG, nullable=False, server_default=sa.false()),
+        sa.Column("companion_missing", TEXT, nullable=False, server_default=""),
         need("warm", FLAG),
         sa.Column("plans", JSON, nullable=False, server_default="{}"),
         *(need("started_at", TIME), need("seen_at", TIME)),

@@ -11,7 +11,9 @@ import org.apache.spark.api.plugin.SparkPlugin;
 /**
  * {@code spark.plugins=tideover.AttachPlugin}: the queries of an application that starts them
  * itself are admitted, followed and moved. The application is not changed. It needs this jar and
- * {@code spark.tideover.config}, the path of the configuration.
+ * {@code spark.tideover.config}, the path of the configuration. In a Spark in which the companion
+ * does not fit, the plugin switches itself off and says why: Spark's own source refuses the offsets
+ * of a query that was moved.
  */
 public final class AttachPlugin implements SparkPlugin {
   private static final String EXTENSIONS = "spark.sql.extensions";
@@ -34,8 +36,23 @@ public final class AttachPlugin implements SparkPlugin {
     @Override
     public Map<String, String> init(SparkContext context, PluginContext plugin) {
       SparkConf conf = plugin.conf();
+      String theirs = conf.get(AttachExtensions.MANAGER, "");
+      if (!theirs.isEmpty()) {
+        AttachExtensions.requireOurManager(theirs);
+      }
+      String misfit = SparkBuild.misfit();
+      if (!misfit.isEmpty()) {
+        Attached.say(
+            "OFF: "
+                + misfit
+                + ". This application runs on Spark "
+                + context.version()
+                + " without Tideover: no query of it can be moved, and one that is on another"
+                + " cluster does not start");
+        return Map.of();
+      }
       application = context;
-      conf.set(AttachExtensions.MANAGER, manager(conf, context.version()));
+      conf.set(AttachExtensions.MANAGER, SparkBuild.manager());
       conf.set(EXTENSIONS, extensions(conf.get(EXTENSIONS, "")));
       Attached.begin(conf.getTimeAsMs("spark.tideover.admission.timeout", "60s"));
       attendant = Attendant.of(conf);
@@ -46,7 +63,9 @@ public final class AttachPlugin implements SparkPlugin {
     /** The application has its id by now. */
     @Override
     public void registerMetrics(String application, PluginContext plugin) {
-      Attached.run(this.application);
+      if (attendant != null) {
+        Attached.run(this.application);
+      }
     }
 
     /** A job that runs once an hour has no later moment: what it has read is stored first. */
@@ -66,28 +85,5 @@ public final class AttachPlugin implements SparkPlugin {
       return theirs;
     }
     return theirs.isEmpty() ? ours : theirs + "," + ours;
-  }
-
-  private static String manager(SparkConf conf, String version) {
-    String theirs = conf.get(AttachExtensions.MANAGER, "");
-    if (!theirs.isEmpty()) {
-      AttachExtensions.requireOurManager(theirs);
-    }
-    return "tideover." + line(version) + ".FencedCheckpointFileManager";
-  }
-
-  /** The package of the classes that fit a Spark. */
-  static String line(String version) {
-    if (version.startsWith("3.5.") || version.startsWith("4.0.")) {
-      return "spark35";
-    }
-    if (version.startsWith("4.1.") || version.startsWith("4.2.")) {
-      return "spark41";
-    }
-    throw new IllegalArgumentException(
-        "tideover: this is Spark "
-            + version
-            + ", and the jar fits 3.5, 4.0, 4.1 and 4.2: remove tideover.AttachPlugin from"
-            + " spark.plugins");
   }
 }

@@ -66,6 +66,7 @@ def test_two_topics_in_one_log_skip_no_record_of_either() -> None:
 
 A = replace(RUNNER, companion=True)
 B = replace(RUNNER, runner="b", companion=False)
+C = replace(B, runner="c", companion_missing="this Spark lacks x")
 STAYS = "the checkpoint stays, and from now on only a Spark with the companion can continue from it"
 NEW = "a new checkpoint, from which any Spark can continue"
 
@@ -75,6 +76,7 @@ NEW = "a new checkpoint, from which any Spark can continue"
     [
         ({"runners": (A,)}, "switch", STAYS),
         ({"runners": (A, B)}, "carry", f"{NEW}; switch cannot be: no companion in the Spark of b"),
+        ({"runners": (C,)}, "carry", f"{NEW}; switch cannot be: no companion in the Spark of c (this Spark lacks x)"),
         ({"runners": ()}, "carry", f"{NEW}; switch cannot be: no runner is alive that could report whether it has the"),
         (
             {"runners": None},

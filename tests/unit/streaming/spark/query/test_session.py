@@ -11,11 +11,11 @@ from structlog.testing import capture_logs
 from state.settings.keys import Spark, Tideover
 from streaming.errors import JavaMissing
 from streaming.process import INSTANCE_KEY
-from streaming.spark.checkpoint.hadoop_files import fenced_conf, keeps_local_checkpoints, names_own_files
+from streaming.spark.checkpoint.hadoop_files import keeps_local_checkpoints, names_own_files
 from streaming.spark.errors import SparkMissing
 from streaming.spark.hosting import logger_about
 from streaming.spark.query import session
-from streaming.spark.query.session import connector_jars, search_path, session_conf, store_jars, task_slots
+from streaming.spark.query.session import connector_jars, nearest_set, search_path, session_conf, store_jars, task_slots
 from streaming.spark.runner import service
 
 SECRETS = [
@@ -114,11 +114,22 @@ def test_our_secrets_are_hidden_on_sparks_own_pages(key: str) -> None:
 
 
 def test_a_spark_without_a_locked_connector_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(SparkMissing, match=r"this is Spark 4\.1\.2, .* only for 3\.5\.7, 4\.0\.0, 4\.2\.0") as refused:
-        connector_jars(Spark(), "4.1.2")
+    with pytest.raises(SparkMissing, match=r"this is Spark 4\.3\.0, .* only for 3\.4\.4, .*, 4\.2\.0") as refused:
+        connector_jars(Spark(), "4.3.0")
     assert "pip install pyspark==VERSION" in refused.value.hint
-    own = Spark(conf={"spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.2"})
-    assert connector_jars(own, "4.1.2") == []
+    own = Spark(conf={"spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0"})
+    assert connector_jars(own, "4.3.0") == []
+
+
+@pytest.mark.parametrize(
+    ("version", "found"),
+    [
+        ("3.5.7", "spark-3.5.7"), ("3.5.6-amzn-2", "spark-3.5.7"), ("3.5.1.3.5.cloudera", "spark-3.5.7"),
+        ("4.1.0", "spark-4.1.2"), ("4.10.0", None), ("4", None), ("3.3.4", None),
+    ],
+)  # fmt: skip
+def test_a_vendors_version_takes_the_connector_of_its_minor_version(version: str, found: str | None) -> None:
+    assert nearest_set("spark", version) == found
 
 
 def test_a_checkpoint_on_s3_brings_the_connector_or_is_refused() -> None:
@@ -133,21 +144,14 @@ def test_a_checkpoint_on_s3_brings_the_connector_or_is_refused() -> None:
     assert store_jars(own, bucket, "4.0.0") == []
 
 
-@pytest.mark.parametrize(("version", "package"), [("3.5.7", "spark35"), ("4.0.0", "spark35"), ("4.2.0", "spark41")])
-def test_the_companions_manager_is_the_one_of_the_spark_that_runs(version: str, package: str) -> None:
-    assert fenced_conf(version) == {
-        "spark.sql.streaming.checkpointFileManagerClass": f"tideover.{package}.FencedCheckpointFileManager"
-    }
-    assert fenced_conf("4.1.0") == {}, "nothing was compiled against it"
-
-
 def test_a_runner_without_a_companion_says_so_and_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(progress: object) -> Path:
         raise JavaMissing("there is a Java, but no compiler (javac)")
 
     monkeypatch.setattr(service, "companion_jar", missing)
     with capture_logs() as lines:
-        assert service._companion(logger_about({"runner": "a"})) is None
+        found, why = service._companion(logger_about({"runner": "a"}))
+    assert (found, why) == (None, "there is a Java, but no compiler (javac)")
     (line,) = lines
     assert line["log_level"] == "warning"
     assert line["error"] == "there is a Java, but no compiler (javac)"

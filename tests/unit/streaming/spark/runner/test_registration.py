@@ -131,7 +131,7 @@ def hosting(store: MemoryStore, instance: str) -> Hosting:
         Hosting,
         SimpleNamespace(
             store=store, settings=settings, runner="a", instance=instance, here=HERE, spark_master="local[4]",
-            application_id="app", companion=True, now=lambda: NOW,
+            application_id="app", companion=True, companion_missing="", now=lambda: NOW,
         ),
     )  # fmt: skip
 

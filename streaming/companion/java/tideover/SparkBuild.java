@@ -1,0 +1,244 @@
+package tideover;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+
+/**
+ * Whether the companion works in the Spark of this JVM, by what is there: every class, method and
+ * field that the companion uses, and no method that it had to have. The version is not read:
+ * vendors name their builds as they like, and change classes behind a known number.
+ *
+ * <p>It uses nothing but Java, so it runs in any Spark on Java 17 or newer.
+ */
+public final class SparkBuild {
+  /** Where the jar lists its classes, one a line. */
+  static final String CLASSES = "classes.txt";
+
+  private static final String STREAMING = "org.apache.spark.sql.execution.streaming.";
+
+  /** The classes of ours that serve a line of Spark, and where that line has its own. */
+  private enum Line {
+    SPARK41("spark41", "checkpointing.CheckpointFileManager", "runtime.StreamingQueryWrapper"),
+    SPARK35("spark35", "CheckpointFileManager", "StreamingQueryWrapper");
+
+    private final String folder;
+    private final String manager;
+    private final String query;
+
+    Line(String folder, String manager, String query) {
+      this.folder = folder;
+      this.manager = STREAMING + manager;
+      this.query = STREAMING + query;
+    }
+
+    boolean has(String ours) {
+      return ours.chars().filter(each -> each == '.').count() == 1
+          || ours.startsWith("tideover." + folder + ".");
+    }
+  }
+
+  private final ClassLoader loader;
+  private final Set<String> missing = new LinkedHashSet<>();
+
+  private SparkBuild(ClassLoader loader) {
+    this.loader = loader;
+  }
+
+  /**
+   * The class for {@code spark.sql.streaming.checkpointFileManagerClass}; empty where the companion
+   * does not fit, for the reason that {@link #misfit} gives.
+   */
+  public static String manager() {
+    for (Line line : Line.values()) {
+      if (misfits(line).isEmpty()) {
+        return "tideover." + line.folder + ".FencedCheckpointFileManager";
+      }
+    }
+    return "";
+  }
+
+  /** Why the companion does not fit, in one sentence; empty where it does. */
+  public static String misfit() {
+    if (!manager().isEmpty()) {
+      return "";
+    }
+    for (Line line : Line.values()) {
+      List<String> found = misfits(line);
+      if (isThere(line.manager)) {
+        String more = found.size() > 1 ? " (and " + (found.size() - 1) + " more)" : "";
+        return "this Spark lacks " + found.get(0) + more + ", which the companion needs";
+      }
+    }
+    return "this Spark has no " + Line.SPARK41.manager + " and no " + Line.SPARK35.manager;
+  }
+
+  /**
+   * {@code java -cp "companion.jar:$SPARK_HOME/jars/*" tideover.SparkBuild}: prints the manager and
+   * ends with 0, or the reason and ends with 1.
+   */
+  public static void main(String[] none) {
+    String misfit = misfit();
+    System.out.println(misfit.isEmpty() ? manager() : misfit);
+    System.exit(misfit.isEmpty() ? 0 : 1);
+  }
+
+  private static boolean isThere(String name) {
+    return new SparkBuild(SparkBuild.class.getClassLoader()).find(name) != null;
+  }
+
+  private static List<String> misfits(Line line) {
+    SparkBuild probed = new SparkBuild(SparkBuild.class.getClassLoader());
+    if (probed.find(line.manager) == null) {
+      return List.of(line.manager);
+    }
+    try {
+      for (String ours : ours()) {
+        if (line.has(ours)) {
+          probed.probe(ours);
+        }
+      }
+    } catch (IOException unreadable) {
+      probed.missing.add("readable classes of the companion: " + unreadable.getMessage());
+    }
+    probed.probeQuery(line.query);
+    return new ArrayList<>(probed.missing);
+  }
+
+  private static List<String> ours() throws IOException {
+    try (InputStream list = SparkBuild.class.getResourceAsStream(CLASSES)) {
+      if (list == null) {
+        throw new IOException("tideover/" + CLASSES + " is not in the jar");
+      }
+      return new BufferedReader(new InputStreamReader(list, StandardCharsets.UTF_8))
+          .lines()
+          .toList();
+    }
+  }
+
+  private void probe(String ours) throws IOException {
+    Class<?> compiled = find(ours);
+    if (compiled == null) {
+      return;
+    }
+    String file = "/" + ours.replace('.', '/') + ".class";
+    try (InputStream content = SparkBuild.class.getResourceAsStream(file)) {
+      if (content == null) {
+        throw new IOException(file + " is not in the jar");
+      }
+      References used = References.of(content);
+      used.classes().stream().filter(SparkBuild::isForeign).forEach(this::find);
+      used.members().stream().filter(each -> isForeign(each.owner())).forEach(this::require);
+    }
+    requireWhole(compiled);
+  }
+
+  /** Whether it is neither Java's own nor an array. */
+  private static boolean isForeign(String name) {
+    return !name.startsWith("java/") && !name.startsWith("[");
+  }
+
+  /** A class, as it is when it is not initialised yet; null and noted where it cannot be had. */
+  private Class<?> find(String name) {
+    String binary = name.replace('/', '.');
+    try {
+      return Class.forName(binary, false, loader);
+    } catch (ClassNotFoundException absent) {
+      missing.add(binary);
+    } catch (LinkageError broken) {
+      missing.add(reason(broken));
+    }
+    return null;
+  }
+
+  private void require(References.Member used) {
+    Class<?> owner = find(used.owner());
+    if (owner == null) {
+      return;
+    }
+    try {
+      MethodHandles.Lookup lookup = MethodHandles.privateLookupIn(owner, MethodHandles.lookup());
+      if (used.isMethod()) {
+        requireMethod(lookup, owner, used);
+      } else {
+        requireField(lookup, owner, used);
+      }
+    } catch (ReflectiveOperationException | TypeNotPresentException | LinkageError absent) {
+      missing.add(owner.getName() + "." + used.name() + " " + used.descriptor());
+    }
+  }
+
+  private void requireMethod(MethodHandles.Lookup lookup, Class<?> owner, References.Member used)
+      throws ReflectiveOperationException {
+    MethodType type = MethodType.fromMethodDescriptorString(used.descriptor(), loader);
+    if (used.name().equals("<init>")) {
+      lookup.findConstructor(owner, type);
+      return;
+    }
+    try {
+      lookup.findVirtual(owner, used.name(), type);
+    } catch (IllegalAccessException isStatic) {
+      lookup.findStatic(owner, used.name(), type);
+    }
+  }
+
+  private void requireField(MethodHandles.Lookup lookup, Class<?> owner, References.Member used)
+      throws ReflectiveOperationException {
+    Class<?> type =
+        MethodType.fromMethodDescriptorString("()" + used.descriptor(), loader).returnType();
+    try {
+      lookup.findGetter(owner, used.name(), type);
+    } catch (IllegalAccessException isStatic) {
+      lookup.findStaticGetter(owner, used.name(), type);
+    }
+  }
+
+  /** Notes what a class of ours had to have, because an interface of this Spark requires it. */
+  private void requireWhole(Class<?> ours) {
+    if (ours.isInterface() || Modifier.isAbstract(ours.getModifiers())) {
+      return;
+    }
+    try {
+      for (Method each : ours.getMethods()) {
+        if (Modifier.isAbstract(each.getModifiers())) {
+          missing.add(
+              "a " + each.getDeclaringClass().getName() + " without the method " + each.getName());
+        }
+      }
+    } catch (LinkageError broken) {
+      missing.add(reason(broken));
+    }
+  }
+
+  /** By these names an attached query is found; see {@link Attached#query}. */
+  private void probeQuery(String wrapper) {
+    Class<?> found = find(wrapper);
+    if (found == null) {
+      return;
+    }
+    String name = wrapper + ".streamingQuery";
+    try {
+      Class<?> execution = found.getMethod("streamingQuery").getReturnType();
+      name = execution.getName() + ".resolvedCheckpointRoot";
+      execution.getMethod("resolvedCheckpointRoot");
+    } catch (NoSuchMethodException | LinkageError absent) {
+      missing.add(name);
+    }
+  }
+
+  private static String reason(LinkageError broken) {
+    return broken instanceof NoClassDefFoundError
+        ? broken.getMessage().replace('/', '.')
+        : broken.getClass().getSimpleName() + ": " + broken.getMessage();
+  }
+}
