@@ -45,6 +45,7 @@ GROUPS = {
         "accept-cluster": "act.accept_cluster:accept_cluster",
         "reconcile": "act.reconcile:reconcile",
         "clean": "act.clean:clean",
+        "take-over": "act.take_over:take_over",
         "forget": "act.forget:forget",
         "adopt": "act.adopt:adopt",
         "release": "act.release:release",

@@ -15,6 +15,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYP
 from prometheus_client.registry import Collector
 
 from orchestrator.decide.desk.status import SAMPLE_STANDS, SILENT, QueryStatus
+from orchestrator.decide.operation.snapshot import awaits_start
 from orchestrator.decide.replication_age import worst_of
 from orchestrator.http.figures import BUCKETS, FigureReader, Figures, Seen
 from state.model.cluster_status import Verdict
@@ -207,9 +208,14 @@ def _reported(query: QueryStatus, number: str) -> float | None:
     return None if value is None else float(value)
 
 
+AWAITS_START = "AWAITS_START"
+"""Instead of BLOCKED, of an operation that the next start of a scheduled application completes: no person is needed."""
+
+
 def _open(seen: Seen) -> Rows:
     for each in seen.status.operations:
-        yield (each.query, each.kind.value, each.phase.value), _age(seen.status.at, each.started_at)
+        phase = AWAITS_START if awaits_start(each) else each.phase.value
+        yield (each.query, each.kind.value, phase), _age(seen.status.at, each.started_at)
 
 
 _OF_PROCESS = (

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
+from orchestrator.decide.operation.snapshot import awaits_start
 from orchestrator.decide.times import iso
 from state.model.cluster_status import Verdict
 from state.model.entities import DRILLS, Event, Operation, Phase
@@ -162,6 +163,8 @@ def _of_operation(event: Event, operation: Operation) -> Report:
         went_well = operation.outcome == "done"
         severity = Severity.INFO if went_well else Severity.WARNING if is_drill else Severity.CRITICAL
         title = f"{what}: {operation.outcome}"
+    elif awaits_start(operation):
+        severity, title = Severity.WARNING, f"{what} awaits the next start of its application"
     elif operation.phase is Phase.BLOCKED:
         severity, title = Severity.CRITICAL, f"{what} is BLOCKED"
     else:

@@ -20,8 +20,8 @@ def failover(ctx: Context, /, **options: Any) -> int:
     """Move queries to their standby cluster. They keep their state and resume where they stopped.
 
     Already there: exit 0, nothing done. If an operation of the query is open, the command joins it. If the query has
-    moved since the plan was shown, the move is refused. Without a terminal, --yes is required. Without a terminal, and
-    with --all, --to or --expect-active is required too: otherwise a second run would move the queries back.
+    moved since the plan was shown, the move is refused. Without a terminal, --yes is required. With --all or --label,
+    and always without a terminal, --to or --expect-active is required: a second run would move the queries back.
 
     \b
     Examples:

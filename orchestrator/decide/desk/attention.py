@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from orchestrator.decide.desk.status import SAMPLE_STANDS, SILENT, QueryStatus, Status
 from orchestrator.decide.move.plan import headline
-from orchestrator.decide.operation.snapshot import is_stuck
+from orchestrator.decide.operation.snapshot import awaits_start, is_stuck
 from state.model.cluster_status import WELL, ClusterStatus, Verdict
 from state.model.entities import Desired, OperationKind, Phase, RunState
 from state.settings.keys import Tideover
@@ -129,7 +129,10 @@ def _leadership(status: Status) -> Iterator[Concern]:
 def _operations(status: Status) -> Iterator[Concern]:
     for each in status.operations:
         name = headline(each.kind, each.query, each.source, each.target, each.parameters)
-        if each.phase is Phase.BLOCKED:
+        if awaits_start(each):
+            todo = "Nothing. The next start of the application completes the move."
+            anchor = "blocked-nothing-proves-that-the-old-run-has-stopped"
+        elif each.phase is Phase.BLOCKED:
             todo, anchor = "Prove that the old run has stopped.", "blocked-nothing-proves-that-the-old-run-has-stopped"
         elif is_stuck(each):
             todo = "Read the details; what they name has to answer again."
@@ -137,7 +140,7 @@ def _operations(status: Status) -> Iterator[Concern]:
         else:
             continue
         yield Concern(
-            urgent=True,
+            urgent=not awaits_start(each),
             what=f"The {name} waits",
             since=each.started_at,
             details=(each.sentence,),

@@ -54,7 +54,7 @@ def clear_name(
         now = store.now()
         if gone is not None or consent is None or abs(now - other.seen_at) < STALE_AFTER:
             raise _taken(other, now, alive=gone is False)
-        store.note(_taken_over(other, here, consent, now))
+        store.note(_taken_over(other, consent, now))
     store.unregister(other.runner, other.instance)
     return other
 
@@ -161,11 +161,11 @@ def _taken(other: RunnerFact, now: datetime, *, alive: bool) -> NameTaken:
         f"runner {other.runner} may still be running as {who}, {silent.total_seconds():.0f} s ago: "
         "its host cannot be checked from here",
         hint="start it on that host, or end it there; if you know that it has ended: "
-        f'tideover run --name {other.runner} --take-over "why"',
+        f'tideover take-over {other.runner} --reason "why", then start it here',
     )
 
 
-def _taken_over(other: RunnerFact, here: Identity, consent: NameTakeover, now: datetime) -> Event:
+def _taken_over(other: RunnerFact, consent: NameTakeover, now: datetime) -> Event:
     return Event(
         sequence=None,
         at=now,
@@ -174,8 +174,8 @@ def _taken_over(other: RunnerFact, here: Identity, consent: NameTakeover, now: d
         operation=None,
         epoch=None,
         actor=consent.actor,
-        text=f"{here.host} takes over the name of runner {other.runner} from pid {other.pid} on {other.host}: "
-        f"{consent.reason}",
+        text=f"{consent.actor} confirms that the process named {other.runner}, pid {other.pid} on {other.host}, "
+        f"has ended: {consent.reason}",
         detail={
             "runner": other.runner,
             "instance": other.instance,

@@ -225,6 +225,17 @@ def test_an_open_operation_is_exported_with_its_phase(shown: Shown) -> None:
     assert shown.read()['tideover_operation_open_seconds{kind="failover",phase="BLOCKED",query="revenue"}'] == 90
 
 
+def test_an_operation_that_awaits_a_start_has_a_phase_of_its_own(shown: Shown) -> None:
+    store = shown.store
+    store.adopt(samples.assignment())
+    term = store.leader(NAME).term  # type: ignore[union-attr]
+    waiting = samples.operation(phase=Phase.BLOCKED, sentence="awaits the next start of shop, which does not run now")
+    assert store.hold(waiting, from_epoch=1, term=term, step=samples.step(), event=samples.event())
+    found = shown.read()
+    assert 'tideover_operation_open_seconds{kind="failover",phase="AWAITS_START",query="revenue"}' in found
+    assert 'tideover_operation_open_seconds{kind="failover",phase="BLOCKED",query="revenue"}' not in found
+
+
 def test_only_operations_that_end_from_now_on_count_and_each_once(shown: Shown) -> None:
     over(shown, "before")
     done, refused = (f'tideover_operations_total{{kind="failover",result="{each}"}}' for each in ("done", "refused"))

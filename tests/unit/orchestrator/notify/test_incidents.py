@@ -100,6 +100,13 @@ def test_a_failover_opens_is_updated_when_blocked_and_closes_with_its_end() -> N
     assert known == {}
 
 
+def test_a_move_that_awaits_a_start_needs_no_person() -> None:
+    waiting = samples.operation(phase=Phase.BLOCKED, sentence="awaits the next start of shop, which does not run now")
+    (report,) = seen(samples.event(), operations={"op-1": waiting})
+    assert (report.severity, report.is_over) == (Severity.WARNING, False)
+    assert report.title == "failover of revenue from east to west awaits the next start of its application"
+
+
 def test_a_failure_is_critical_and_a_drill_is_not() -> None:
     failed = seen(samples.event(), operations={"op-1": samples.operation(outcome="failed", ended_at=AT)})
     assert [report.severity for report in failed] == [Severity.CRITICAL]

@@ -199,6 +199,12 @@ def test_an_operation_that_waits_comes_first_and_hides_its_query() -> None:
     assert wrong(operations=[samples.operation()], facts=facts) == ()
 
 
+def test_a_move_that_awaits_a_start_is_not_urgent() -> None:
+    waiting = samples.operation(phase=Phase.BLOCKED, sentence="awaits the next start of shop, which does not run now")
+    (found,) = wrong(operations=[waiting], facts=[samples.fact(query=name) for name in QUERIES])
+    assert (found.urgent, found.todo) == (False, "Nothing. The next start of the application completes the move.")
+
+
 def test_urgent_things_come_before_others() -> None:
     found = wrong(lease=None, statuses=[samples.status(cluster="east", verdict=Verdict.SUSPECT)], facts=[])
     assert [each.urgent for each in found] == sorted((each.urgent for each in found), reverse=True)

@@ -80,7 +80,7 @@ def test_silence_of_another_host_proves_nothing_and_the_refusal_helps() -> None:
     with pytest.raises(NameTaken) as refused:
         clear_name(store, "a", HERE)
     assert "pid 4711 on elsewhere, last seen 2026-03-01 12:00:00 UTC, 18010 s ago" in str(refused.value)
-    assert "--take-over" in refused.value.hint
+    assert "tideover take-over a --reason" in refused.value.hint
     assert len(store.runners()) == 1
     assert store.history() == []
 
@@ -98,7 +98,7 @@ def test_a_consent_is_believed_and_kept_in_the_history() -> None:
     assert store.runners() == []
     (event,) = store.history()
     assert (event.kind, event.actor) == ("take-over", "ann@office")
-    assert event.text.endswith("from pid 4711 on elsewhere: host one was switched off")
+    assert event.text.endswith("named a, pid 4711 on elsewhere, has ended: host one was switched off")
     assert event.detail["instance"] == "other"
 
 
