@@ -49,9 +49,9 @@ prometheus: ## find promtool and prometheus, or take them out of Debian's packag
 browser: ## find Chromium and its driver, or install them by the system's package manager where that is allowed
 	@conf/ensure-browser
 
-demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze, RESUME=auto|carry|switch, AUTO=1, RETURN=1, KEEP=1; WRONG=1: a query that a move makes wrong)
+demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze, RESUME=auto|carry|switch, AUTO=1, RETURN=1, KEEP=1; WRONG=1: a query that a move makes wrong; JOB=examples/plain_job.py: an application as it is)
 	-@$(MAKE) --no-print-directory companion
-	$(if $(WRONG),$(BIN)/python -m lab.wrong --dir build/wrong,$(BIN)/python -m lab.demo --fault $(FAULT) --resume $(RESUME) $(if $(AUTO),--auto) $(if $(RETURN),--return) $(if $(KEEP),--keep) --dir build/demo)
+	$(if $(JOB),$(BIN)/python -m lab.own_job $(JOB) --dir build/own-job,$(if $(WRONG),$(BIN)/python -m lab.wrong --dir build/wrong,$(BIN)/python -m lab.demo --fault $(FAULT) --resume $(RESUME) $(if $(AUTO),--auto) $(if $(RETURN),--return) $(if $(KEEP),--keep) --dir build/demo))
 
 check: $(STAMP) ## a minute: format, lint, types, import rules, unit and contract tests
 	$(MAKE) --no-print-directory -j 2 --output-sync=target lint types unit
