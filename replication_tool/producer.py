@@ -1,6 +1,7 @@
 """Writes to a cluster, with confluent-kafka: kafka-python writes no header without a value, and a tail may have one."""
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaException, Producer
@@ -8,7 +9,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from replication_tool.errors import WriteFailed
-from state.settings.keys import Cluster, Security
+from state.settings.keys import Cluster
+from state.settings.security import ClientCredentials, MskIam, Password, Sasl, Security
 from streaming.secrets import reveal
 
 _SECONDS = 60.0
@@ -91,7 +93,7 @@ def _done(futures: Mapping[str, Any]) -> None:
 
 def _security(security: Security) -> dict[str, str]:
     """The settings of a cluster's group ``security`` as librdkafka calls them."""
-    wanted = {
+    wanted: dict[str, str | Path | None] = {
         "security.protocol": security.protocol,
         "ssl.ca.location": security.ca,
         "ssl.certificate.location": security.cert,
@@ -99,10 +101,32 @@ def _security(security: Security) -> dict[str, str]:
         "ssl.key.password": None if security.key_password is None else reveal(security.key_password),
         "ssl.endpoint.identification.algorithm": None if security.check_hostname else "none",
     }
-    if security.sasl is not None:
-        wanted |= {
-            "sasl.mechanism": security.sasl.mechanism,
-            "sasl.username": security.sasl.username,
-            "sasl.password": reveal(security.sasl.password),
-        }
+    wanted |= _login(security.sasl)
     return {key: str(value) for key, value in wanted.items() if value is not None}
+
+
+def _login(sasl: Sasl | None) -> dict[str, str | Path | None]:
+    match sasl:
+        case None:
+            return {}
+        case Password():
+            return {
+                "sasl.mechanism": sasl.mechanism,
+                "sasl.username": sasl.username,
+                "sasl.password": reveal(sasl.password),
+            }
+        case ClientCredentials():
+            return {
+                "sasl.mechanism": sasl.mechanism,
+                "sasl.oauthbearer.method": "oidc",
+                "sasl.oauthbearer.token.endpoint.url": sasl.token_endpoint,
+                "sasl.oauthbearer.client.id": sasl.client_id,
+                "sasl.oauthbearer.client.secret": reveal(sasl.client_secret),
+                "sasl.oauthbearer.scope": sasl.scope,
+                "https.ca.location": sasl.ca,
+            }
+        case MskIam():
+            raise WriteFailed(
+                "a cluster with AWS_MSK_IAM cannot be written to by this tool",
+                hint="give the cluster a listener with SCRAM, and name it in the configuration of this tool",
+            )

@@ -57,7 +57,8 @@ AUTHENTICATION = (
     Row(r"too many connects", Meaning.THROTTLED,
         "the cluster limits how many connections are made in a second; our credentials are not at fault",
         "AWS MSK with IAM: aws-msk-iam-auth#28, #45, #61"),
-    Row(r"throttl|rate exceeded|too many requests|too many connections|quota.{0,20}exceeded|slow ?down",
+    Row(r"throttl|response code 429|rate exceeded|too many requests|too many connections|quota.{0,20}exceeded"
+        r"|slow ?down",
         Meaning.THROTTLED, "the service requests a pause; our credentials are not at fault",
         "AWS STS ThrottlingException; Kafka THROTTLING_QUOTA_EXCEEDED"),
     Row(r"clock skew|RequestTimeTooSkewed|signature (?:not yet current|expired)|\(37\)", Meaning.CLOCK,
@@ -65,11 +66,15 @@ AUTHENTICATION = (
         "RFC 4120 KRB_AP_ERR_SKEW; AWS Signature Version 4"),
     Row(r"\((?:21|33|34)\)|request is a replay|ticket not yet valid|client not yet valid", Meaning.PASSING,
         "Kerberos requests another try", "org.apache.kafka.common.security.kerberos.KerberosError"),
+    Row(r"token endpoint \S+ does not answer|error occurred while retrieving token", Meaning.PASSING,
+        "the provider of tokens does not answer, or requests a pause; our credentials are not known to be wrong",
+        "streaming.kafka.login; Kafka's OAuthBearerLoginModule up to 3.9, which does not name the cause"),
     Row(r"receive timed out|cannot (?:locate|contact any) KDC|ICMP port unreachable|try again"
-        r"|connection (?:refused|reset|timed out)|(?:service|temporarily|currently) (?:un|not )available"
+        r"|could not connect to the endpoint|timeout on endpoint|connection (?:refused|reset|timed out)"
+        r"|(?:service|temporarily|currently) (?:un|not )available"
         r"|\b50[0234]\b|internal (?:server )?error",
         Meaning.PASSING, "the service that checks credentials does not answer; ours are not known to be wrong",
-        "JDK sun.security.krb5; OAUTHBEARER token endpoints"),
+        "JDK sun.security.krb5; OAUTHBEARER token endpoints; botocore.exceptions"),
     Row(r"expired|token is not active|reauthentication|re-authentication", Meaning.EXPIRED,
         "the credentials were right and have expired: renew them",
         "AWS ExpiredToken; RFC 4120 KRB_AP_ERR_TKT_EXPIRED; SaslServerAuthenticator (KIP-368)"),
@@ -200,7 +205,9 @@ def meaning_of(text: str, rows: Iterable[Row]) -> Found | None:
     return None
 
 
-_SASL = re.compile(r"SaslAuthentication|SASL authentication failed|GSSException|KrbException", re.IGNORECASE)
+_SASL = re.compile(
+    r"SaslAuthentication|LoginException|SASL authentication failed|GSSException|KrbException", re.IGNORECASE
+)
 
 
 def meaning_of_client(line: str) -> Found | None:

@@ -6,7 +6,7 @@ import subprocess
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,11 +27,13 @@ def running_broker(
     settings: Mapping[str, str] | None = None,
     cluster_id: str | None = None,
     scram: Mapping[str, str] | None = None,
+    java_options: Sequence[str] = (),
 ) -> Iterator[str]:
     """Start a broker and yield its bootstrap address; in a folder of an earlier one its storage is used again.
 
     ``settings`` are added to its configuration; ``LISTEN`` in their values stands for the client listener's address.
     ``scram`` are passwords by user that are there (SCRAM-SHA-512) before the broker first starts.
+    ``java_options`` are for its JVM.
     """
     listen, controller = (f"127.0.0.1:{free_port()}" for _ in range(2))
     folder.mkdir(parents=True, exist_ok=True)
@@ -54,7 +56,7 @@ def running_broker(
             format_storage += ["-S", f"SCRAM-SHA-512=[name={user},password={password}]"]
         subprocess.run(format_storage, env=environment, stdout=log, stderr=log, timeout=_FORMAT_SECONDS, check=True)
         process = subprocess.Popen(
-            [*broker, "kafka.Kafka", str(configuration)], env=environment, stdout=log, stderr=log
+            [*broker, *java_options, "kafka.Kafka", str(configuration)], env=environment, stdout=log, stderr=log
         )
     try:
         _await(process, listen, folder)

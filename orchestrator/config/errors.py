@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from state.settings.keys import Tideover
+from state.settings.security import WAYS_IN
 
 _SAID_BY_US = ("Value error, ", "Assertion failed, ")
 
@@ -30,6 +31,8 @@ _WORDS: Mapping[str, str] = {
     "less_than_equal": "must be at most {le}",
     "literal_error": "must be {expected}",
     "enum": "must be {expected}",
+    "union_tag_not_found": "is required",
+    "union_tag_invalid": "must be one of {expected_tags}",
 }
 """Pydantic's kinds of mistakes as an operator would say them, who knows YAML and not Python."""
 
@@ -44,9 +47,15 @@ def worded(error: ValidationError) -> list[str]:
     for mistake in found:
         if mistake["type"] == "too_short" and any(_is_inside(other["loc"], mistake["loc"]) for other in found):
             continue  # it is too short because of the mistaken entries
-        path = ".".join(str(part) for part in _readable(mistake["loc"]))
+        path = ".".join(str(part) for part in (*_readable(mistake["loc"]), *_chooser(mistake)))
         told.setdefault(path, []).extend(_lines(mistake))
     return [f"{path}: {line}" if path else line for path, lines in told.items() for line in _alternatives(lines)]
+
+
+def _chooser(mistake: ErrorDetails) -> Iterator[str]:
+    """The key that chooses among several groups, where that is the mistake: the location ends before it."""
+    if mistake["type"] in {"union_tag_not_found", "union_tag_invalid"}:
+        yield mistake["ctx"]["discriminator"].strip("'")
 
 
 def _lines(mistake: ErrorDetails) -> list[str]:
@@ -76,7 +85,9 @@ def _alternatives(lines: Sequence[str]) -> list[str]:
 
 def _readable(location: Sequence[str | int]) -> Iterator[str | int]:
     """Pydantic's location without the names of union members and types."""
-    for part in location:
+    for before, part in zip((None, *location), location, strict=False):
+        if before == "sasl" and part in WAYS_IN:
+            continue  # it names the group that was chosen, and is no key
         if isinstance(part, str) and part.startswith(("literal[", "dict[", "function-", "constrained-")):
             continue
         if isinstance(part, str) and part in {"str", "int", "float", "bool", "[key]"}:
@@ -94,7 +105,9 @@ def _fields_at(location: Sequence[str | int]) -> list[str]:
     """The keys that the group at this place knows, found by walking the declared types."""
     here: object = Tideover
     for part in location:
-        if isinstance(here, type) and issubclass(here, BaseModel):
+        if part in WAYS_IN:
+            here = WAYS_IN[str(part)]
+        elif isinstance(here, type) and issubclass(here, BaseModel):
             field = next((f for n, f in here.model_fields.items() if part in {n, f.alias}), None)
             here = field.annotation if field else None
         else:

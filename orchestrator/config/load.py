@@ -38,7 +38,7 @@ def is_secret(path: tuple[str, ...]) -> bool:
             | ("clusters", _, "schema_registry", "password")
         ):
             return True
-        case ("clusters", _, "security", "sasl", "password"):
+        case ("clusters", _, "security", "sasl", "password" | "client_secret"):
             return True
         case ("spark", "conf", key) | ("queries", _, "settings" | "spark", key):
             return looks_secret(key)
@@ -229,9 +229,7 @@ class _Resolver:
         match path:
             case ("store",):
                 return self._store(value, path)
-            case ("clusters", _, "security" | "schema_registry", "ca") | ("clusters", _, "security", "cert"):
-                return self._file(value, path)
-            case ("http", "tls", "cert" | "key" | "clients"):
+            case ("clusters", *_, "ca" | "cert") | ("http", "tls", "cert" | "key" | "clients"):
                 return self._file(value, path)
             case ("clusters", _, "security", "key"):
                 return self._key(value, path)

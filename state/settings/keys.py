@@ -11,8 +11,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import ConfigDict, Field, SecretStr, model_validator
 
+from state.settings.frozen import Settings
+from state.settings.security import Security
 from state.settings.values import (
     Address,
     Buffer,
@@ -26,12 +28,6 @@ from state.settings.values import (
     between,
     contradictions,
 )
-
-
-class Settings(BaseModel):
-    """A group of settings: frozen, and an unknown key is a mistake."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Resume(StrEnum):
@@ -72,39 +68,6 @@ class MethodName(StrEnum):
     EARLIEST = "earliest"
     LATEST = "latest"
     FAIL = "fail"
-
-
-class Sasl(Settings):
-    """SASL credentials; the password only by reference (``env:NAME`` or ``file:PATH``), read by each new connection."""
-
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-    username: str
-    password: SecretStr
-
-
-class Security(Settings):
-    """How to talk to a cluster's listeners: Kafka's own ``security.protocol`` and its files (PEM).
-
-    Files and ``key_password`` (by reference) are read by each new connection, so a change of them needs no restart.
-    """
-
-    protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    ca: Path | None = None
-    cert: Path | None = None
-    key: Path | None = None
-    key_password: SecretStr | None = None
-    check_hostname: bool = True
-    sasl: Sasl | None = None
-
-    @model_validator(mode="after")
-    def _sasl_matches_protocol(self) -> Self:
-        if self.protocol.startswith("SASL") and self.sasl is None:
-            raise ValueError(f"protocol {self.protocol} needs a sasl group")
-        if self.sasl is not None and not self.protocol.startswith("SASL"):
-            raise ValueError(f"a sasl group needs protocol SASL_PLAINTEXT or SASL_SSL, not {self.protocol}")
-        if (self.cert is None) != (self.key is None):
-            raise ValueError("cert and key must be set together")
-        return self
 
 
 class SchemaRegistry(Settings):

@@ -125,6 +125,7 @@ ROOTS: Mapping[str, Roots] = {
     "spark-3.5.7": _connector("2.12", "3.5.7", "3.5.7", "3.4.1", "2.11.1"),
     "spark-3.4.4": _connector("2.12", "3.4.4", "3.4.4", "3.3.2", "2.11.1"),
     "s3a-4.2.0": _s3a("3.5.0", "2.35.4", "1.3.1"),
+    "msk-iam": Roots(coordinates=("software.amazon.msk:aws-msk-iam-auth:2.3.5:all",), transitive=False),
     "delta-4.0.0": _delta("delta-spark_2.13", "4.0.0"),
     "delta-4.2.0": _delta("delta-spark_4.2_2.13", "4.4.0"),
     "iceberg-4.0.0": Roots(coordinates=("org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",), transitive=False),

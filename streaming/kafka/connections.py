@@ -10,7 +10,7 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,8 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.protocol.metadata import MetadataRequest
 
+from streaming.kafka.login.prepared import Login, prepared
+from streaming.kafka.security import Credentials
 from streaming.probe.identities import Identify
 
 Node = int | str
@@ -47,9 +49,7 @@ def metadata_request(topics: Sequence[str] | None) -> Any:
 class Connections(KafkaConnectionManager):  # type: ignore[misc]  # the library ships no types for it
     """The library's connections. Everything here runs on the loop's thread."""
 
-    def __init__(
-        self, net: Any, credentials: Callable[[], Mapping[str, Any]], identify: Identify, **settings: Any
-    ) -> None:
+    def __init__(self, net: Any, credentials: Credentials, identify: Identify, **settings: Any) -> None:
         super().__init__(net, **settings)
         self._credentials = credentials
         self._identify = identify
@@ -66,7 +66,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc]  # the library 
         Raises CredentialRefused when they cannot be used, and what the library does.
         """
         if node_id not in self._conns:
-            self.config.update(self._credentials())
+            self.config.update(self._credentials.now())
         return super().get_connection(node_id, **more)
 
     def drop(self, nodes: Sequence[Node]) -> None:
@@ -79,6 +79,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc]  # the library 
     async def _connect(self, node: Any, conn: Any, **more: Any) -> None:
         self.milestones[node.node_id] = Milestones(time.monotonic())
         conn.__class__, conn.identify = _IdentityChecked, self._identify  # the library makes its connections itself
+        conn.login = self._credentials.login
         await super()._connect(node, conn, **more)
         if conn.connected:
             self._reach(node, ready=time.monotonic())
@@ -146,6 +147,7 @@ class _IdentityChecked(KafkaConnection):  # type: ignore[misc]  # the library sh
     """
 
     identify: Identify
+    login: Login | None
 
     async def initialize(self, timeout_at: float | None = None) -> None:
         """As the library does, and a question more; raises nothing, and hands errors on to who waits."""
@@ -159,6 +161,17 @@ class _IdentityChecked(KafkaConnection):  # type: ignore[misc]  # the library sh
             self.close(error)
         else:
             self._init_complete()
+
+    async def _sasl_authenticate(self, timeout_at: float | None = None) -> None:
+        """As the library does, at the first login and at each later one, with what has to be fetched for it."""
+        if self.login is not None:
+            self.config.update(await prepared(self.net, self.login, self.transport.host, timeout_at))
+        try:
+            await super()._sasl_authenticate(timeout_at)
+        except errors.SaslAuthenticationFailedError:
+            if self.login is not None:
+                self.login.was_refused()
+            raise
 
 
 class _LastBytes:

@@ -44,13 +44,14 @@ class Link:
         """every connection calls ``identify``; where it raises ``WrongCluster``, every question does."""
         self._name = name
         self._cluster = cluster
+        self._credentials = Credentials(cluster.security)
         self._identify = identify
         self._lock = threading.Lock()
         self._is_closed = False
         self._wires = self._wired()
 
     def _wired(self) -> _Wires:
-        network = Network(library_settings(self._cluster), Credentials(self._cluster.security), self._identify)
+        network = Network(library_settings(self._cluster), self._credentials, self._identify)
         metadata = Metadata(network, AnyBroker(network, self._name))
         return _Wires(network, metadata, Partitions(network, metadata))
 

@@ -73,7 +73,7 @@ class Network:
         self._identify = identify
         self._confirmed: str | None = None
         self._is_foreign = False
-        self._connections = Connections(self._loop, credentials.now, self._confirm, **settings)
+        self._connections = Connections(self._loop, credentials, self._confirm, **settings)
         self._thread: threading.Thread | None = None
         self._closed = False
         self._loop.start()

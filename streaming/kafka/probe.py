@@ -107,6 +107,7 @@ class Probe:
         identify: Identify = anyone,
     ) -> None:
         self._cluster = cluster
+        self._credentials = Credentials(cluster.security)
         self._identify = identify
         self._name = name
         self._topics = sorted(set(topics))
@@ -180,9 +181,7 @@ class Probe:
     # -- layers ----------------------------------------------------------------------------------------------------
     def _connect(self) -> Network:
         if self._network is None:
-            self._network = Network(
-                library_settings(self._cluster), Credentials(self._cluster.security), self._identify
-            )
+            self._network = Network(library_settings(self._cluster), self._credentials, self._identify)
             if self._memory.metadata is not None:
                 self._network.learn_brokers(self._memory.metadata)
         return self._network

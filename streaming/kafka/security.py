@@ -13,11 +13,17 @@ from kafka import errors
 from pydantic import SecretStr
 
 from state.error_meanings import OURS, TLS, Meaning, meaning_of, meaning_of_authentication
-from state.settings.keys import Cluster, Security
+from state.settings.keys import Cluster
+from state.settings.security import ClientCredentials, MskIam, Password, Sasl, Security
 from streaming.errors import CredentialRefused
+from streaming.kafka.login.client_credentials import client_credentials
+from streaming.kafka.login.msk_iam import msk_iam
+from streaming.kafka.login.prepared import Login
 from streaming.secrets import Broken, reveal
 
 RECEIVE_LIMIT_BYTES = 200_000_000  # 100,000 partitions of metadata are 5 MB; a fetch may be as large as it requests
+_IN_PYTHON = {"AWS_MSK_IAM": "OAUTHBEARER"}
+"""MSK takes IAM by two mechanisms. Amazon's library for Python is for this one, kafka-python's own knows no role."""
 IN_FLIGHT = 1000  # beyond it the library refuses instead of queueing
 
 
@@ -39,6 +45,8 @@ class Credentials:
     def __init__(self, security: Security) -> None:
         self._security = security
         self._loaded: tuple[object, ssl.SSLContext] | None = None
+        self.login = _login(security.sasl)
+        """What has to be fetched before a connection can log in; None where a password is enough."""
 
     def now(self) -> Mapping[str, Any]:
         """The keyword arguments for kafka-python's next connection. Raises CredentialRefused."""
@@ -46,7 +54,8 @@ class Credentials:
         if security.protocol.endswith("SSL"):
             settings["ssl_context"] = self._tls_context()
         if security.sasl is not None:
-            settings["sasl_mechanism"] = security.sasl.mechanism
+            settings["sasl_mechanism"] = _IN_PYTHON.get(security.sasl.mechanism, security.sasl.mechanism)
+        if isinstance(security.sasl, Password):
             settings["sasl_plain_username"] = security.sasl.username
             settings["sasl_plain_password"] = _secret(security.sasl.password, "the password")
         return settings
@@ -59,6 +68,16 @@ class Credentials:
         if self._loaded is None or self._loaded[0] != seen:
             self._loaded = seen, _tls_context(security, password)
         return self._loaded[1]
+
+
+def _login(sasl: Sasl | None) -> Login | None:
+    match sasl:
+        case ClientCredentials():
+            return client_credentials(sasl)
+        case MskIam():
+            return msk_iam(sasl)
+        case _:
+            return None
 
 
 class Hindrance(NamedTuple):

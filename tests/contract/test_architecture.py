@@ -76,6 +76,7 @@ ONE_THING = {
     "reconcile.py": "a row that is put right after a restore: typed, decided, done",
     "report.py": "the report that a program makes of its results",
     "rewind.py": "a rewind: typed, its facts, its gates",
+    "security.py": "the group of settings, and what Kafka's client gets for it",
     "stage.py": "where a scenario is played: processes, or containers",
     "status.py": "the status: read, built, and as JSON",
     "store.py": "the store: its verb, and what it is",

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from state.model.entities import Fingerprint, TopicPartition
-from state.settings.keys import Cluster, Security, Tideover
+from state.settings.keys import Cluster, Tideover
+from state.settings.security import Security
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, Spec
 from streaming.errors import ClusterUnreachable, CredentialRefused, WrongCluster

@@ -58,6 +58,10 @@ CORE = {
         "test_object_store.py::test_of_eight_writers_exactly_one_gets_the_name",
     "a store without conditional writes is refused":
         "test_object_store.py::test_a_runner_refuses_a_store_that_ignores_conditional_writes",
+    "queries move between clusters that want tokens of an OpenID Connect provider":
+        "test_tokens.py::test_a_query_moves_between_clusters_that_want_tokens",
+    "logins by IAM pass a check of their signatures, and throttled ones are tried again":
+        "test_msk.py::test_a_gate_with_too_many_connects_holds_up_and_refuses_nothing",
     "TLS with client certificates works, and SASL with passwords":
         "test_link_security.py::test_a_look_with_right_credentials_times_its_layers",
     "a missing permission is named":

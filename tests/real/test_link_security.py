@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from state.model.cluster_status import Fault, Layer
-from state.settings.keys import Cluster, Security
+from state.settings.keys import Cluster
+from state.settings.security import Security
 from streaming.errors import CredentialRefused
 from streaming.kafka.cluster_state import ProbeMemory
 from streaming.kafka.link import Link

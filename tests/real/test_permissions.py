@@ -15,7 +15,8 @@ from lab.delivery import Delivery
 from orchestrator.facts.source_cluster import new_topic_wants
 from state.model.cluster_status import Fault, Layer, ProbeReport
 from state.model.entities import TopicPartition
-from state.settings.keys import Cluster, Detection, MethodName, Security, Tideover
+from state.settings.keys import Cluster, Detection, MethodName, Tideover
+from state.settings.security import Security
 from streaming.cluster_log import Spec
 from streaming.kafka.cluster_state import ProbeMemory
 from streaming.kafka.link import Link

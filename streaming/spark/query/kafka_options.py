@@ -13,16 +13,14 @@ What the configuration says wins, but for where a query reads: that changes with
 import json
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from pathlib import Path
 
-from pydantic import SecretStr
 from pyspark.sql import DataFrame, SparkSession
 
-from state.settings.keys import Cluster, Query, Sasl, Security, Source, Tideover
+from state.settings.keys import Cluster, Query, Source, Tideover
 from state.settings.topics import all_topics_of, pattern_of, topics_of
 from streaming.cluster_log import ClusterLog, TopicFacts
-from streaming.errors import CredentialRefused, KafkaError
-from streaming.secrets import Broken, reveal
+from streaming.errors import KafkaError
+from streaming.spark.java_login import java_client_settings
 from streaming.spark.query.pipeline import SOURCE_OPTION
 
 _GUESS = 4
@@ -93,14 +91,6 @@ the client has already requested more records. At the end of a log that does not
 the broker holds that fetch for Kafka's default of 500 ms. The task waits behind it: 450 ms of a first batch, seen in
 thread dumps. Executors fetch in batches only, so a short wait costs few requests."""
 
-_HINT = "check the files and secrets under security of this cluster; they are read at each start of a query"
-
-_LOGIN_MODULES = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
-
 
 def cluster_options(cluster: Cluster) -> dict[str, str]:
     """Bootstrap servers and security, for reading and for writing, as files and secrets are now.
@@ -109,7 +99,7 @@ def cluster_options(cluster: Cluster) -> dict[str, str]:
     """
     return {
         "kafka.bootstrap.servers": ",".join(cluster.bootstrap),
-        **{f"kafka.{key}": value for key, value in _security(cluster.security).items()},
+        **{f"kafka.{key}": value for key, value in java_client_settings(cluster.security).items()},
     }
 
 
@@ -197,52 +187,6 @@ def identified(options: Options, cluster: str, known: str | None) -> dict[str, s
     reporters = ",".join(each for each in (options.get(named, ""), _SAME_CLUSTER) if each)
     own = {"tideover.cluster": cluster, "tideover.cluster.id": known}
     return {**options, named: reporters, **own, **{f"kafka.{key}": value for key, value in own.items()}}
-
-
-def _security(security: Security) -> dict[str, str]:
-    """Kafka client settings; the PEM texts themselves, so that executors need no files."""
-    found: dict[str, str] = {"security.protocol": security.protocol}
-    if security.protocol.endswith("SSL"):
-        if security.ca is not None:
-            found |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _pem(security.ca)}
-        if security.cert is not None and security.key is not None:
-            found |= {
-                "ssl.keystore.type": "PEM",
-                "ssl.keystore.certificate.chain": _pem(security.cert),
-                "ssl.keystore.key": _pem(security.key),
-            }
-        if security.key_password is not None:
-            found["ssl.key.password"] = _secret(security.key_password)
-        if not security.check_hostname:
-            found["ssl.endpoint.identification.algorithm"] = ""
-    if security.sasl is not None:
-        found |= {"sasl.mechanism": security.sasl.mechanism, "sasl.jaas.config": _jaas(security.sasl)}
-    return found
-
-
-def _jaas(sasl: Sasl) -> str:
-    user, password = _quoted(sasl.username), _quoted(_secret(sasl.password))
-    return f"{_LOGIN_MODULES[sasl.mechanism]} required username={user} password={password};"
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _pem(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not PEM"
-        raise CredentialRefused(f"{path} cannot be read: {reason}", hint=_HINT) from None
-
-
-def _secret(secret: SecretStr) -> str:
-    try:
-        return reveal(secret)
-    except Broken as broken:
-        raise CredentialRefused(f"a secret cannot be read: {broken.why}", hint=_HINT) from None
 
 
 def _compact(offsets: Mapping[str, Mapping[str, int]]) -> str:

@@ -34,6 +34,7 @@ from streaming.spark.checkpoint.hadoop_files import (
 )
 from streaming.spark.errors import RunError, UnsafeCheckpoint, UnsafeFileSystem
 from streaming.spark.hosting import Hosting, absolute, logger_about
+from streaming.spark.java_login import with_logins
 from streaming.spark.jvm import has_stopped, java_context
 from streaming.spark.query.kafka_options import count_partitions
 from streaming.spark.query.launch import Sinks
@@ -206,7 +207,7 @@ def _session(
     own = names_own_files(settings, name)
     companion, missing = (None, _OWN_FILES) if own else _companion(log)
     session = open_session(
-        settings.spark,
+        with_logins(settings.spark, settings.clusters.values()),
         name=name,
         instance=instance,
         partitions=_count_partitions(settings, name),

@@ -19,7 +19,7 @@ from replication_tool.errors import Refused
 from replication_tool.producer import Record, _security
 from replication_tool.reverse import Side, may_be_copied, reverse, topics
 from replication_tool.tail import records_of
-from state.settings.keys import Security
+from state.settings.security import Security
 from tests.memory_log import MemoryCluster
 
 TOPIC = "orders"

@@ -74,6 +74,28 @@ def test_an_authentication_failure_means_what_its_text_says(text: str) -> None:
     assert text in trouble.text
 
 
+LOGIN = "LoginException: org.apache.kafka.common.KafkaException: java.io.IOException: The"
+RETRIEVING = "LoginException: An internal error occurred while retrieving token from callback handler"
+
+
+@pytest.mark.parametrize(
+    ("line", "meaning"),
+    [
+        (f"KafkaException: {RETRIEVING}", Meaning.PASSING),
+        (f"{LOGIN} response code 401 and error response {{'invalid_client' - 'no such'}}", Meaning.REFUSED),
+        (f"{LOGIN} unexpected response code 429 and error message {{}}", Meaning.THROTTLED),
+        (f"{LOGIN} unexpected response code 503 and error message {{}}", Meaning.PASSING),
+        ("LoginException: org.apache.kafka.common.KafkaException: java.net.ConnectException: Connection refused",
+         Meaning.PASSING),
+    ],
+)  # fmt: skip
+def test_a_login_of_the_java_client_means_what_its_line_says(line: str, meaning: Meaning) -> None:
+    """Lines of kafka-clients 3.4.1, 3.9.1 and 4.3.1."""
+    found = meaning_of_client(line)
+    assert found is not None
+    assert found.meaning is meaning
+
+
 def test_a_cluster_that_throttles_one_of_us_is_not_misconfigured_for_all() -> None:
     throttled = trouble_of(
         errors.SaslAuthenticationFailedError(f"{MSK}Too many connects"), "e:1", answered_before=False

@@ -9,7 +9,8 @@ from pydantic import SecretStr
 
 from state.model.cluster_status import Fault
 from state.model.entities import TopicPartition
-from state.settings.keys import Cluster, Security
+from state.settings.keys import Cluster
+from state.settings.security import Security
 from streaming.errors import CredentialRefused
 from streaming.kafka.cluster_state import ProbeMemory
 from streaming.kafka.link import Link

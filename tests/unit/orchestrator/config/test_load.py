@@ -11,6 +11,7 @@ from orchestrator.config.load import load, locate
 from orchestrator.config.masks import MASK, masked
 from orchestrator.errors import ConfigError
 from state.settings.keys import Resume
+from state.settings.security import Password
 from state.settings.values import HINT
 from streaming.secrets import reveal
 
@@ -113,8 +114,7 @@ def test_secrets_come_from_the_environment_or_a_file_and_are_masked(tmp_path: Pa
         written(tmp_path, text), {"URL": "postgresql+psycopg://u:hush@h/d", "TOKEN": "0123456789abcdef-tok"}
     ).settings
     password = settings.clusters["east"].security.sasl
-    assert password is not None
-    assert password.password is not None
+    assert isinstance(password, Password)
     assert reveal(password.password) == "swordfish"
     (tmp_path / "word").write_text("herring\n", encoding="utf-8")
     assert reveal(password.password) == "herring", "a cluster's secret is read when it is used"
@@ -197,6 +197,30 @@ def test_a_password_anywhere_in_the_store_url_is_a_mistake(tmp_path: Path, store
     assert mistake == "store: do not write a secret here; give it as env:NAME or file:PATH"
     shown = masked(load(written(tmp_path, GOOD.replace("sqlite:///var/tideover.db", "env:U")), {"U": store}).settings)
     assert "sh" not in str(shown["store"]).replace(MASK, "")
+
+
+def test_each_way_to_log_in_has_its_own_keys_and_mistakes_come_at_once(tmp_path: Path) -> None:
+    sasl = "{mechanism: OAUTHBEARER, token_endpoint: x, client_secret: hush, clientid: c, username: u, ca: no.pem}"
+    text = GOOD.replace("[localhost:19092]}", f"[localhost:19092], security: {{protocol: SASL_SSL, sasl: {sasl}}}}}")
+    found = mistakes_of(tmp_path, text)
+    at = "clusters.east.security.sasl"
+    assert f"{at}.client_secret: do not write a secret here; give it as env:NAME or file:PATH" in found
+    assert f"{at}.ca: {tmp_path / 'no.pem'} is not a file" in found
+    assert f"{at}.client_id: is required" in found
+    assert f"{at}.clientid: no such key; did you mean 'client_id'?" in found
+    assert f"{at}.username: no such key" in found
+    assert any(each.startswith(f"{at}.token_endpoint: ") for each in found)
+    assert len(found) == 6
+
+
+def test_a_way_to_log_in_that_is_unknown_or_missing_is_named(tmp_path: Path) -> None:
+    for sasl, sentence in (
+        ("{username: u}", "is required"),
+        ("{mechanism: CRAM}", "must be one of 'PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512', 'OAUTHBEARER', 'AWS_MSK_IAM'"),
+    ):
+        security = f"security: {{protocol: SASL_SSL, sasl: {sasl}}}"
+        text = GOOD.replace("[localhost:19092]}", f"[localhost:19092], {security}}}")
+        assert mistakes_of(tmp_path, text) == (f"clusters.east.security.sasl.mechanism: {sentence}",)
 
 
 def test_a_dot_in_a_name_hides_no_secret(tmp_path: Path) -> None:
@@ -444,8 +468,7 @@ def test_a_file_beside_a_mounted_configuration_is_found_in_its_next_version(tmp_
 
     assert loaded.path == mount / "tideover.yaml"
     found = loaded.settings.clusters["east"].security.sasl
-    assert found is not None
-    assert found.password is not None
+    assert isinstance(found, Password)
     assert reveal(found.password) == "herring"
     assert loaded.settings.store.get_secret_value() == f"sqlite:///{mount}/var/tideover.db"
     assert loaded.settings.queries["revenue"].checkpoint == str(mount / "var/revenue")

@@ -13,7 +13,8 @@ import pytest
 from kafka import errors
 
 from state.model.cluster_status import Fault, Layer
-from state.settings.keys import Cluster, Security, Tideover
+from state.settings.keys import Cluster, Tideover
+from state.settings.security import Security
 from streaming.kafka import probe as module
 from streaming.kafka.cluster_state import ProbeMemory, state_of_cluster
 from streaming.kafka.errors import summed, trouble_of

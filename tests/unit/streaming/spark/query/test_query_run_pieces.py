@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import ForeachBatchFunction
 
 from state.messages import SinkState
-from state.settings.keys import Cluster, Route, Sasl, Security, Tideover
+from state.settings.keys import Cluster, Route, Tideover
+from state.settings.security import Password, Security
 from state.settings.topics import pattern_of, topics_of
 from streaming.spark.checkpoint.batch_news import PublishedEntry, read_news
 from streaming.spark.checkpoint.files import LocalFiles
@@ -372,7 +373,7 @@ def test_certificates_travel_as_text_and_passwords_are_quoted(tmp_path: Path) ->
             cert=tmp_path / "cert",
             key=tmp_path / "key",
             check_hostname=False,
-            sasl=Sasl.model_validate({"mechanism": "SCRAM-SHA-512", "username": 'a"b', "password": "c\\d"}),
+            sasl=Password.model_validate({"mechanism": "SCRAM-SHA-512", "username": 'a"b', "password": "c\\d"}),
         ),
     )
     options = cluster_options(cluster)

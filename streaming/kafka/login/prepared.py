@@ -1,0 +1,76 @@
+"""What is fetched before a connection logs in, and how the loop waits for it.
+
+A token endpoint or a KDC may take seconds, or never answer. kafka-python requests a token on the thread that serves all
+connections. So it is fetched on another thread here, and only the connection that needs it waits.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from kafka import errors
+from kafka.future import Future
+
+Settings = Mapping[str, Any]
+"""Keyword arguments for kafka-python's SASL mechanism."""
+
+
+class Login(Protocol):
+    """One way to log in, for all connections to one cluster."""
+
+    def prepare(self, host: str) -> Settings:
+        """What the login at a broker needs; may take seconds, from any thread.
+
+        Raises ``SaslAuthenticationFailedError`` with the sentence of the service that was requested; the text decides
+        what it means (``state.error_meanings``). Raises ``CredentialRefused`` where a secret or a file is missing.
+        """
+        ...
+
+    def was_refused(self) -> None:
+        """A broker refused what was prepared."""
+        ...
+
+
+async def prepared(net: Any, login: Login, host: str, timeout_at: float | None) -> Settings:
+    """What ``login`` prepares; to be awaited on the loop ``net``.
+
+    Raises what ``login`` raises, and ``KafkaTimeoutError`` at ``timeout_at``: the thread then ends without effect.
+    """
+    outcome = Future()
+    threading.Thread(target=_prepare, args=(net, login, host, outcome), name="kafka login", daemon=True).start()
+    timer = None
+    if timeout_at is not None:
+        timer = net.call_later(max(0.0, timeout_at - time.monotonic()), lambda: _time_out(outcome, host))
+    try:
+        found: Settings = await outcome
+    finally:
+        if timer is not None:
+            net.cancel(timer)
+    return found
+
+
+def _prepare(net: Any, login: Login, host: str, outcome: Any) -> None:
+    settings: Settings | None = None
+    failure: Exception | None = None
+    try:
+        settings = login.prepare(host)
+    except Exception as error:  # noqa: BLE001 - the edge of a thread: it is raised again where it is awaited
+        failure = error
+
+    def finish() -> None:
+        if outcome.is_done:
+            return  # nothing waits for it any more
+        if failure is None:
+            outcome.success(settings)
+        else:
+            outcome.failure(failure)
+
+    with contextlib.suppress(RuntimeError):  # the link was closed before it came
+        net.call_soon_threadsafe(finish)
+
+
+def _time_out(outcome: Any, host: str) -> None:
+    if not outcome.is_done:
+        outcome.failure(errors.KafkaTimeoutError(f"the login at {host} was not prepared in time"))

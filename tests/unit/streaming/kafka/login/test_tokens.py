@@ -1,0 +1,84 @@
+"""When a token is used, replaced and given up, on a clock that the test sets."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from kafka import errors
+
+from streaming.kafka.login.tokens import Token, Tokens
+
+
+@dataclass
+class Provider:
+    """Gives out numbered tokens, or fails; its clock is the test's."""
+
+    now: float = 0.0
+    secret: str = "first"
+    fails: str | None = None
+    given: int = 0
+    requests: int = 0
+    tokens: Tokens = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tokens = Tokens(
+            self.fetch, lambda: self.secret, monotonic=lambda: self.now, draw=lambda low, high: (low + high) / 2
+        )
+
+    def fetch(self) -> Token:
+        self.requests += 1
+        if self.fails is not None:
+            raise errors.SaslAuthenticationFailedError(self.fails)
+        self.given += 1
+        return Token(f"token-{self.given}", 100.0)
+
+    def use(self) -> str:
+        return str(self.tokens.prepare("e")["sasl_oauth_token_provider"].token())
+
+
+def test_a_token_serves_until_four_fifths_of_its_life_are_over() -> None:
+    provider = Provider()
+    assert [provider.use(), provider.use()] == ["token-1", "token-1"]
+    provider.now = 79.9
+    assert provider.use() == "token-1"
+    provider.now = 80.0
+    assert provider.use() == "token-2"
+
+
+def test_a_token_that_cannot_be_replaced_serves_until_its_end() -> None:
+    provider = Provider()
+    provider.use()
+    provider.fails, provider.now = "the token endpoint x does not answer: refused", 90.0
+    assert provider.use() == "token-1"
+    provider.now = 100.0
+    with pytest.raises(errors.SaslAuthenticationFailedError, match="does not answer"):
+        provider.use()
+
+
+def test_a_refused_client_pauses_longer_and_longer_but_not_with_a_new_secret() -> None:
+    provider = Provider(fails="invalid_client")
+    pauses = []
+    for _ in range(8):
+        with pytest.raises(errors.SaslAuthenticationFailedError):
+            provider.use()
+        failed_at, requests = provider.now, provider.requests
+        while provider.requests == requests:
+            provider.now += 1 / 128
+            with pytest.raises(errors.SaslAuthenticationFailedError, match="invalid_client"):
+                provider.use()
+        pauses.append(provider.now - failed_at)
+    assert pauses[0] == pytest.approx(0.375, abs=0.02)
+    assert pauses == sorted(pauses)
+    assert max(pauses) == pytest.approx(11.25, abs=0.02)
+    provider.fails, provider.secret = None, "second"
+    assert provider.use() == "token-1"
+
+
+def test_a_token_that_a_broker_refused_is_replaced_but_not_at_once() -> None:
+    provider = Provider()
+    provider.use()
+    provider.now = 1.0
+    provider.tokens.was_refused()
+    assert provider.use() == "token-1"
+    provider.now = 2.0
+    provider.tokens.was_refused()
+    assert provider.use() == "token-2"
