@@ -38,6 +38,8 @@ class TokenServer:
     audience: str = AUDIENCE
     answer: tuple[int, Mapping[str, Any]] | None = None
     """Given instead of a token."""
+    silent: threading.Event = field(default_factory=threading.Event)
+    """While it is set, nothing is answered."""
     given: list[str] = field(default_factory=list)
     """The clients that got a token, in order."""
 
@@ -96,6 +98,8 @@ def serving_tokens(
             self._send(200, known[0].keys())
 
         def do_POST(self) -> None:
+            while known[0].silent.is_set():
+                time.sleep(0.05)
             if self.path != "/token":
                 self._send(404, {})
                 return

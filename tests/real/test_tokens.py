@@ -79,8 +79,8 @@ class Looks:
     def __exit__(self, *_: object) -> None:
         self._probe.close()
 
-    def __call__(self) -> ProbeResult:
-        return self._probe.run(60.0)
+    def __call__(self, seconds: float = 60.0) -> ProbeResult:
+        return self._probe.run(seconds)
 
 
 def test_a_token_serves_many_logins_and_is_replaced_before_it_ends(
@@ -134,6 +134,20 @@ def test_a_provider_that_does_not_answer_is_no_wrong_credential(
     assert (sight.trouble.kind, sight.trouble.fault) == ("authentication", Fault.HERE), sight.trouble
     assert f"the token endpoint {nobody} does not answer" in sight.trouble.text
     assert sight.trouble.retriable
+
+
+def test_a_provider_that_hangs_is_no_silence_of_the_cluster(
+    broker: LoginBroker, tokens: TokenServer, files: Path
+) -> None:
+    tokens.silent.set()
+    try:
+        with Looks(login(broker, tokens, files)) as look:
+            sight = look(3.0)
+    finally:
+        tokens.silent.clear()
+    assert sight.trouble is not None
+    assert (sight.trouble.kind, sight.trouble.fault) == ("authentication", Fault.HERE), sight.trouble
+    assert "the service that gives out tokens or tickets does not answer" in sight.trouble.text
 
 
 def test_a_provider_that_throttles_gets_a_pause_and_is_no_refusal(

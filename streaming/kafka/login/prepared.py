@@ -17,6 +17,11 @@ Settings = Mapping[str, Any]
 """Keyword arguments for kafka-python's SASL mechanism."""
 
 
+SILENT = "the service that gives out tokens or tickets does not answer"
+_SHARE = 0.8
+"""Of the time for a connection, what a login may wait for its service."""
+
+
 class Login(Protocol):
     """One way to log in, for all connections to one cluster."""
 
@@ -36,13 +41,14 @@ class Login(Protocol):
 async def prepared(net: Any, login: Login, host: str, timeout_at: float | None) -> Settings:
     """What ``login`` prepares; to be awaited on the loop ``net``.
 
-    Raises what ``login`` raises, and ``KafkaTimeoutError`` at ``timeout_at``: the thread then ends without effect.
+    Raises what ``login`` raises. A login that takes too long is the service's silence and not the broker's. So it is
+    raised before ``timeout_at``, when the caller takes no answer for a silent broker. The thread then has no effect.
     """
     outcome = Future()
     threading.Thread(target=_prepare, args=(net, login, host, outcome), name="kafka login", daemon=True).start()
     timer = None
     if timeout_at is not None:
-        timer = net.call_later(max(0.0, timeout_at - time.monotonic()), lambda: _time_out(outcome, host))
+        timer = net.call_later(_SHARE * max(0.0, timeout_at - time.monotonic()), lambda: _time_out(outcome, host))
     try:
         found: Settings = await outcome
     finally:
@@ -73,4 +79,4 @@ def _prepare(net: Any, login: Login, host: str, outcome: Any) -> None:
 
 def _time_out(outcome: Any, host: str) -> None:
     if not outcome.is_done:
-        outcome.failure(errors.KafkaTimeoutError(f"the login at {host} was not prepared in time"))
+        outcome.failure(errors.SaslAuthenticationFailedError(f"{SILENT} (for {host})"))

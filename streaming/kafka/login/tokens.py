@@ -1,5 +1,6 @@
 """A token that is used until it is nearly over, and then replaced: fetched once for all connections to a cluster."""
 
+import contextlib
 import random
 import threading
 import time
@@ -10,6 +11,7 @@ from typing import Any
 from kafka import errors
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from streaming.errors import CredentialRefused
 from streaming.kafka.login.prepared import Settings
 
 REFRESH_FACTOR = 0.8
@@ -28,6 +30,10 @@ class Token:
 
     text: str
     seconds: float
+
+
+def _in_a_thread(work: Callable[[], None]) -> None:
+    threading.Thread(target=work, name="token refresh", daemon=True).start()
 
 
 class FixedToken(AbstractTokenProvider):  # type: ignore[misc]  # the library ships no types for it
@@ -51,43 +57,58 @@ class Tokens:
         *,
         monotonic: Callable[[], float] = time.monotonic,
         draw: Callable[[float, float], float] = random.uniform,
+        begin: Callable[[Callable[[], None]], None] = _in_a_thread,
     ) -> None:
         """``fetch`` raises as ``Login.prepare`` does; ``secret`` is compared only, to notice that it has changed."""
         self._fetch = fetch
         self._secret = secret
         self._monotonic = monotonic
         self._draw = draw
-        self._lock = threading.Lock()
-        self._token: Token | None = None
-        self._requested = 0.0
+        self._begin = begin
+        self._fetching = threading.Lock()
+        self._kept: tuple[Token, float] | None = None
+        """With the time at which it was requested."""
         self._failure: tuple[object, Exception] | None = None
         self._failures = 0
         self._quiet_until = 0.0
 
     def prepare(self, host: str) -> Settings:
-        """The token for the next login at any broker: kept, or new. One thread fetches; the others wait for it."""
-        with self._lock:
-            return {"sasl_oauth_token_provider": FixedToken(self._current())}
+        """The token for the next login at any broker: kept while it is good, else new.
+
+        A new one is fetched behind the last logins of the old one, so that a provider that does not answer delays
+        nothing until then. One thread fetches; where no token is left, the others wait for it.
+        """
+        return {"sasl_oauth_token_provider": FixedToken(self._current())}
 
     def was_refused(self) -> None:
         """Use this token no longer: what its provider says of us may have been corrected since it was given out."""
-        with self._lock:
-            if self._monotonic() - self._requested >= _LEAST_SECONDS:
-                self._token = None
+        kept = self._kept
+        if kept is not None and self._monotonic() - kept[1] >= _LEAST_SECONDS:
+            self._kept = None
 
     def _current(self) -> str:
-        kept = self._token
-        age = self._monotonic() - self._requested
-        if kept is not None and age < REFRESH_FACTOR * kept.seconds:
-            return kept.text
-        try:
-            return self._renewed()
-        except errors.SaslAuthenticationFailedError:
-            if kept is not None and age < kept.seconds:
-                return kept.text  # it is still good, and the next login tries again
-            raise
+        good = self._good()
+        if good is None:
+            with self._fetching:
+                good = self._good() or self._renewed()
+        elif self._monotonic() - good[1] >= REFRESH_FACTOR * good[0].seconds and self._fetching.acquire(blocking=False):
+            self._begin(self._renew_behind)
+        return good[0].text
 
-    def _renewed(self) -> str:
+    def _good(self) -> tuple[Token, float] | None:
+        """The kept token while it is good, with the time at which it was requested."""
+        kept = self._kept
+        return kept if kept is not None and self._monotonic() - kept[1] < kept[0].seconds else None
+
+    def _renew_behind(self) -> None:
+        """Fetch, with the lock that was taken for it; a failure is the next login's, once the token is over."""
+        try:
+            with contextlib.suppress(errors.SaslAuthenticationFailedError, CredentialRefused):
+                self._renewed()
+        finally:
+            self._fetching.release()
+
+    def _renewed(self) -> tuple[Token, float]:
         secret, now = self._secret(), self._monotonic()
         if self._failure is not None and self._failure[0] == secret and now < self._quiet_until:
             raise self._failure[1]
@@ -99,8 +120,8 @@ class Tokens:
             self._quiet_until = self._monotonic() + self._draw(longest / 2, longest)
             raise
         self._failure, self._failures = None, 0
-        self._token, self._requested = token, now
-        return token.text
+        self._kept = token, now
+        return self._kept
 
 
 def failure(text: str) -> Any:

@@ -1,5 +1,6 @@
 """When a token is used, replaced and given up, on a clock that the test sets."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -18,11 +19,14 @@ class Provider:
     given: int = 0
     requests: int = 0
     tokens: Tokens = field(init=False)
+    begun: list[Callable[[], None]] = field(default_factory=list)
+    """What is to run on a thread of its own."""
 
     def __post_init__(self) -> None:
         self.tokens = Tokens(
-            self.fetch, lambda: self.secret, monotonic=lambda: self.now, draw=lambda low, high: (low + high) / 2
-        )
+            self.fetch, lambda: self.secret, monotonic=lambda: self.now, draw=lambda low, high: (low + high) / 2,
+            begin=self.begun.append,
+        )  # fmt: skip
 
     def fetch(self) -> Token:
         self.requests += 1
@@ -35,13 +39,16 @@ class Provider:
         return str(self.tokens.prepare("e")["sasl_oauth_token_provider"].token())
 
 
-def test_a_token_serves_until_four_fifths_of_its_life_are_over() -> None:
+def test_a_token_is_replaced_behind_its_logins_after_four_fifths_of_its_life() -> None:
     provider = Provider()
     assert [provider.use(), provider.use()] == ["token-1", "token-1"]
     provider.now = 79.9
-    assert provider.use() == "token-1"
+    assert (provider.use(), provider.begun) == ("token-1", [])
     provider.now = 80.0
-    assert provider.use() == "token-2"
+    assert [provider.use(), provider.use()] == ["token-1", "token-1"]
+    (fetch,) = provider.begun
+    fetch()
+    assert (provider.use(), provider.given) == ("token-2", 2)
 
 
 def test_a_token_that_cannot_be_replaced_serves_until_its_end() -> None:
@@ -49,6 +56,10 @@ def test_a_token_that_cannot_be_replaced_serves_until_its_end() -> None:
     provider.use()
     provider.fails, provider.now = "the token endpoint x does not answer: refused", 90.0
     assert provider.use() == "token-1"
+    provider.begun.pop()()
+    provider.now = 99.0
+    assert provider.use() == "token-1"
+    provider.begun.pop()()
     provider.now = 100.0
     with pytest.raises(errors.SaslAuthenticationFailedError, match="does not answer"):
         provider.use()
