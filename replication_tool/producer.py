@@ -10,7 +10,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from replication_tool.errors import WriteFailed
 from state.settings.keys import Cluster
-from state.settings.security import ClientCredentials, MskIam, Password, Sasl, Security
+from state.settings.security import ClientCredentials, Kerberos, MskIam, Password, Sasl, Security
 from streaming.secrets import reveal
 
 _SECONDS = 60.0
@@ -125,8 +125,8 @@ def _login(sasl: Sasl | None) -> dict[str, str | Path | None]:
                 "sasl.oauthbearer.scope": sasl.scope,
                 "https.ca.location": sasl.ca,
             }
-        case MskIam():
+        case MskIam() | Kerberos():
             raise WriteFailed(
-                "a cluster with AWS_MSK_IAM cannot be written to by this tool",
+                f"a cluster with {sasl.mechanism} cannot be written to by this tool",
                 hint="give the cluster a listener with SCRAM, and name it in the configuration of this tool",
             )

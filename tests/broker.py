@@ -31,7 +31,8 @@ def running_broker(
 ) -> Iterator[str]:
     """Start a broker and yield its bootstrap address; in a folder of an earlier one its storage is used again.
 
-    ``settings`` are added to its configuration; ``LISTEN`` in their values stands for the client listener's address.
+    ``settings`` are added to its configuration; ``LISTEN`` in their values is the client listener's address, and
+    ``LISTEN_PORT`` its port.
     ``scram`` are passwords by user that are there (SCRAM-SHA-512) before the broker first starts.
     ``java_options`` are for its JVM.
     """
@@ -39,7 +40,8 @@ def running_broker(
     folder.mkdir(parents=True, exist_ok=True)
     configuration = folder / "broker.properties"
     lines = _properties(folder, listen, controller) | {
-        key: value.replace("LISTEN", listen) for key, value in (settings or {}).items()
+        key: value.replace("LISTEN_PORT", listen.split(":")[1]).replace("LISTEN", listen)
+        for key, value in (settings or {}).items()
     }
     configuration.write_text("".join(f"{key}={value}\n" for key, value in lines.items()), encoding="utf-8")
     log_settings = folder / "log4j2.yaml"

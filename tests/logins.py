@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.broker import running_broker
+from tests.kdc import BROKER, Kdc
 from tests.ports import free_port
 from tests.tokens import AUDIENCE, TokenServer
 
@@ -70,3 +71,20 @@ def behind_tokens(folder: Path, tokens: TokenServer, files: Path, **more: str) -
     allowed = [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={tokens.jwks}"]
     with login_broker(folder, "SASL_SSL", "OAUTHBEARER", settings, allowed) as broker:
         yield broker
+
+
+@contextmanager
+def behind_kerberos(folder: Path, kdc: Kdc) -> Iterator[LoginBroker]:
+    """SASL_PLAINTEXT, GSSAPI; by a name, as Java looks up the name behind an address."""
+    options = f'useKeyTab=true storeKey=true keyTab="{kdc.keytab("broker")}" principal="{BROKER}"'
+    login = f"com.sun.security.auth.module.Krb5LoginModule required {options};"
+    settings = {
+        "listener.name.login.gssapi.sasl.jaas.config": login,
+        "listener.name.login.gssapi.sasl.kerberos.service.name": "kafka",
+        "sasl.kerberos.service.name": "kafka",
+    }
+    realms = [f"-Djava.security.krb5.conf={kdc.configuration}"]
+    with login_broker(
+        folder, "SASL_PLAINTEXT", "GSSAPI", settings, realms, advertised="localhost:LISTEN_PORT"
+    ) as broker:
+        yield LoginBroker(broker.address.replace("127.0.0.1", "localhost"), broker.plain)

@@ -229,7 +229,7 @@ class _Resolver:
         match path:
             case ("store",):
                 return self._store(value, path)
-            case ("clusters", *_, "ca" | "cert") | ("http", "tls", "cert" | "key" | "clients"):
+            case ("clusters", *_, "ca" | "cert" | "keytab") | ("http", "tls", "cert" | "key" | "clients"):
                 return self._file(value, path)
             case ("clusters", _, "security", "key"):
                 return self._key(value, path)

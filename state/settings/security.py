@@ -57,11 +57,23 @@ class MskIam(Settings):
         return self
 
 
-Sasl = Annotated[Password | ClientCredentials | MskIam, Field(discriminator="mechanism")]
+class Kerberos(Settings):
+    """A principal of Kerberos and its key table, which is read for each new ticket."""
+
+    mechanism: Literal["GSSAPI"]
+    principal: Annotated[str, Field(pattern=r'^[^\s@"]+@[^\s@"]+$')]
+    """``tideover@EXAMPLE.COM``, as the key table has it."""
+    keytab: Path
+    """On the hosts of controller, runner and executors alike."""
+    service: str = "kafka"
+    """What brokers' principals begin with: Kafka's ``sasl.kerberos.service.name``."""
+
+
+Sasl = Annotated[Password | ClientCredentials | MskIam | Kerberos, Field(discriminator="mechanism")]
 
 WAYS_IN: Mapping[str, type[Settings]] = {
     mechanism: each
-    for each in (Password, ClientCredentials, MskIam)
+    for each in (Password, ClientCredentials, MskIam, Kerberos)
     for mechanism in get_args(each.model_fields["mechanism"].annotation)
 }
 """By mechanism, the group with its keys."""

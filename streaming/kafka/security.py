@@ -14,9 +14,10 @@ from pydantic import SecretStr
 
 from state.error_meanings import OURS, TLS, Meaning, meaning_of, meaning_of_authentication
 from state.settings.keys import Cluster
-from state.settings.security import ClientCredentials, MskIam, Password, Sasl, Security
+from state.settings.security import ClientCredentials, Kerberos, MskIam, Password, Sasl, Security
 from streaming.errors import CredentialRefused
 from streaming.kafka.login.client_credentials import client_credentials
+from streaming.kafka.login.kerberos import KerberosLogin
 from streaming.kafka.login.msk_iam import msk_iam
 from streaming.kafka.login.prepared import Login
 from streaming.secrets import Broken, reveal
@@ -76,6 +77,8 @@ def _login(sasl: Sasl | None) -> Login | None:
             return client_credentials(sasl)
         case MskIam():
             return msk_iam(sasl)
+        case Kerberos():
+            return KerberosLogin(sasl)
         case _:
             return None
 

@@ -3,13 +3,14 @@
 A setting holds the PEM text itself, so that executors need no files. Secrets are read when a query starts.
 """
 
+import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from pydantic import SecretStr
 
 from state.settings.keys import Cluster, Spark
-from state.settings.security import ClientCredentials, MskIam, Password, Sasl, Security
+from state.settings.security import ClientCredentials, Kerberos, MskIam, Password, Sasl, Security
 from streaming.errors import CredentialRefused
 from streaming.jars import jar_paths
 from streaming.secrets import Broken, reveal
@@ -21,12 +22,14 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+    "GSSAPI": "com.sun.security.auth.module.Krb5LoginModule",
     "AWS_MSK_IAM": "software.amazon.msk.auth.iam.IAMLoginModule",
 }
 
 _SIGNED_BY_AMAZON = "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
 _MSK_ARTIFACT, MSK_JARS = "aws-msk-iam-auth", "msk-iam"
 """Where both are, and our set of jars with it."""
+_REALMS = "KRB5_CONFIG"
 _OPTIONS_OF_JVMS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 
 _TOKENS_BY_OIDC = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
@@ -57,17 +60,20 @@ def java_client_settings(security: Security) -> dict[str, str]:
     return found
 
 
-def with_logins(spark: Spark, clusters: Collection[Cluster]) -> Spark:
+def with_logins(spark: Spark, clusters: Collection[Cluster], environment: Mapping[str, str] = os.environ) -> Spark:
     """Spark's settings, with the jars and the JVM's options that logins at these clusters need. Raises ``JarError``.
 
-    What the configuration brings itself goes last, and an own ``aws-msk-iam-auth`` is used as it is.
+    Kerberos of Java reads the file that ``KRB5_CONFIG`` names, as the library of this process does. What the
+    configuration brings itself goes last, and an own ``aws-msk-iam-auth`` is used as it is.
     """
     logins = [each.security.sasl for each in clusters]
     more: dict[str, str] = {}
     endpoints = {each.token_endpoint for each in logins if isinstance(each, ClientCredentials)}
-    if endpoints:
-        option = f"-D{_ALLOWED_ENDPOINTS}={','.join(sorted(endpoints))}"
-        more |= {key: f"{option} {spark.conf.get(key, '')}".strip() for key in _OPTIONS_OF_JVMS}
+    options = [f"-D{_ALLOWED_ENDPOINTS}={','.join(sorted(endpoints))}"] if endpoints else []
+    if any(isinstance(each, Kerberos) for each in logins) and (realms := environment.get(_REALMS)):
+        options.append(f"-Djava.security.krb5.conf={realms}")
+    if options:
+        more |= {key: " ".join([*options, str(spark.conf.get(key, ""))]).strip() for key in _OPTIONS_OF_JVMS}
     own = str(spark.conf.get("spark.jars", ""))
     if any(isinstance(each, MskIam) for each in logins) and _MSK_ARTIFACT not in _brought(spark):
         more["spark.jars"] = ",".join([*([own] if own else []), *map(str, jar_paths(MSK_JARS))])
@@ -95,6 +101,10 @@ def _login(sasl: Sasl) -> dict[str, str]:
             if sasl.role:
                 options |= {"awsRoleArn": sasl.role, "awsRoleSessionName": "tideover", "awsStsRegion": sasl.region}
             return _jaas(sasl.mechanism, options) | {"sasl.client.callback.handler.class": _SIGNED_BY_AMAZON}
+        case Kerberos():
+            options = {"useKeyTab": "true", "storeKey": "true", "useTicketCache": "false", "doNotPrompt": "true"}
+            options |= {"keyTab": str(sasl.keytab), "principal": sasl.principal}
+            return _jaas(sasl.mechanism, options) | {"sasl.kerberos.service.name": sasl.service}
 
 
 def _jaas(mechanism: str, options: Mapping[str, str]) -> dict[str, str]:

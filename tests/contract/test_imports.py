@@ -13,6 +13,7 @@ PRODUCT = ("orchestrator", "streaming", "state")
 # One seam per foreign library: the folder or file that may import it.
 SEAMS = {
     "kafka": ("streaming/kafka/",),
+    "gssapi": ("streaming/kafka/login/kerberos.py",),
     "aws_msk_iam_sasl_signer": ("streaming/kafka/login/msk_iam.py",),
     "crc32c": ("streaming/kafka/",),
     "pyspark": ("streaming/spark/", "streaming/jarsets/ivy.py", "streaming/jars.py"),

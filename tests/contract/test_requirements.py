@@ -26,6 +26,7 @@ PUBLISHED = [
 
 # Where a module is called otherwise than its distribution, or comes with another one that pins it.
 DISTRIBUTION = {
+    "aws_msk_iam_sasl_signer": "aws-msk-iam-sasl-signer-python",
     "confluent_kafka": "confluent-kafka",
     "kafka": "kafka-python",
     "kubernetes_validate": "kubernetes-validate",
@@ -62,6 +63,8 @@ def test_every_import_of_a_package_is_among_its_requirements(package: str) -> No
     brought = names(PROJECT["dependencies"])
     if package == "orchestrator":
         brought |= names(PROJECT["optional-dependencies"]["notify"] + PROJECT["optional-dependencies"]["otel"])
+    if package == "streaming":
+        brought |= names(PROJECT["optional-dependencies"]["iam"])
     if package == "replication_tool":
         brought |= names(PROJECT["optional-dependencies"]["replication"])
     if package == "lab":

@@ -216,7 +216,10 @@ def test_each_way_to_log_in_has_its_own_keys_and_mistakes_come_at_once(tmp_path:
 def test_a_way_to_log_in_that_is_unknown_or_missing_is_named(tmp_path: Path) -> None:
     for sasl, sentence in (
         ("{username: u}", "is required"),
-        ("{mechanism: CRAM}", "must be one of 'PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512', 'OAUTHBEARER', 'AWS_MSK_IAM'"),
+        (
+            "{mechanism: CRAM}",
+            "must be one of 'PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512', 'OAUTHBEARER', 'AWS_MSK_IAM', 'GSSAPI'",
+        ),
     ):
         security = f"security: {{protocol: SASL_SSL, sasl: {sasl}}}"
         text = GOOD.replace("[localhost:19092]}", f"[localhost:19092], {security}}}")

@@ -46,6 +46,29 @@ def test_a_login_by_iam_names_a_profile_or_a_role() -> None:
         assert found["sasl.jaas.config"] == f"{module}{options};"
 
 
+KERBEROS = {"mechanism": "GSSAPI", "principal": "t@R", "keytab": "/t.keytab"}
+
+
+def test_a_login_by_kerberos_uses_the_key_table_and_no_cache() -> None:
+    found = java_client_settings(security(KERBEROS))
+    assert found["sasl.kerberos.service.name"] == "kafka"
+    assert found["sasl.jaas.config"] == (
+        'com.sun.security.auth.module.Krb5LoginModule required useKeyTab="true" storeKey="true" '
+        'useTicketCache="false" doNotPrompt="true" keyTab="/t.keytab" principal="t@R";'
+    )
+
+
+def test_java_reads_the_realms_that_this_process_reads() -> None:
+    realms = {"KRB5_CONFIG": "/etc/own.conf"}
+    option = "-Djava.security.krb5.conf=/etc/own.conf"
+    assert with_logins(Spark(), [cluster(KERBEROS)], realms).conf == {
+        "spark.driver.extraJavaOptions": option,
+        "spark.executor.extraJavaOptions": option,
+    }
+    assert with_logins(Spark(), [cluster(KERBEROS)], {}).conf == {}
+    assert with_logins(Spark(), [Cluster(bootstrap=("e:1",))], realms).conf == {}
+
+
 def test_endpoints_are_allowed_in_each_jvm_before_what_the_user_says() -> None:
     spark = Spark(conf={"spark.driver.extraJavaOptions": "-Dx=1"})
     clusters = [cluster({**TOKENS, "client_secret": "s", "token_endpoint": f"https://{name}/t"}) for name in "ba"]

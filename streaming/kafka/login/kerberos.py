@@ -1,0 +1,94 @@
+"""Logs in by Kerberos with a key table: tickets are requested before the login, away from the connections' thread.
+
+kafka-python itself requests a ticket on the thread that serves all connections, and from the user's cache alone.
+Here the KDC is requested beforehand, by MIT's library, which gets a new ticket where one is over. The library for
+Python is optional (``pip install tideover[kerberos]``): it is compiled where it is installed.
+"""
+
+import importlib
+import threading
+from types import ModuleType
+from typing import Any
+
+from kafka.net.sasl import register_sasl_mechanism
+from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
+
+from state.settings.security import Kerberos
+from streaming.errors import CredentialRefused
+from streaming.kafka.login.prepared import Settings
+from streaming.kafka.login.tokens import failure
+
+_CONTEXT, _FIRST, _PRINCIPAL = "tideover_context", "tideover_first_token", "tideover_principal"
+
+
+class KerberosLogin:
+    """The tickets of one principal: a ``Login``."""
+
+    def __init__(self, settings: Kerberos) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._cache = f"MEMORY:tideover-{id(self)}"
+
+    def prepare(self, host: str) -> Settings:
+        """A security context for a broker, with its first message. One thread talks to the KDC at a time."""
+        gssapi = _library()
+        settings = self._settings
+        if not settings.keytab.is_file():
+            raise CredentialRefused(f"the key table {settings.keytab} is not a file", hint="check security.sasl.keytab")
+        try:
+            with self._lock:
+                context = self._context(gssapi, host)
+                return {_CONTEXT: context, _FIRST: context.step(None), _PRINCIPAL: settings.principal}
+        except gssapi.exceptions.GSSError as error:
+            raise failure(f"no ticket for {settings.principal} by {settings.keytab}: {_sentence(error)}") from None
+
+    def was_refused(self) -> None:
+        """A ticket says nothing of what a broker allows: the next one would be the same."""
+
+    def _context(self, gssapi: ModuleType, host: str) -> Any:
+        principal = gssapi.Name(self._settings.principal, gssapi.NameType.kerberos_principal)
+        store = {"client_keytab": str(self._settings.keytab), "ccache": self._cache}
+        mine = gssapi.Credentials(name=principal, usage="initiate", store=store)
+        broker = gssapi.Name(f"{self._settings.service}@{host}", gssapi.NameType.hostbased_service)
+        kerberos = gssapi.MechType.kerberos
+        return gssapi.SecurityContext(name=broker.canonicalize(kerberos), creds=mine, usage="initiate", mech=kerberos)
+
+
+class _Prepared(SaslMechanismGSSAPI):  # type: ignore[misc]  # the library ships no types for it
+    """The library's mechanism, from the context that was made beforehand."""
+
+    def __init__(self, **config: Any) -> None:
+        """The library's own constructor would request a ticket."""
+        self._is_done = self._is_authenticated = False
+        self._client_ctx, self._next_token = config[_CONTEXT], config[_FIRST]
+        self.auth_id = config[_PRINCIPAL]
+
+    def receive(self, auth_bytes: bytes) -> None:
+        """As the library does; what the broker sent wrongly is a failed login, and no fault of the connection."""
+        try:
+            super().receive(auth_bytes)
+        except _library().exceptions.GSSError as error:
+            raise failure(f"the broker's answer to {self.auth_id} is refused: {_sentence(error)}") from None
+
+
+register_sasl_mechanism("GSSAPI", _Prepared, overwrite=True)
+
+
+def _library() -> ModuleType:
+    try:
+        return importlib.import_module("gssapi")
+    except (ImportError, OSError):
+        raise CredentialRefused(
+            "GSSAPI needs a library that is not installed",
+            hint="install libkrb5-dev and a C compiler, then: pip install tideover[kerberos]",
+        ) from None
+
+
+def _sentence(error: Any) -> str:
+    """What the KDC or the library says; the general part of each such error is the same."""
+    said = (
+        error.get_all_statuses(error.min_code, False)
+        if error.min_code
+        else error.get_all_statuses(error.maj_code, True)
+    )
+    return "; ".join(each.decode(errors="replace") if isinstance(each, bytes) else str(each) for each in said)
