@@ -117,6 +117,7 @@ docs: $(STAMP) ## print the page of verbs, the chapter on phases, the desk's run
 	$(BIN)/python -m orchestrator.http.pages.runbook docs/runbook.md
 	$(BIN)/python -m tests.simulation.faults.table
 	$(BIN)/python -m tests.simulation.restored write
+	$(BIN)/python -m tests.support write
 
 pictures: $(STAMP) java browser ## ten minutes: the pictures of docs/images, taken by Chromium of a real run
 	$(BIN)/python -m tests.desk_pictures docs/images

@@ -47,6 +47,7 @@ class ObjectStore:
             "fs.s3a.endpoint": f"http://127.0.0.1:{self.port}",
             "fs.s3a.endpoint.region": "us-east-1",
             "fs.s3a.path.style.access": "true",
+            "fs.s3a.directory.marker.retention": "keep",  # Hadoop 3.4's own way: this server deletes no full folder
             "fs.s3a.access.key": ACCESS_KEY,
             "fs.s3a.secret.key": SECRET_KEY,
         }

@@ -140,16 +140,19 @@ Pattern = Annotated[str, AfterValidator(_check_pattern)]
 
 
 STORE = "s3a"
-"""The one object store that can create for exactly one, where Hadoop, the store and the companion play together."""
-SAFE = frozenset({"file", "hdfs", STORE})
-"""Known to create a file for exactly one of those who race for its name."""
+"""Hadoop's connector of S3: the one of an object store that can create for exactly one, with the companion."""
+STORES = frozenset({STORE, "s3", "s3n"})
+"""Schemes behind which that connector may be. The class decides, which only a runner sees."""
+SAFE = frozenset({"file", "hdfs"}) | STORES
+"""Known to create a file for exactly one of those who race for its name, or tried by a runner before it begins."""
 HINT = (
     "put the checkpoint on hdfs, on s3a, or on a disk or share that every runner mounts; instead of viewfs, write the "
     "hdfs path"
 )
 STORE_HINT = (
-    "on s3a run Spark 4.2.0 with Tideover's companion and leave fs.s3a.create.conditional.enabled alone; or put the "
-    "checkpoint on hdfs, or on a disk or share that every runner mounts"
+    "on S3 run the query with Tideover's companion, by Hadoop's own connector (S3AFileSystem), and leave "
+    "fs.s3a.create.conditional.enabled alone; or put the checkpoint on hdfs, or on a disk or share that every runner "
+    "mounts"
 )
 
 

@@ -8,9 +8,9 @@ whose sources are others now, is never used.
 
 One jar serves all Spark lines, with the same bytes from the same sources. The Java uses public interfaces of Hadoop and
 Spark only. Their ``CheckpointFileManager`` moved to another package with Spark 4.1, so the one class that implements it
-is compiled twice, its package names replaced; everything is compiled against the locked jars of each line, and what
-serves two lines has to come out the same from both. A jar for each line would be five times the files for classes that
-do not differ.
+is compiled twice, its package names replaced: against the locked jars of a line of either kind. What serves both has to
+come out the same. A test compiles it against those of every line (``tests/real/test_companion_build.py``). A jar for
+each line would be five times the files for classes that do not differ.
 
 Which classes serve the Spark that runs is found out there, by what it has (``SparkBuild.java``); the jar lists its own
 classes for that.
@@ -96,6 +96,9 @@ LINES = (
     Line("4.1.2", _NEW),
     Line("4.2.0", _NEW),
 )
+"""Newest last. The companion fits them, and its classes are the same bytes for each."""
+BUILT = (LINES[1], LINES[-1])
+"""Those that the jar is made from, one of either package."""
 
 
 def companion_jar(progress: Progress = lambda line: None, folder: Path = _FOLDER) -> Path:
@@ -153,16 +156,16 @@ def sources_digest() -> str:
 def build(target: Path, progress: Progress) -> None:
     """Compile and pack; the jar appears whole. Raises ``CompanionError``, ``JavaMissing`` and ``JarError``."""
     with tempfile.TemporaryDirectory(prefix="tideover-companion-") as scratch:
-        classes = compile_lines(Path(scratch), progress)
+        classes = compile_lines(Path(scratch), progress, BUILT)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     _pack(classes, draft)
     draft.replace(target)
 
 
-def compile_lines(scratch: Path, progress: Progress) -> Mapping[str, bytes]:
-    """All classes by their path in the jar. Raises as ``build`` does."""
+def compile_lines(scratch: Path, progress: Progress, lines: Sequence[Line]) -> Mapping[str, bytes]:
+    """All classes by their path in the jar, each the same from all of these lines. Raises as ``build`` does."""
     classes: dict[str, bytes] = {}
-    for line in LINES:
+    for line in lines:
         progress(f"companion: compiling against Spark {line.spark}")
         folder = scratch / line.spark
         made = _compile(line, _adapted(line, folder / "sources"), folder / "classes")

@@ -63,18 +63,30 @@ _AWS = (
 )  # fmt: skip
 
 
-def _s3a(hadoop: str, sdk: str, analytics: str) -> Roots:
+def _s3a(hadoop: str, sdk: str, analytics: str | None, without: frozenset[str] = frozenset()) -> Roots:
     """Name the connector of S3 for the Hadoop that Spark ships, and the modules of Amazon's SDK that it calls.
 
     Hadoop itself depends on one bundle of all of Amazon's services, many times as large. What the modules need besides
-    is inside Spark.
+    is inside Spark. ``without``: modules that this version of the SDK does not have.
     """
     coordinates = (
         f"org.apache.hadoop:hadoop-aws:{hadoop}",
-        f"software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:{analytics}",
+        *((f"software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:{analytics}",) if analytics else ()),
         "software.amazon.eventstream:eventstream:1.0.1",
         "org.reactivestreams:reactive-streams:1.0.4",
-        *(f"software.amazon.awssdk:{module}:{sdk}" for module in _AWS),
+        *(f"software.amazon.awssdk:{module}:{sdk}" for module in _AWS if module not in without),
+    )
+    return Roots(coordinates=coordinates, transitive=False)
+
+
+def _s3a_by_version_1(hadoop: str, sdk: str) -> Roots:
+    """The same for Hadoop 3.3, which calls the first version of Amazon's SDK."""
+    coordinates = (
+        f"org.apache.hadoop:hadoop-aws:{hadoop}",
+        "com.fasterxml.jackson.dataformat:jackson-dataformat-cbor:2.15.2",
+        "software.amazon.ion:ion-java:1.0.2",
+        f"com.amazonaws:jmespath-java:{sdk}",
+        *(f"com.amazonaws:aws-java-sdk-{module}:{sdk}" for module in ("core", "dynamodb", "kms", "s3", "sts")),
     )
     return Roots(coordinates=coordinates, transitive=False)
 
@@ -124,6 +136,9 @@ ROOTS: Mapping[str, Roots] = {
     "spark-4.0.0": _connector("2.13", "4.0.0", "4.0.0", "3.9.0", "2.12.0"),
     "spark-3.5.7": _connector("2.12", "3.5.7", "3.5.7", "3.4.1", "2.11.1"),
     "spark-3.4.4": _connector("2.12", "3.4.4", "3.4.4", "3.3.2", "2.11.1"),
+    "s3a-3.5.7": _s3a_by_version_1("3.3.4", "1.12.262"),
+    "s3a-4.0.0": _s3a("3.4.1", "2.25.53", None, frozenset({"retries", "retries-spi", "utils-lite"})),
+    "s3a-4.1.2": _s3a("3.4.2", "2.29.52", "1.2.1", frozenset({"utils-lite"})),
     "s3a-4.2.0": _s3a("3.5.0", "2.35.4", "1.3.1"),
     "msk-iam": Roots(coordinates=("software.amazon.msk:aws-msk-iam-auth:2.3.5:all",), transitive=False),
     "delta-4.0.0": _delta("delta-spark_2.13", "4.0.0"),

@@ -16,6 +16,8 @@ from orchestrator.decide.gates.automatic import AUTOMATIC_GATES
 from orchestrator.decide.gates.checks import GATES, REWIND_GATES
 from orchestrator.decide.gates.readiness import READINESS_GATES
 from state.settings.keys import Tideover
+from streaming.companion.jar import LINES
+from tests import support
 from tests.injected import whole_rows
 from tests.simulation.faults import table
 
@@ -35,6 +37,14 @@ def test_the_concepts_show_the_table_of_phases_of_the_program() -> None:
 def test_the_table_of_faults_is_what_the_scenarios_say() -> None:
     said = table.PAGE.read_text(encoding="utf-8")
     assert said == table.with_table(said), "run: make docs"
+
+
+def test_the_page_of_what_was_tried_is_printed_from_its_tests() -> None:
+    assert support.PAGE.read_text(encoding="utf-8") == support.page(), "run: make docs"
+    assert {f"PySpark {line.spark}" for line in LINES} == {name for name in support.ROWS if name.startswith("PySpark")}
+    for test in support.named_tests():
+        file, _, name = test.partition("::")
+        assert f"\ndef {name}(" in (ROOT / file).read_text(encoding="utf-8"), test
 
 
 def test_every_fault_has_a_scenario_or_is_said_to_have_none() -> None:

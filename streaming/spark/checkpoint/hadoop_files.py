@@ -4,7 +4,7 @@ Each question is few calls into the JVM: a directory comes back as two texts, a 
 create is a draft renamed by ``FileContext`` without overwriting, as Spark's own logs do it; Hadoop's
 ``create(overwrite=False)`` is a check and then a create, and had two winners in 10 of 150 races. On a local disk even
 that rename is a check and then a rename, so there the operating system's own exclusive link is used. On an object store
-a rename is a copy: there the object is put on the condition that there is none (HADOOP-19256), and the store decides.
+a rename is a copy: there the companion puts the object on the condition that there is none, and the store decides.
 Where none of these is known to hold, nothing is created.
 """
 
@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from state.error_meanings import FILES, OURS, Meaning, meaning_of
 from state.settings.keys import Tideover
-from state.settings.values import HINT, STORE, STORE_HINT, scheme_refusal
+from state.settings.values import HINT, STORE_HINT, STORES, scheme_refusal
 from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles
 from streaming.spark.errors import (
@@ -34,12 +34,11 @@ from streaming.spark.errors import (
     NoSpace,
     UnsafeFileSystem,
 )
-from streaming.spark.jvm import JavaObject, java_context, java_view
+from streaming.spark.jvm import JavaObject, has_class, java_context, java_view
 
 _COPIES, _STORE_COPIES = 8, 32
 """At once; a store answers late, but many at a time."""
-EXCLUSIVE = "fs.option.create.conditional.overwrite"
-"""Hadoop's name for a put on the condition that there is no such object."""
+_OBJECTS = "tideover.StoredObject"
 _UNASKED = "fs.s3a.create.performance"
 """To create without looking first what is there: three requests for a copy instead of seven."""
 _SIZE = re.compile(r"; isDirectory=false; length=(\d+)")
@@ -126,7 +125,7 @@ class HadoopFiles:
             if self._is_local(path):
                 return LocalFiles().create_atomically(path, content)
             target = self._path(path)
-            if self._is_store(target):
+            if self._system(target).getUri().getScheme() != "hdfs":
                 return self._put_unless_taken(target, content)
             draft = self._jvm.org.apache.hadoop.fs.Path(target.getParent(), f".{target.getName()}.{uuid.uuid4()}.tmp")
             try:
@@ -195,24 +194,19 @@ class HadoopFiles:
             stream.close()
 
     def _put_unless_taken(self, target: JavaObject, content: bytes) -> bool:
-        """Put an object whose name is free. Raises ``UnsafeFileSystem`` where this Hadoop cannot."""
+        """Put an object whose name is free, as the companion does. Raises ``UnsafeFileSystem`` where that cannot be."""
         store = self._system(target)
-        if not store.hasPathCapability(target, EXCLUSIVE):
-            version = self._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+        if not has_class(self._jvm, _OBJECTS):
+            why = "the companion is not in this Spark"
+        elif not self._jvm.tideover.StoredObject.isStore(store):
+            why = f"its file system is {store.getClass().getName()}"
+        else:
+            why = str(self._jvm.tideover.StoredObject.whyNotExclusive(store, target))
+        if why:
             raise UnsafeFileSystem(
-                f"{target.toString()} is on s3a, where two drivers could both create it: Hadoop {version} cannot put "
-                "an object on the condition that there is none, or fs.s3a.create.conditional.enabled is false",
-                hint=STORE_HINT,
+                f"{target.toString()} is where two drivers could both create it: {why}", hint=STORE_HINT
             )
-        stream = store.createFile(target).overwrite(True).recursive().must(EXCLUSIVE, "true").build()
-        stream.write(content)
-        try:
-            stream.close()
-        except Py4JJavaError:
-            if store.exists(target):  # ours, where the store took it and its answer was lost
-                return self.read_bytes(str(target.toString())) == content
-            raise
-        return True
+        return bool(self._jvm.tideover.StoredObject.create(store, target, content))
 
     def _rename_unless_taken(self, draft: JavaObject, target: JavaObject) -> bool:
         option = self._class("Options$Rename").getEnumConstants()
@@ -243,11 +237,12 @@ class HadoopFiles:
     def _is_local(self, path: str) -> bool:
         scheme = urlparse(path).scheme
         if scheme not in self._local:
-            self._local[scheme] = self._system(self._path(path)).getUri().getScheme() == "file"
+            own = self._system(self._path(path)).getUri().getScheme()
+            self._local[scheme] = own == "file" and scheme in {"", "file"}
         return self._local[scheme]
 
     def _is_store(self, path: JavaObject) -> bool:
-        return bool(self._system(path).getUri().getScheme() == STORE)
+        return str(self._system(path).getUri().getScheme()) in STORES
 
     def _class(self, name: str) -> JavaObject:
         return self._jvm.java.lang.Class.forName(f"org.apache.hadoop.fs.{name}")

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from state.errors import TideoverError
 from state.settings.keys import Query, Spark
-from state.settings.values import STORE, STORE_HINT, scheme_of
+from state.settings.values import STORE, STORE_HINT, STORES, scheme_of
 from streaming import class_archive
 from streaming.jars import jar_paths, set_names
 from streaming.java import java_home_binary
@@ -187,12 +187,12 @@ def store_jars(spark: Spark, checkpoints: Iterable[str], version: str) -> list[P
     own = "hadoop-aws" in str(spark.conf.get("spark.jars.packages", "")) + str(spark.conf.get("spark.jars", ""))
     default = str(spark.conf.get("spark.hadoop.fs.defaultFS", ""))
     schemes = {scheme_of(checkpoint) or scheme_of(default) for checkpoint in checkpoints}
-    if own or STORE not in schemes:
+    if own or not schemes & STORES:
         return []
     name = nearest_set(STORE, version)
     if name is None:
         raise SparkMissing(
-            f"Tideover has no connector of S3 for Spark {version}, so no checkpoint on s3a", hint=STORE_HINT
+            f"Tideover has no connector of S3 for Spark {version}, so no checkpoint on S3", hint=STORE_HINT
         )
     return jar_paths(name)
 

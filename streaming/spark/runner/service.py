@@ -15,7 +15,7 @@ import structlog
 from pyspark.sql import SparkSession
 
 from state.settings.keys import Tideover
-from state.settings.values import HINT, STORE, STORE_HINT, scheme_of, scheme_refusal
+from state.settings.values import HINT, STORE_HINT, STORES, scheme_of, scheme_refusal
 from state.store.runner_store import RunnerStore
 from streaming.clocks import ForwardClock
 from streaming.companion.jar import companion_jar
@@ -71,8 +71,8 @@ def require_exclusive_create(session: SparkSession, settings: Tideover, runner: 
         scheme = scheme_of(checkpoint) or scheme_of(default)
         if refused is None and scheme == "hdfs" and implementation != _HDFS:
             refused = f"{checkpoint} is on hdfs by {implementation} (fs.hdfs.impl), which is not known to be safe"
-        if refused is None and scheme == STORE:
-            bucket = urlparse(checkpoint).netloc
+        if refused is None and scheme in STORES:
+            bucket = "//".join(urlparse(checkpoint)[:2])
             manager = str(session.conf.get(MANAGER, ""))
             fenced = has_companion(session) and query.spark.get(MANAGER, manager) == manager
             refused, hint = _store_refusal(session, checkpoint, bucket in tried, fenced=fenced), STORE_HINT
@@ -84,17 +84,19 @@ def require_exclusive_create(session: SparkSession, settings: Tideover, runner: 
 def _store_refusal(session: SparkSession, checkpoint: str, known: bool, *, fenced: bool) -> str | None:
     """Why a checkpoint may not lie on an object store; ``fenced``: its manager of files is the companion's."""
     if not fenced:
-        return f"{checkpoint} is on s3a, where Spark's own manager lets two drivers create one entry of its log"
-    probe = join(checkpoint, f"_tideover_probe-{uuid.uuid4().hex}")
-    files = HadoopFiles(session)
+        return f"{checkpoint} is on S3, where Spark's own manager lets two drivers create one entry of its log"
+    if known:
+        return None
+    probe, files = join(checkpoint, f"_tideover_probe-{uuid.uuid4().hex}"), HadoopFiles(session)
     try:
-        if known or (files.create_atomically(probe, b"first") and not files.create_atomically(probe, b"second")):
-            return None
+        created = files.create_atomically(probe, b"first")
     except UnsafeFileSystem as error:
         return str(error)
+    try:
+        if created and not files.create_atomically(probe, b"second"):
+            return None
     finally:
-        if not known:
-            files.delete(probe)
+        files.delete(probe)
     return (
         f"{checkpoint} is on a store that overwrites an object although it is put on the condition that there is none"
     )

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import java.io.ByteArrayOutputStream;
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -25,9 +26,24 @@ final class StoredObjectTest {
   private static final class Forgetful extends RawLocalFileSystem {
     private boolean takes = true;
 
+    private String writer;
+
     @Override
     public FSDataOutputStreamBuilder<?, ?> createFile(Path path) {
       return new Builder(this, path);
+    }
+
+    @Override
+    public boolean hasPathCapability(Path path, String capability) {
+      return capability.equals("fs.option.create.conditional.overwrite");
+    }
+
+    @Override
+    public byte[] getXAttr(Path path, String name) throws IOException {
+      if (!Files.exists(java.nio.file.Path.of(path.toUri().getPath()))) {
+        throw new FileNotFoundException(path.toString());
+      }
+      return writer == null ? null : writer.getBytes(StandardCharsets.UTF_8);
     }
   }
 
@@ -55,6 +71,7 @@ final class StoredObjectTest {
             public void close() throws IOException {
               if (store.takes && !Files.exists(target)) {
                 Files.write(target, toByteArray());
+                store.writer = getOptions().get("fs.s3a.create.header.tideover-writer");
               }
               throw new IOException("412, or no answer at all");
             }
@@ -81,6 +98,13 @@ final class StoredObjectTest {
     Files.writeString(folder.resolve("7"), "planted");
     assertThrows(FileAlreadyExistsException.class, () -> put(new Forgetful(), "batch 7"));
     assertEquals("planted", Files.readString(folder.resolve("7")));
+  }
+
+  @Test
+  void theSameWordsOfAnotherWriterAreNotOurs() throws IOException {
+    Forgetful store = new Forgetful();
+    put(store, "batch 7");
+    assertThrows(FileAlreadyExistsException.class, () -> put(store, "batch 7"));
   }
 
   @Test

@@ -2,6 +2,7 @@ package tideover;
 
 import java.io.IOException;
 import java.nio.file.Paths;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -9,7 +10,6 @@ import java.util.function.Supplier;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
-import org.apache.hadoop.util.VersionInfo;
 
 /**
  * What the checkpoint file managers of all Spark versions share: which run this is, whether it may
@@ -17,7 +17,6 @@ import org.apache.hadoop.util.VersionInfo;
  */
 public final class Companion {
   private static final Set<String> SAFE = Set.of("file", "hdfs");
-  private static final String STORE = "s3a";
 
   private final Configuration conf;
   private final Fence fence;
@@ -56,25 +55,32 @@ public final class Companion {
   }
 
   private void begin(Path checkpoint, Fence admitted) throws IOException {
-    String scheme = schemeOf(checkpoint);
-    if (isStore(checkpoint) && !hasExclusiveObjects(checkpoint)) {
-      throw new IOException(
-          checkpoint
-              + " is on s3a, where two drivers could both create one entry of its log: Hadoop "
-              + VersionInfo.getVersion()
-              + " cannot put an object on the condition that there is none (3.4.2 and newer can),"
-              + " or fs.s3a.create.conditional.enabled is false");
-    }
-    if (!isStore(checkpoint) && !SAFE.contains(scheme)) {
-      throw new IOException(
-          checkpoint
-              + " is on "
-              + scheme
-              + ", where two drivers could both create one entry of its log and run the query"
-              + " twice");
-    }
+    requireSafe(checkpoint);
     admitted.requireStart(checkpoint);
     admitted.begin(checkpoint);
+  }
+
+  /** Whether the file system behind a scheme is that of another one. */
+  private static boolean isElsewhere(Path path, FileSystem system) {
+    String named = path.toUri().getScheme();
+    return named != null && !named.equalsIgnoreCase(system.getUri().getScheme());
+  }
+
+  private void requireSafe(Path checkpoint) throws IOException {
+    FileSystem system = systemOf(checkpoint);
+    Optional<String> refused = Optional.empty();
+    if (isStore(checkpoint)) {
+      refused = StoredObject.refusal(system, checkpoint);
+    } else if (!SAFE.contains(schemeOf(checkpoint)) || isElsewhere(checkpoint, system)) {
+      refused = Optional.of("its file system is " + system.getClass().getName());
+    }
+    if (refused.isPresent()) {
+      throw new IOException(
+          checkpoint
+              + " is where two drivers could both create one entry of its log and run the query"
+              + " twice: "
+              + refused.get());
+    }
   }
 
   /** Begins a file that must not exist yet; {@code sparksOwn} begins it as Spark would. */
@@ -82,7 +88,7 @@ public final class Companion {
     Draft.Way way;
     if (isLocal(path)) {
       way = new LinkedFile(Paths.get(path.toUri().getPath()));
-    } else if (hasExclusiveObjects(path)) {
+    } else if (isStore(path) && StoredObject.refusal(systemOf(path), path).isEmpty()) {
       way = new StoredObject(systemOf(path), path, true);
     } else {
       way = sparksOwn.get();
@@ -96,12 +102,8 @@ public final class Companion {
     return new Draft(way, LogEntry.of(path), fence, news);
   }
 
-  private boolean hasExclusiveObjects(Path path) throws IOException {
-    return isStore(path) && StoredObject.canBeExclusive(systemOf(path), path);
-  }
-
   private boolean isStore(Path path) throws IOException {
-    return schemeOf(path).equals(STORE);
+    return StoredObject.isStore(systemOf(path));
   }
 
   private boolean isLocal(Path path) throws IOException {

@@ -1,67 +1,171 @@
 package tideover;
 
 import java.io.ByteArrayOutputStream;
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.OutputStream;
-import java.util.Arrays;
-import org.apache.hadoop.fs.FSDataInputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.Optional;
+import java.util.UUID;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
 import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.util.VersionInfo;
 
 /**
  * An object of a store, which appears whole when its stream is closed, so that neither a draft nor
  * a rename is needed, which is a copy there. One that must not exist yet is put on the condition
  * that there is none: the store decides between writers, at the moment when it has all of it.
+ *
+ * <p>Such an object carries the name of its writer. The store may have taken it and its answer be
+ * lost; the client tries again then, and is refused because of its own object.
  */
-final class StoredObject implements Draft.Way {
+public final class StoredObject implements Draft.Way {
   /** Hadoop's name for such a condition (HADOOP-19256). */
   private static final String EXCLUSIVE = "fs.option.create.conditional.overwrite";
 
+  /** By which a configuration forbids it. */
+  private static final String ENABLED = "fs.s3a.create.conditional.enabled";
+
+  private static final String CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem";
+  private static final String WRITER = "tideover-writer";
+  private static final String METADATA = "fs.s3a.create.header." + WRITER;
+  private static final String ATTRIBUTE = "header." + WRITER;
+
+  /** How what must not exist yet gets to the store. */
+  private interface Put {
+    void put(byte[] content) throws IOException;
+
+    void discard();
+  }
+
   private final FileSystem store;
   private final Path target;
-  private final boolean exclusive;
-  private final FSDataOutputStream stream;
-  private final ByteArrayOutputStream written = new ByteArrayOutputStream();
+  private final String writer = UUID.randomUUID().toString();
+  private final OutputStream stream;
+  private final Put put;
 
   StoredObject(FileSystem store, Path target, boolean exclusive) throws IOException {
     this.store = store;
     this.target = target;
-    this.exclusive = exclusive;
-    FSDataOutputStreamBuilder<?, ?> builder = store.createFile(target).overwrite(true).recursive();
     if (exclusive) {
-      builder.must(EXCLUSIVE, "true");
+      stream = new ByteArrayOutputStream();
+      put = hasCondition(store, target) ? byConnector() : bySdk();
+    } else {
+      FSDataOutputStream plain = (FSDataOutputStream) builder().build();
+      stream = plain;
+      put = streamed(plain);
     }
-    this.stream = (FSDataOutputStream) builder.build();
   }
 
-  /** Whether the connector can put on that condition; whether the store obeys it is unknown. */
-  static boolean canBeExclusive(FileSystem store, Path path) throws IOException {
-    return store.hasPathCapability(path, EXCLUSIVE);
+  private FSDataOutputStreamBuilder<?, ?> builder() throws IOException {
+    return store.createFile(target).overwrite(true).recursive();
   }
 
-  /** What must not exist yet is small, and remembered: it may have to be known again. */
-  @Override
-  public OutputStream stream() {
-    return exclusive ? written : stream;
+  private Put byConnector() throws IOException {
+    FSDataOutputStreamBuilder<?, ?> builder = builder().must(EXCLUSIVE, "true");
+    return streamed((FSDataOutputStream) builder.must(METADATA, writer).build());
+  }
+
+  private static Put streamed(FSDataOutputStream stream) {
+    return new Put() {
+      @Override
+      public void put(byte[] content) throws IOException {
+        stream.write(content);
+        stream.close();
+      }
+
+      @Override
+      public void discard() {
+        stream.abort();
+      }
+    };
+  }
+
+  private Put bySdk() throws IOException {
+    Optional<ConditionalPut> client = ConditionalPut.by(store);
+    if (client.isEmpty()) {
+      throw new IOException(target + " cannot be put where there is none");
+    }
+    return new Put() {
+      @Override
+      public void put(byte[] content) throws IOException {
+        client.get().put(target, content, Map.of(WRITER, writer));
+      }
+
+      @Override
+      public void discard() {}
+    };
+  }
+
+  /** Whether a file system is Hadoop's connector of S3, whatever its scheme is. */
+  public static boolean isStore(FileSystem system) {
+    for (Class<?> each = system.getClass(); each != null; each = each.getSuperclass()) {
+      if (each.getName().equals(CONNECTOR)) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /**
-   * The store may have taken the object and its answer be lost; the client then tries again, and
-   * meets its own object. So what is there is read before it counts as another writer's.
+   * Why an object cannot be put on that condition, in words that follow a colon; empty where it
+   * can. Whether the store obeys it is unknown.
    */
+  static Optional<String> refusal(FileSystem store, Path path) throws IOException {
+    if (!store.getConf().getBoolean(ENABLED, true)) {
+      return Optional.of(ENABLED + " is false");
+    }
+    if (hasCondition(store, path) || ConditionalPut.by(store).isPresent()) {
+      return Optional.empty();
+    }
+    return Optional.of(
+        "the connector of Hadoop "
+            + VersionInfo.getVersion()
+            + " cannot put an object on the condition that there is none, and gives no client of"
+            + " Amazon's SDK that can");
+  }
+
+  /** The same for other languages: empty where it can. */
+  public static String whyNotExclusive(FileSystem store, Path path) throws IOException {
+    return refusal(store, path).orElse("");
+  }
+
+  private static boolean hasCondition(FileSystem store, Path path) throws IOException {
+    return store.hasPathCapability(path, EXCLUSIVE);
+  }
+
+  /** Puts an object whose name is free; false where another writer has it. */
+  public static boolean create(FileSystem store, Path target, byte[] content) throws IOException {
+    StoredObject created = new StoredObject(store, target, true);
+    created.stream.write(content);
+    try {
+      created.publish();
+      return true;
+    } catch (FileAlreadyExistsException taken) {
+      return false;
+    }
+  }
+
+  /** What must not exist yet is small, and kept until it is put. */
+  @Override
+  public OutputStream stream() {
+    return stream;
+  }
+
   @Override
   public void publish() throws IOException {
-    try {
-      stream.write(written.toByteArray());
+    if (!(stream instanceof ByteArrayOutputStream kept)) {
       stream.close();
+      return;
+    }
+    try {
+      put.put(kept.toByteArray());
     } catch (IOException refused) {
-      if (!exclusive || !store.exists(target)) {
-        throw refused;
-      }
-      if (!Arrays.equals(content(), written.toByteArray())) {
+      if (!writerThere(refused).equals(writer)) {
         FileAlreadyExistsException taken =
             new FileAlreadyExistsException(target + " exists already");
         taken.initCause(refused);
@@ -70,14 +174,20 @@ final class StoredObject implements Draft.Way {
     }
   }
 
-  private byte[] content() throws IOException {
-    try (FSDataInputStream there = store.open(target)) {
-      return there.readAllBytes();
+  /**
+   * The writer of what is there, empty where it has no name; throws {@code refused} for nothing.
+   */
+  private String writerThere(IOException refused) throws IOException {
+    try {
+      byte[] found = store.getXAttr(target, ATTRIBUTE);
+      return found == null ? "" : new String(found, StandardCharsets.UTF_8);
+    } catch (FileNotFoundException nothing) {
+      throw refused;
     }
   }
 
   @Override
   public void discard() {
-    stream.abort();
+    put.discard();
   }
 }

@@ -49,7 +49,8 @@ final class FencedCheckpointFileManagerTest {
   void aCheckpointMayNotLieWhereTwoCouldCreateOneEntry() throws IOException {
     FencedCheckpointFileManager lonely = manager("lonely");
     IOException refused = assertThrows(IOException.class, lonely::createCheckpointDirectory);
-    assertTrue(refused.getMessage().contains("is on lonely, where two drivers could"));
+    assertTrue(refused.getMessage().contains("is where two drivers could"));
+    assertTrue(refused.getMessage().endsWith("its file system is " + Lonely.class.getName()));
     assertEquals("file:" + folder, manager("file").createCheckpointDirectory().toString());
   }
 }

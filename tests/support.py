@@ -1,0 +1,117 @@
+"""``docs/support.md``: on which Spark and which store of checkpoints Tideover was tried, and by what.
+
+Each cell names its tests, and how real their parts are. ``python -m tests.support write`` prints the page again.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "support.md"
+
+
+class How(StrEnum):
+    """What a cell rests on."""
+
+    REAL = "tested on real parts"
+    STAND_IN = "tested against a stand-in"
+    READ = "read"
+    REFUSED = "refused"
+    NOT = "not tried"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell, and what it rests on: tests as ``file::name``, or a sentence."""
+
+    how: How
+    tests: Sequence[str] = ()
+    note: str = ""
+
+
+COLUMNS = ("companion", "local disk", "`hdfs`", "S3 by Hadoop's connector", "EMRFS, `abfs`, `gs`")
+_FITS = "tests/real/test_companion_build.py::test_the_classes_are_the_same_for_every_line_of_spark"
+_VENDOR = "tests/real/test_spark_builds.py::test_a_build_with_a_vendors_version_gets_the_companion"
+_MOVE = "tests/real/test_switch.py::test_a_move_and_the_way_back_keep_checkpoint_and_query_id"
+_RACE = "tests/real/test_object_store.py::test_of_eight_writers_exactly_one_gets_the_name"
+_RACES = "tests/long/test_object_store.py::test_of_eight_writers_exactly_one_gets_the_name"
+_LOST = "tests/real/test_object_store.py::test_a_create_whose_answer_was_lost_is_won"
+_QUERY = "tests/long/test_object_store.py::test_a_query_whose_checkpoint_is_there_goes_to_the_standby_and_back"
+_CLASS = "tests/real/test_object_store.py::test_another_scheme_of_the_same_connector_is_as_safe"
+_HDFS = Cell(How.READ, note="Hadoop's rename without overwriting is one step on HDFS (`FSDirRenameOp`)")
+_OTHERS = Cell(How.REFUSED, (_CLASS,), "by the class or the scheme, before anything is hosted")
+_DISK = Cell(How.REAL, (_MOVE,))
+_LOCKED = Cell(How.REAL, (_FITS,), "compiled against its jars, and every part that is used is looked up in its PySpark")
+
+
+def _s3(hadoop: str, way: str, *more: str) -> Cell:
+    return Cell(How.STAND_IN, (_RACE, _LOST, *more), f"Hadoop {hadoop}, {way}; the server is Versity's gateway")
+
+
+ROWS: Mapping[str, Sequence[Cell]] = {
+    "PySpark 3.4.4": (
+        _LOCKED, Cell(How.NOT), _HDFS, Cell(How.READ, note="its Hadoop is that of 3.5; name `hadoop-aws` yourself"),
+        _OTHERS,
+    ),
+    "PySpark 3.5.7": (_LOCKED, _DISK, _HDFS, _s3("3.3.4", "version 1 of Amazon's SDK", _RACES), _OTHERS),
+    "PySpark 4.0.0": (_LOCKED, _DISK, _HDFS, _s3("3.4.1", "version 2 of Amazon's SDK", _RACES), _OTHERS),
+    "PySpark 4.1.2": (_LOCKED, _DISK, _HDFS, _s3("3.4.2", "by its own conditional create"), _OTHERS),
+    "PySpark 4.2.0": (_LOCKED, _DISK, _HDFS, _s3("3.5.0", "by its own conditional create", _RACES, _QUERY), _OTHERS),
+    "another patch of these": (
+        Cell(How.READ, note="looked up when it starts; 3.5.0 was tried by hand"), Cell(How.NOT), _HDFS, Cell(How.NOT),
+        _OTHERS,
+    ),
+    "a vendor's build": (
+        Cell(How.STAND_IN, (_VENDOR,), "an Apache build with a vendor's version"), Cell(How.NOT), _HDFS, Cell(How.NOT),
+        _OTHERS,
+    ),
+}  # fmt: skip
+
+HEAD = """# What was tried
+
+Which Spark, and where a checkpoint may be. The page is printed from the list of tests in `tests/support.py` by
+`python -m tests.support write`. A test that is named here runs in `make test-matrix` on each Spark of its row, or is
+one of the long ones.
+
+- **tested on real parts**: real brokers, a real Spark, a real disk.
+- **tested against a stand-in**: the note names the stand-in.
+- **read**: in the sources or the documents of the project, and not run.
+
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    notes: dict[Cell, int] = {}
+    lines = [f"| Spark | {' | '.join(COLUMNS)} |", f"|{'---|' * (len(COLUMNS) + 1)}"]
+    for name, cells in ROWS.items():
+        lines.append(f"| {name} | {' | '.join(_text(cell, notes) for cell in cells)} |")
+    listed = [f"{number}. {_note(cell)}" for cell, number in notes.items()]
+    return HEAD + "\n".join([*lines, "", "## Notes", "", *listed, ""])
+
+
+def _text(cell: Cell, notes: dict[Cell, int]) -> str:
+    if not (cell.tests or cell.note):
+        return str(cell.how)
+    return f"{cell.how} ({notes.setdefault(cell, len(notes) + 1)})"
+
+
+def _note(cell: Cell) -> str:
+    tests = ", ".join(f"`{test.partition('::')[0]}` ({test.partition('::')[2]})" for test in cell.tests)
+    note = cell.note[:1].upper() + cell.note[1:]
+    return ". ".join(each for each in (note, tests) if each)
+
+
+def named_tests() -> Iterator[str]:
+    """Every test that the page names, once."""
+    yield from sorted({test for cells in ROWS.values() for cell in cells for test in cell.tests})
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["write"]:
+        PAGE.write_text(page(), encoding="utf-8")
+    else:
+        print(page(), end="")
