@@ -14,7 +14,7 @@ from streaming.spark.inventory.event_logs import LoggedApplication, LoggedQuery
 
 PLUGIN = "tideover.AttachPlugin"
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_LINES = re.compile(r"(3\.5|4\.0|4\.1|4\.2)\.")
+_LINES = re.compile(r"(3\.4|3\.5|4\.0|4\.1|4\.2)\.")
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+|\A[_.-]+")
 _LONGEST = 64
 _TEMPORARY = re.compile(r"/temporary-[0-9a-f-]+\Z")
@@ -129,7 +129,7 @@ def _of_log(app: LoggedApplication, query: LoggedQuery, owners: int) -> Candidat
 
 
 def _with_log(made: Candidate, app: LoggedApplication, query: LoggedQuery, owners: int) -> Candidate:
-    against, notes, add = list(made.against), list(made.notes), list(made.add)
+    against, notes, add, unknown = list(made.against), list(made.notes), list(made.add), list(made.unknown)
     sources = query.sources or ()
     if owners > 1:
         against.append(f"{owners} applications have run it: only one may own a checkpoint")
@@ -138,7 +138,7 @@ def _with_log(made: Candidate, app: LoggedApplication, query: LoggedQuery, owner
     if app.spark is None:
         against.append(f"{app.where} does not say which Spark it was")
     elif not _LINES.match(app.spark):
-        against.append(f"it runs on Spark {app.spark}; the jar fits 3.5, 4.0, 4.1 and 4.2")
+        unknown.append(f"whether the jar fits Spark {app.spark}: the plugin looks at its start, and its log says so")
     manager = app.conf.get(_MANAGER, "")
     if manager and not manager.startswith("tideover."):
         against.append(f"{_MANAGER} is {manager}: remove that setting")
@@ -160,6 +160,7 @@ def _with_log(made: Candidate, app: LoggedApplication, query: LoggedQuery, owner
         spark=app.spark,
         add=tuple(add),
         against=tuple(against),
+        unknown=tuple(unknown),
         notes=tuple(notes),
     )
 

@@ -46,7 +46,6 @@ def test_a_log_without_its_checkpoint_is_not_known_enough() -> None:
 @pytest.mark.parametrize(
     ("logs", "why"),
     [
-        ((log(spark="3.4.1"),), "it runs on Spark 3.4.1"),
         ((log(spark=None),), "does not say which Spark"),
         ((log(LoggedSource(way="Assign", what='{"orders":[0]}')),), "by assign"),
         ((log(spark__sql__streaming__checkpointFileManagerClass="their.Manager"),), "is their.Manager"),
@@ -81,6 +80,12 @@ def test_copies_of_a_checkpoint_are_refused_as_which_one_counts_is_unknown() -> 
 
 def test_a_query_that_never_committed_is_not_known() -> None:
     assert one(checkpoint(batch=None, sources=()), name="shop").unknown == ("it has committed no batch: run it once",)
+
+
+def test_a_spark_that_was_never_probed_is_not_known() -> None:
+    found = one(checkpoint(), logs=(log(spark="4.9.0"),))
+    assert (found.ready, [each for each in found.unknown if "Spark 4.9.0" in each]) == (None, list(found.unknown))
+    assert one(checkpoint(), logs=(log(spark="3.4.1"),)).ready is True
 
 
 def test_the_plugin_is_not_added_twice() -> None:
