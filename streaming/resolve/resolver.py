@@ -155,6 +155,7 @@ def _answer(run: Lookup, cases: list[Case]) -> list[Target]:
     run.lengthen(case.key for case in whole)
     prove_copies(run, whole)
     _align(run, whole)
+    _confirm_begins(run, [case for case in whole if _may_have_been_cut(run, case)])
     for case in whole:
         _take_scan(run, case)
     add_syncs(run, whole)
@@ -241,8 +242,15 @@ def _segment_time(run: Lookup, case: Case) -> int:
     return asked_time(case.want.timestamp_ms, segment.buffer_of(case.want, run.rules)) or 0
 
 
+def _may_have_been_cut(run: Lookup, case: Case) -> bool:
+    """Whether nothing that was read shows the begin of a log of which only times will say where to resume."""
+    is_shown = case.scan is None or case.scan.is_shorter or case.scan.start <= run.bound(case.key, Spec.EARLIEST)
+    placed = case.alignment if case.scan is None else case.scan.outcome
+    return isinstance(placed, NoPlace) and not is_shown and run.bound(case.key, Spec.EARLIEST) == 0
+
+
 def _confirm_begins(run: Lookup, cases: Iterable[Case]) -> None:
-    """Where nothing was read, the begin of the standby is the place: it must be there to be read."""
+    """The begin of the standby is the place, or shows that nothing was deleted: it must be there to be read."""
     bounds = {case.key: (run.bound(case.key, Spec.EARLIEST), run.bound(case.key, Spec.LATEST)) for case in cases}
     ranges = {key: (begin, begin + 1) for key, (begin, end) in bounds.items() if begin < end}
     if not ranges:

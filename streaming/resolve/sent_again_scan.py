@@ -12,10 +12,12 @@ from itertools import islice
 from state.model.entities import Fingerprint, TopicPartition
 from streaming.clocks import Deadline
 from streaming.cluster_log import OFFSET, LogRecord, Spec
+from streaming.resolve.answer_checks import BEFORE
 from streaming.resolve.batched_lookups import ask_offsets
 from streaming.resolve.lookup import Case, Lookup
 from streaming.resolve.ranges import read_ranges
 from streaming.resume import notes
+from streaming.resume.contradictions import doubted
 from streaming.resume.methods.content_search import Found
 from streaming.resume.methods.fingerprint_match import FingerprintMatcher
 from streaming.resume.sent_again import Behind, Resent, untold
@@ -124,6 +126,8 @@ def _read(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
         records = [*look.known, *rest[bisect_left(rest, look.read_to, key=OFFSET) :]]
         assert isinstance(look.case.alignment, Found)
         look.case.behind = records[bisect_left(records, look.case.alignment.offset, key=OFFSET) :]
+        if taken := _read_before(look, records):
+            look.place = max(look.place, records[taken - 1].offset + 1)
         look.behind = _behind(look, records, compacted=run.is_compacted(look.case.key.topic))
         look.case.resent = _with_twice(look.behind.proven(), look)
         look.hides = _takes_strangers(look, records) or _is_thinned(run, look)
@@ -254,12 +258,17 @@ def _search(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
     for key, (look, _) in asked.items():
         offset = answers[key, times[key]].offset
         if offset is not None:
-            ranges[key] = offset, max(offset, min(look.place, offset + MOST_SEARCHED))
+            ranges[key] = max(look.begin, offset - BEFORE), max(offset, min(look.place, offset + MOST_SEARCHED))
     read: Mapping[TopicPartition, Sequence[LogRecord] | None] = {}
     if not deadline.passed:
-        read = read_ranges(run.log, ranges, limit=MOST_SEARCHED, timeout=deadline.remaining)
+        read = read_ranges(run.log, ranges, limit=BEFORE + MOST_SEARCHED, timeout=deadline.remaining)
     for key, (look, record) in asked.items():
-        _take(look, record, ranges.get(key), read.get(key))
+        records, looked = read.get(key), answers[key, times[key]]
+        if records is not None:
+            known = run.snapshot(key, records, read_from=ranges[key][0], read_to=ranges[key][1])
+            if doubted(replace(known, times={times[key]: looked}), times[key]):
+                records = None  # it went past a record as new as the time, so a first copy may lie before it
+        _take(look, record, None if looked.offset is None else (looked.offset, ranges[key][1]), records)
 
 
 def _take(

@@ -17,6 +17,34 @@ class Mistake(NamedTuple):
 
 CATALOGUE = (
     Mistake(
+        "streaming/resume/methods/content_search.py",
+        "self._count(self._rejected, fitting.offset) + fitting.repeats",
+        "fitting.offset - self._rejected + fitting.repeats",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "the offsets of markers count as records that were read, and hide one that was sent again",
+    ),
+    Mistake(
+        "streaming/resolve/sent_again_scan.py",
+        "if doubted(replace(known, times={times[key]: looked}), times[key]):",
+        "if not known:",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "a time answered too late hides the first copy of a record that was sent again",
+    ),
+    Mistake(
+        "streaming/resume/methods/fingerprint_match.py",
+        "elif copies and self.is_all and",
+        "elif not copies and self.is_all and",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "an unread record between two that equal read ones is skipped",
+    ),
+    Mistake(
+        "streaming/resolve/resolver.py",
+        "return isinstance(placed, NoPlace) and not is_shown and",
+        "return isinstance(placed, NoPlace) and not is_shown and not case.want.ring and",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "a stale begin hides that retention has deleted unread records",
+    ),
+    Mistake(
         "streaming/resume/target.py",
         "if len(read) + len(first) >= FEW and times",
         "if times",

@@ -149,6 +149,15 @@ def test_a_refusal_is_of_no_use_in_a_plain_world_alone() -> None:
     assert 60 < sum(bool(found) for found in refused) < len(refused) / 3
 
 
+@pytest.mark.parametrize(("here", "to_come"), [("ABB", 0), ("BB", 0), ("ABAB", 1), ("AB", 1)])
+def test_a_restart_among_equal_records_looks_like_one_pass(here: str, to_come: int) -> None:
+    """The old log is A, B, B, and the replicator has not copied the last record, whatever is on the standby."""
+    records = tuple(Written(at, 0, payload) for at, payload in enumerate("ABB"))
+    kept = tuple(Kept(at, 0, payload, of="AB".index(payload)) for at, payload in enumerate(here))
+    truth = Truth(Partition(records, 3, kept, len(kept), position=3, next_copy=2), World((), 0))
+    assert len(truth.to_come()) == to_come
+
+
 def test_seconds_shorter_than_what_is_lacking_are_found() -> None:
     records = tuple(Written(each, 1_000 * each, f"r{each}") for each in range(4))
     part = Partition(records, 4, (Kept(0, 0, "r0", of=0),), 1, position=1, next_copy=1, sample=Sample(4, 9_000))

@@ -171,7 +171,7 @@ class Search:
         more = None if found.exact or self.matcher.is_telling else self.matcher.surplus(before)
         if more is None:
             return found
-        repeats = None if found.repeats is None else found.repeats + found.offset - more.offset
+        repeats = None if found.repeats is None else found.repeats + self._count(more.offset, found.offset)
         return replace(found, offset=more.offset, repeats=repeats, note=AMBIGUOUS)
 
     def _unless_expired(self, found: Found) -> Outcome:
@@ -224,7 +224,7 @@ class Search:
         equal = [record.offset for record in self.records[at + 1 : last] if self.matcher.is_same(record, newest)]
         if not equal or found.repeats is None:
             return found
-        repeats = max(found.repeats, equal[-1] + 1 - found.offset)
+        repeats = max(found.repeats, self._count(found.offset, equal[-1] + 1))
         return replace(found, exact=False, repeats=repeats, note=AMBIGUOUS)
 
     def _candidate(self) -> Outcome:
@@ -333,7 +333,7 @@ class Search:
         repeats, at = None, bisect_left(self.records, self._rejected - 1, key=OFFSET)
         missing = self._missing_of_twin(self.records[at])
         if fitting is not None and fitting.repeats is not None:
-            repeats, missing = fitting.offset - self._rejected + fitting.repeats, fitting.missing
+            repeats, missing = self._count(self._rejected, fitting.offset) + fitting.repeats, fitting.missing
         return Found(
             self._rejected,
             exact=False,
@@ -341,6 +341,10 @@ class Search:
             repeats=repeats,
             note="the last record read has other records around it on the standby: resumed after its first copy",
         )
+
+    def _count(self, first: int, last: int) -> int:
+        """How many records lie in ``[first, last)``: markers have offsets, too, and are no records."""
+        return bisect_left(self.records, last, key=OFFSET) - bisect_left(self.records, first, key=OFFSET)
 
     def _survivor(self) -> Outcome:
         """Compacted topic: gather which remembered records are still there; the answer comes at the end."""

@@ -274,12 +274,19 @@ class FingerprintMatcher:
         return None
 
     def surplus(self, seen: Sequence[LogRecord]) -> LogRecord | None:
-        """The first of these that is there more often than it was read, as far as that is remembered."""
+        """The first of these that is there more often than it was read, as far as that is remembered.
+
+        Where all that was read is remembered, so is one behind a read one that was never read, unless it is older.
+        """
         copies = Counter[int]()
+        oldest = min(self.known.timestamps)
         for record in seen:
             index = self.newest(record)
-            copies[index] += 1
-            if index >= 0 and copies[index] > len(self.indices(record)):
+            if index >= 0:
+                copies[index] += 1
+                if copies[index] > len(self.indices(record)):
+                    return record
+            elif copies and self.is_all and (record.append_time or record.timestamp_ms >= oldest):
                 return record
         return None
 

@@ -346,6 +346,40 @@ WORLDS = {
         compacted=True,
         now=2030,
     ),
+    "an old record that comes again behind markers": _one(
+        "0 0 p0, 1 10 p0, 2 10 p0",
+        "8 0 p0 of 0, 10 10 p0 of 1, 12 10 p0 of 2, 14 0 p0 of 0",
+        position=3,
+        kept_begin=8,
+        next_copy=1,
+        now=10,
+    ),
+    "a time answered too late hides a first copy": _one(
+        ", ".join(f"{each} {each}0 r{each}" for each in range(60)),
+        ", ".join(f"{each} {each}0 r{each} of {each}" for each in range(60)) + ", 60 0 r0 of 0",
+        position=60,
+        remembered=((58, 60),),
+        next_copy=1,
+        now=600,
+        lie=Lie(kind="time-late", amount=40),
+    ),
+    "an unread record between two that equal read ones": _one(
+        "0 0 p2, 1 1000 p0, 2 2000 p2, 3 2000 p1, 4 3000 p2, 5 4000 p0",
+        "0 6000 p2 of 2, 1 6000 p1 of 3, 2 7000 p2 of 4, 3 8000 p0 of 5",
+        position=2,
+        append_time=True,
+        now=8000,
+    ),
+    "a stale begin of a log with nothing as new as what was read": _one(
+        "0 0 r0, 1 10 r1",
+        "1 10 r1 of 1",
+        position=1,
+        kept_begin=4,
+        kept_end=7,
+        compacted=True,
+        now=20,
+        lie=Lie(kind="stale-begin", amount=5),
+    ),
 }
 
 
