@@ -12,6 +12,7 @@ from tests.worlds.honest import dishonest
 from tests.worlds.judge import judge
 from tests.worlds.show import to_python
 from tests.worlds.shrink import shrunk
+from tests.worlds.spread import respread, truth_of
 from tests.worlds.truth import Truth
 from tests.worlds.world import SOURCE, TOPIC, Kept, Lie, Partition, Sample, World, Written
 
@@ -156,6 +157,21 @@ def test_a_restart_among_equal_records_looks_like_one_pass(here: str, to_come: i
     kept = tuple(Kept(at, 0, payload, of="AB".index(payload)) for at, payload in enumerate(here))
     truth = Truth(Partition(records, 3, kept, len(kept), position=3, next_copy=2), World((), 0))
     assert len(truth.to_come()) == to_come
+
+
+def test_another_partitioner_that_the_note_names_excuses_no_loss() -> None:
+    """Three records in two partitions are too few to show it; the place is the end, behind the unread ones."""
+    old = [Partition(tuple(Written(at, at, f"{name}{at}") for at in range(3)), 3, (), 0, 0, 3) for name in "ab"]
+    kept = [tuple(Kept(each.offset, each.time, each.payload, each.offset) for each in part.written) for part in old]
+    parts = [replace(part, kept=rows, kept_end=3) for part, rows in zip(old, kept, strict=True)]
+    world = World(respread(tuple(parts)), 10, spread=True)
+    targets = [
+        replace(right(truth_of(world, at), at), target_offset=part.kept_end, method="timestamp", exact=False)
+        for at, part in enumerate(world.partitions)
+    ]
+    assert judge(world, targets) == []
+    seen = [replace(each, note="partition 0 does not hold the records it held on the old cluster") for each in targets]
+    assert "lost" in {finding.kind for finding in judge(world, seen)}
 
 
 def test_seconds_shorter_than_what_is_lacking_are_found() -> None:
