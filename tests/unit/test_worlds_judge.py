@@ -150,12 +150,16 @@ def test_a_refusal_is_of_no_use_in_a_plain_world_alone() -> None:
     assert 60 < sum(bool(found) for found in refused) < len(refused) / 3
 
 
-@pytest.mark.parametrize(("here", "to_come"), [("ABB", 0), ("BB", 0), ("ABAB", 1), ("AB", 1)])
-def test_a_restart_among_equal_records_looks_like_one_pass(here: str, to_come: int) -> None:
+@pytest.mark.parametrize(
+    ("here", "others", "to_come"),
+    [("ABB", "", 0), ("BB", "", 0), ("ABAB", "", 1), ("AB", "", 1), ("AB", "B", 0), ("AB", "C", 1), ("", "", 1)],
+)
+def test_an_equal_record_may_be_the_copy_of_one_that_is_to_come(here: str, others: str, to_come: int) -> None:
     """The old log is A, B, B, and the replicator has not copied the last record, whatever is on the standby."""
     records = tuple(Written(at, 0, payload) for at, payload in enumerate("ABB"))
-    kept = tuple(Kept(at, 0, payload, of="AB".index(payload)) for at, payload in enumerate(here))
-    truth = Truth(Partition(records, 3, kept, len(kept), position=3, next_copy=2), World((), 0))
+    kept = [Kept(at, 0, payload, of="AB".index(payload)) for at, payload in enumerate(here)]
+    kept += [Kept(at, 0, payload) for at, payload in enumerate(others, len(here))]
+    truth = Truth(Partition(records, 3, tuple(kept), len(kept), position=3, next_copy=2), World((), 0))
     assert len(truth.to_come()) == to_come
 
 

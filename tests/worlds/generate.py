@@ -1,7 +1,7 @@
 """Worlds by seed: the same number gives the same world, on every machine."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.worlds.apart import APART, READS_COMMITTED, STAMPS
 from tests.worlds.copying import Copying, copied, mirrored
@@ -17,6 +17,7 @@ _PLAIN = 0.25
 _MIRRORED = 0.08
 _SYNCED = 0.2
 _SPREAD = 0.3
+_SEGMENTS = 0.06
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,16 @@ def drawn(seed: int) -> tuple[World, str]:
         lie=lie,
         spread=spread,
     )
-    return world, apart
+    return _by_segments(world, seed) if not (plain or is_mirrored or synced or spread) else world, apart
+
+
+def _by_segments(world: World, seed: int) -> World:
+    """Perhaps the broker searches by whole segments, and the query may not go by the times of records."""
+    chance = random.Random(f"segments {seed}")
+    if chance.random() >= _SEGMENTS:
+        return world
+    methods = chance.choice((("exact", "segment"), ("segment",)))
+    return replace(world, methods=methods, segment_rows=chance.choice((1, 3, 20, 100)))
 
 
 def _methods(chance: random.Random, *, plain: bool, mirrored: bool, synced: bool) -> tuple[str, ...]:

@@ -135,9 +135,12 @@ class WorldLog:
     def segments(
         self, times: Mapping[TopicPartition, int], *, limit: int = 1, timeout: float
     ) -> Mapping[TopicPartition, Segments]:
-        """As Kafka 4: it does not know this question."""
+        """As Kafka 4, which does not know this question, or as before: ``fetchOffsetsBefore`` of ``kafka.log``."""
         error = PartitionError(name="UNSUPPORTED_VERSION", text="no segment-level search", retriable=False)
-        return dict.fromkeys(times, Segments(offsets=(), error=error))
+        if self.world.segment_rows is None:
+            return dict.fromkeys(times, Segments(offsets=(), error=error))
+        found = {key: self._segments(self._of(key), time - EPOCH_MS) for key, time in times.items()}
+        return {key: Segments(offsets=offsets[:limit], error=None) for key, offsets in found.items()}
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int], *, timeout: float) -> Mapping[TopicPartition, EpochEnd]:
         """One epoch, that ends at the log's end."""
@@ -147,6 +150,22 @@ class WorldLog:
         """The offset syncs, all in one partition."""
         some = tuple(self._syncs[start[0] :][: self.world.per_fetch]) if partition.topic == SYNCS else ()
         return Entries(records=some, next_offset=start[0] + len(some))
+
+    def _segments(self, part: Partition, time: int) -> tuple[int, ...]:
+        """Newest first: where segments begin that were last written by that time, by the clock of the standby.
+
+        That clock shows no earlier time than a record that it has, and is a millisecond late. It is the records' own
+        time where it stamps them.
+        """
+        size, written = self.world.segment_rows or 1, dict[int, int]()
+        newest = 0
+        for row in part.kept:
+            newest = max(newest, row.time + (not self.world.append_time))
+            written[row.offset // size * size] = newest
+        old = [
+            max(base, part.kept_begin) for base, at in written.items() if at <= time and base + size > part.kept_begin
+        ]
+        return (*([part.kept_end] if self.world.now <= time else []), *reversed(old))
 
     def _of(self, key: TopicPartition) -> Partition:
         return self.world.partitions[key.partition]

@@ -67,7 +67,16 @@ def _of_spread(world: World) -> Iterator[World]:
 def _settings(world: World) -> Iterator[World]:
     plain = World(partitions=(), now=0)
     names = ("lie", "committed", "copies_committed", "append_time", "compacted", "buffer_ms", "methods", "on_no_match")
-    for name in (*names, "knows_type", "per_fetch", "keeps_offsets", "same_id", "sync_lag", "syncs_lost"):
+    for name in (
+        *names,
+        "knows_type",
+        "per_fetch",
+        "keeps_offsets",
+        "same_id",
+        "sync_lag",
+        "syncs_lost",
+        "segment_rows",
+    ):
         if getattr(world, name) != getattr(plain, name):
             simpler = replace(world, **{name: getattr(plain, name)})
             yield _dated(simpler) if name == "append_time" else simpler

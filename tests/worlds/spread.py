@@ -68,18 +68,20 @@ def is_evident(world: World) -> bool:
     """Whether the standby shows the partitioner: a partition that has their times lacks some of the records read last.
 
     A handful may look right, so may partitions that all lag, or of which retention has left a part (``docs/places.md``,
-    what cannot be promised).
+    what cannot be promised). Records that were not committed when they were read show nothing: a replicator may have
+    left them out. Nor do equal records with equal times, for one that lies here may seem to be one that lies elsewhere.
     """
     lied = None if world.lie is None else world.lie.partition
     return any(_is_evident(world, number, part) for number, part in enumerate(world.partitions) if number != lied)
 
 
 def _is_evident(world: World, number: int, part: Partition) -> bool:
-    last = ring(part, world)[-ENOUGH:]
+    last = [each for each in ring(part, world) if each.state == COMMITTED][-ENOUGH:]
     elsewhere = any(placed(each.payload, len(world.partitions)) != number for each in last)
     times = [row.time for row in part.kept if row.offset >= part.kept_begin]
     lags = not times or not last or max(times) <= max(each.time for each in last)
-    return len(last) == ENOUGH and elsewhere and not lags and part.kept_begin == 0
+    distinct = {(each.payload, each.time) for each in last}
+    return len(distinct) == ENOUGH and elsewhere and not lags and part.kept_begin == 0
 
 
 @dataclass(frozen=True)

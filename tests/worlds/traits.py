@@ -19,6 +19,7 @@ def traits(world: World) -> list[str]:
         "compacted": world.compacted,
         "several partitions": len(world.partitions) > 1,
         "spread": world.spread,
+        "segments": world.segment_rows is not None,
     }
     found = [name for name, holds in named.items() if holds]
     return found + sorted({trait for part in world.partitions for trait in _of(part)})

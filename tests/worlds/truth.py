@@ -220,7 +220,8 @@ class Truth:
 
         A restart that has not sent anything again yet cannot show: then it continues after its last copy. One that
         keeps offsets, as its route says (section 4, identity), appends nothing at an offset that another writer has
-        taken.  A restart among equal records cannot show either (``_seems_reached``).
+        taken. A restart among equal records cannot show either (``_seems_reached``). Another writer's record that
+        equals one that is to come cannot be distinguished from its copy: then it seems to have come.
         """
         part, world = self.partition, self.world
         last = next((row.of for row in reversed(part.kept) if row.of is not None), None)
@@ -228,12 +229,14 @@ class Truth:
         if world.keeps_offsets and self._keeps_offsets() and self._is_taken(first):
             return []
         first = max(first, self._seems_reached())
-        return [
+        coming = [
             of
             for of, record in self.read.items()
             if of >= first and of not in part.filtered
             if record.state == COMMITTED or (record.state == ABORTED and not world.copies_committed)
         ]
+        others = Counter(self._identity(row) for row in part.kept if row.of is None and is_shown(row, part, world))
+        return [of for of in coming if not _stands_in(others, self._identity(self.read[of]))]
 
     def _seems_reached(self) -> int:
         """Behind which old offset the copies seem to have come, where all that lies there looks like one pass; 0: none.
@@ -244,11 +247,10 @@ class Truth:
         """
         part = self.partition
         rows = [row for row in part.kept if row.offset >= part.kept_begin and row.state not in (MARKER, GONE)]
-        copies = [row.of for row in rows if row.of is not None]
-        if len(copies) < len(rows) or copies == sorted(set(copies)):
-            return 0
         may_come = [each for each in part.written if each.offset not in part.filtered]
         old, here = [self._identity(each) for each in may_come], [self._identity(row) for row in rows]
+        if not here:
+            return 0
         ends = (end for end in range(len(old), len(here) - 1, -1) if old[end - len(here) : end] == here)
         return next((may_come[end - 1].offset + 1 for end in ends), 0)
 

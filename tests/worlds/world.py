@@ -126,6 +126,8 @@ class World:
     """The replicator writes an offset sync at least every so many records; None: the route names no topic of them."""
     syncs_lost: int = 0
     """So many of each partition's first offset syncs are gone, by compaction for instance."""
+    segment_rows: int | None = None
+    """The broker knows segment-level search, and a segment has so many offsets; None: it does not."""
     lie: Lie | None = None
     spread: bool = False
     """Another partitioner has put the copies of each partition into several (``spread``)."""
