@@ -150,13 +150,13 @@ def _behind(look: _Look, records: Sequence[LogRecord], *, compacted: bool) -> Be
 def _read_before(look: _Look, records: Sequence[LogRecord]) -> int:
     """How many of the records from ``first`` on are taken for read ones.
 
-    Where they are those read after the remembered ones, a remembered one is none of them: it was sent again.
+    Where they are those that are not remembered, a remembered one is none of them: it was sent again.
     """
     found, scan = look.case.alignment, look.case.scan
     assert isinstance(found, Found)
     at = bisect_left(records, found.offset, key=OFFSET)
     until = min(at + (found.repeats or 0), len(records))
-    if scan is None or scan.found is None or scan.found.repeats != 0:
+    if scan is None or not found.is_partial or (scan.found is not None and scan.found.repeats != 0):
         return until
     ring = FingerprintMatcher(look.case.want.ring, 1)
     again = (i for i in range(at, until) if ring.newest(records[i]) >= 0)

@@ -17,6 +17,13 @@ class Mistake(NamedTuple):
 
 CATALOGUE = (
     Mistake(
+        "streaming/resolve/sent_again_scan.py",
+        "if scan is None or not found.is_partial or (scan.found is not None and",
+        "if scan is None or scan.found is None or (scan.found is not None and",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "a remembered record that was sent again counts as one that is not remembered",
+    ),
+    Mistake(
         "streaming/resume/methods/content_search.py",
         "self._count(self._rejected, fitting.offset) + fitting.repeats",
         "fitting.offset - self._rejected + fitting.repeats",
@@ -614,8 +621,8 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/resume/methods/content_search.py",
-        "repeats = max(found.repeats, equal[-1] + 1 - found.offset)",
-        "repeats = max(found.repeats, equal[-1] - found.offset)",
+        "self._count(found.offset, equal[-1] + 1)",
+        "self._count(found.offset, equal[-1])",
         (
             "tests/unit/streaming/resolve",
             "tests/unit/streaming/resume",

@@ -240,9 +240,9 @@ class Search:
                 if self._rejected is None and self.matcher.is_same(record, newest):
                     self._rejected = record.offset + 1
                 continue
-            is_thin = walk.agreed < min(THIN, self.matcher.context) and walk.fit is Fit.CUT
-            if self._is_vetoed(record, walk) and not is_thin:
+            if self._is_vetoed(record, walk):
                 return self._first_seen(self._accepted(record, walk))
+            is_thin = walk.agreed < min(THIN, self.matcher.context) and walk.fit is Fit.CUT
             if is_thin or (self.cut and at + 1 == walk.agreed < TRUSTED and not self._is_told_apart(record)):
                 return NoPlace(Cause.THIN, f"{walk.agreed} of {self.matcher.context} records")
             found = self._accepted(record, walk)

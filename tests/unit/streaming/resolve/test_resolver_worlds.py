@@ -380,6 +380,16 @@ WORLDS = {
         now=20,
         lie=Lie(kind="stale-begin", amount=5),
     ),
+    "a compacted log, holes of the old one, and a remembered record again": _one(
+        "0 0 r0, 1 0 r1, 2 0 r2, 3 3000 r3, 4 0 r4, 5 1000 r5, 6 1000 r6, 10 4000 r10",
+        "0 0 r0 of 0, 1 0 r4 of 4, 2 0 r0 of 0",
+        position=12,
+        written_end=20,
+        remembered=((0, 12),),
+        next_copy=1,
+        compacted=True,
+        now=4000,
+    ),
 }
 
 

@@ -5,10 +5,24 @@ from dataclasses import replace
 import pytest
 
 from state.settings.keys import MethodName
-from streaming.cluster_log import OffsetAnswer
-from streaming.resume.methods.content_search import Cause, NoPlace
+from streaming.cluster_log import LogRecord, OffsetAnswer
+from streaming.resume.methods.content_search import Cause, Found, NoPlace, Search
+from streaming.resume.methods.fingerprint_match import FingerprintMatcher
 from streaming.resume.topic_checks import expired
-from tests.unit.streaming.standby import T0, Records, Slot, copied, found, one, rules, shows, standby, stream, want
+from tests.unit.streaming.standby import (
+    T0,
+    Records,
+    Slot,
+    copied,
+    found,
+    one,
+    ring,
+    rules,
+    shows,
+    standby,
+    stream,
+    want,
+)
 
 OLD = stream(0, 60)
 CUT_SHORT = copied(OLD + OLD[20:45])
@@ -139,6 +153,17 @@ def test_a_hole_of_the_old_offsets_is_no_room_for_records_that_came_after() -> N
     read = [record for record in OLD[:40] if not 5 < record[0] < 20]
     target = one(standby(Slot(compacted(CUT_SHORT)), cleanup="compact"), want(read), BUFFER)
     shows(target, method="timestamp", exact=False)
+
+
+@pytest.mark.parametrize("markers", [0, 3])
+def test_an_equal_record_behind_one_that_fills_a_hole_is_read_again_once(markers: int) -> None:
+    """Offset 18 was aborted, and sent again at 19 with the same time; the standby has both, perhaps with markers."""
+    known = ring([*OLD[:18], (19, *OLD[18][1:])])
+    here = [LogRecord(offset, each.timestamp_ms, each.digest, False) for offset, each in enumerate(known)]
+    again = here[-1]._replace(offset=19 + markers)
+    place = Search(FingerprintMatcher(known, 16), lo=18, end=20 + markers).feed([*here, again], 20 + markers)
+    assert isinstance(place, Found)
+    assert (place.offset, place.exact, place.repeats) == (19, False, 1)
 
 
 def test_a_hole_that_a_compacted_standby_fills_leaves_the_place_exact() -> None:
