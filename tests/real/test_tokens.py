@@ -139,12 +139,14 @@ def test_a_provider_that_does_not_answer_is_no_wrong_credential(
 def test_a_provider_that_hangs_is_no_silence_of_the_cluster(
     broker: LoginBroker, tokens: TokenServer, files: Path
 ) -> None:
+    before = len(tokens.given)
     tokens.silent.set()
     try:
         with Looks(login(broker, tokens, files)) as look:
             sight = look(3.0)
     finally:
         tokens.silent.clear()
+    until(lambda: len(tokens.given) > before, "the request that hung was never answered")
     assert sight.trouble is not None
     assert (sight.trouble.kind, sight.trouble.fault) == ("authentication", Fault.HERE), sight.trouble
     assert "the service that gives out tokens or tickets does not answer" in sight.trouble.text

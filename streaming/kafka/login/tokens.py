@@ -20,6 +20,8 @@ A broker that ends sessions with their token wants the next login within the las
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 15.0
 """After a refusal nothing is requested for so long, unless the secret has changed: providers lock a client that keeps
 on trying."""
+_PATIENCE_SECONDS = 0.3
+"""How long a login waits for the successor of a token that is still good."""
 _LEAST_SECONDS = 2.0
 """A token that a broker refuses is replaced no sooner: a broker that refuses each one must not empty the provider."""
 
@@ -66,6 +68,9 @@ class Tokens:
         self._draw = draw
         self._begin = begin
         self._fetching = threading.Lock()
+        self._renewal = threading.Event()
+        """Of the newest fetch behind the logins: set when it is over."""
+        self._renewal.set()
         self._kept: tuple[Token, float] | None = None
         """With the time at which it was requested."""
         self._failure: tuple[object, Exception] | None = None
@@ -75,8 +80,9 @@ class Tokens:
     def prepare(self, host: str) -> Settings:
         """The token for the next login at any broker: kept while it is good, else new.
 
-        A new one is fetched behind the last logins of the old one, so that a provider that does not answer delays
-        nothing until then. One thread fetches; where no token is left, the others wait for it.
+        In the last part of its life a new one is fetched, and the login waits a moment for it: a broker ends a session
+        with its token. A provider that does not answer costs no more than that moment until the token is over. One
+        thread fetches; where no token is left, the others wait for it.
         """
         return {"sasl_oauth_token_provider": FixedToken(self._current())}
 
@@ -88,11 +94,15 @@ class Tokens:
 
     def _current(self) -> str:
         good = self._good()
+        if good is not None and self._monotonic() - good[1] >= REFRESH_FACTOR * good[0].seconds:
+            if self._fetching.acquire(blocking=False):
+                self._renewal = threading.Event()
+                self._begin(self._renew_behind)
+            self._renewal.wait(_PATIENCE_SECONDS)
+            good = self._good()
         if good is None:
             with self._fetching:
                 good = self._good() or self._renewed()
-        elif self._monotonic() - good[1] >= REFRESH_FACTOR * good[0].seconds and self._fetching.acquire(blocking=False):
-            self._begin(self._renew_behind)
         return good[0].text
 
     def _good(self) -> tuple[Token, float] | None:
@@ -107,6 +117,7 @@ class Tokens:
                 self._renewed()
         finally:
             self._fetching.release()
+            self._renewal.set()
 
     def _renewed(self) -> tuple[Token, float]:
         secret, now = self._secret(), self._monotonic()

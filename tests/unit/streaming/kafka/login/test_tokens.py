@@ -39,6 +39,20 @@ class Provider:
         return str(self.tokens.prepare("e")["sasl_oauth_token_provider"].token())
 
 
+@pytest.fixture(autouse=True)
+def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A login waits no real time for the successor of a token."""
+    monkeypatch.setattr("streaming.kafka.login.tokens._PATIENCE_SECONDS", 0.0)
+
+
+def test_a_login_gets_the_successor_that_comes_at_once() -> None:
+    provider = Provider()
+    provider.use()
+    provider.now = 80.0
+    provider.tokens._begin = lambda fetch: fetch()
+    assert provider.use() == "token-2"
+
+
 def test_a_token_is_replaced_behind_its_logins_after_four_fifths_of_its_life() -> None:
     provider = Provider()
     assert [provider.use(), provider.use()] == ["token-1", "token-1"]
