@@ -15,3 +15,8 @@ def plain(text: str) -> str:
 
 def _instead_of(letter: str) -> str:
     return " " if letter.isspace() else "\N{REPLACEMENT CHARACTER}"
+
+
+def amount(count: int, noun: str) -> str:
+    """A count with its noun: ``1 record``, ``2 records``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

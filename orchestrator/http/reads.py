@@ -7,6 +7,7 @@ status is read at most once a second, however many look at it.
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -195,6 +196,10 @@ class Reads:
         if shown is None:
             raise UnknownName("no query has that name", hint="/api/queries lists them")
         return status, shown
+
+    def instant(self, text: str) -> datetime:
+        """A time as it was typed. Raises ``UsageError``."""
+        return instant_of(self._time(text))
 
     def _time(self, text: str) -> int:
         try:

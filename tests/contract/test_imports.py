@@ -107,7 +107,7 @@ def test_a_foreign_library_is_imported_only_by_its_seam(path: Path) -> None:
 def test_pure_modules_know_values_only(path: Path) -> None:
     allowed_own = (
         "state.model", "state.settings", "state.messages", "state.errors", "state.checkpoint_folders",
-        "state.json_object", "streaming.resume", "streaming.cluster_log",
+        "state.json_object", "state.plain_text", "streaming.resume", "streaming.cluster_log",
         "streaming.meaning", "streaming.registry.wire",
         "streaming.probe.probe_result", "streaming.probe.answers", "orchestrator.decide",
     )  # fmt: skip

@@ -147,6 +147,46 @@ def test_the_picture_of_the_routes_leads_to_the_queries_of_a_cluster(window: Bro
     assert set(shown(window)) == set(AWAY)
 
 
+def test_the_tab_shows_the_state_and_times_are_the_readers_own_too(window: Browser) -> None:
+    window.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kolkata"})
+    window.go("/")
+    assert window.title.startswith("east is DOWN")
+    icon = window.find_element(By.CSS_SELECTOR, "link[rel=icon]").get_dom_attribute("href")
+    assert icon == "/static/icon-bad.svg"
+    window.shown("live", "Live")
+    window.shown("age", " s ago")
+    utc, here = window.execute_script(TIMES)
+    hours, minutes = (int(each) for each in utc.split(":"))
+    assert here == f"{(hours * 60 + minutes + 330) // 60 % 24:02}:{(minutes + 30) % 60:02}"
+    window.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "UTC"})
+    window.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite"], "origin": window.base})
+    window.execute_script("document.querySelector('#attention .command button').click()")
+    window.shown("attention", "Copied")
+    copied = window.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
+    assert copied == "tideover plan failover --all --expect-active east"
+    assert window.complaints() == []
+
+
+TIMES = """
+const time = document.querySelector("#attention time");
+return [time.dateTime.slice(11, 16), time.querySelector(".local").textContent.slice(2, 7)];
+"""
+
+
+def test_the_history_folds_the_lines_of_an_operation(window: Browser) -> None:
+    for size in (DESKTOP, PHONE):
+        resized(window, size)
+        window.go(f"/history?query={AWAY[0]}")
+        assert (window.barriers(), window.overhang) == ([], 0)
+        keep(window, f"history-{size[0]}")
+    window.find_element(By.CSS_SELECTOR, "#lines details summary").click()
+    assert f"failover of {AWAY[0]} from east to west" in window.part("lines")
+    window.go(f"/operations/{window.find_element(By.LINK_TEXT, 'operation').get_dom_attribute('href').split('/')[-1]}")
+    assert window.find_elements(By.CSS_SELECTOR, "form[action$=cancel]") == [], "it is committed"
+    keep(window, "operation")
+    assert window.complaints() == []
+
+
 @pytest.mark.parametrize("scripts", [False, True], ids=["no-scripts", "scripts"])
 def test_three_clicks_fail_over_all_queries_of_a_dead_cluster(
     desk: tuple[World, Served], window: Browser, scripts: bool

@@ -49,7 +49,12 @@ def button(served: Served, **fields: str) -> Fields:
 
 def test_a_move_is_planned_then_begun_by_its_button_and_followed(world: World, served: Served) -> None:
     plan = planned(served)
-    assert f"Plan: failover of {QUERY} from east to west Every gate passes." in text_of(plan)
+    assert (
+        f"Plan: failover of {QUERY} from east to west Reads 0 records twice, leaves 20 records behind, "
+        "takes an unknown time. Every gate passes."
+    ) in text_of(plan)
+    assert re.search(r"\d+ gates pass, with measure and limit", text_of(plan))
+    assert "Note" not in text_of(plan), "a column without a word in it is left out"
     assert world.store.open_requests() == []
     fields = form(plan, MOVE)
     assert fields is not None
@@ -71,7 +76,7 @@ def test_a_move_is_planned_then_begun_by_its_button_and_followed(world: World, s
 @pytest.mark.usefixtures("led")
 def test_a_rewind_is_planned_then_begun_by_its_button(world: World, served: Served) -> None:
     plan = planned(served, kind="rewind", to_time=THEN)
-    assert f"Plan: rewind of {QUERY} on east to {THEN} Every gate passes." in text_of(plan)
+    assert f"Plan: rewind of {QUERY} on east to {THEN} Reads 80 records twice, takes an unknown time." in text_of(plan)
     assert f"Rewind {QUERY} to {THEN}" in text_of(plan)
     fields = form(plan, MOVE)
     assert fields is not None

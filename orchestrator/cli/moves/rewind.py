@@ -15,6 +15,7 @@ from orchestrator.errors import UsageError
 from orchestrator.facts.current import run_of
 from orchestrator.operation.requests import RequestSpec
 from state.model.entities import OperationKind
+from state.plain_text import amount
 
 
 def back(command: context.Command) -> context.Command:
@@ -92,5 +93,6 @@ def _ask_person(ctx: Context, aim: Aim, flags: Flags) -> None:
     (plan,) = plans_of(ctx, OperationKind.REWIND, [aim], flags)
     render.talk(plan_text(plan) + "\n")
     count = plan.totals.replay_records
-    ask_yes(f"Stop {aim.query} and read {'an unknown number of' if count is None else count} records again?")
+    records = "an unknown number of records" if count is None else amount(count, "record")
+    ask_yes(f"Stop {aim.query} and read {records} again?")
     confirm_consents([aim], flags)

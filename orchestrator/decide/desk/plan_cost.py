@@ -13,6 +13,7 @@ from orchestrator.decide.operation.turns import THERE
 from orchestrator.decide.times import length
 from state.model.entities import Operation
 from state.model.plan import Plan, Totals
+from state.plain_text import amount
 
 
 def cost(plans: Sequence[Plan], moved: Sequence[Operation], *, at_once: int) -> str:
@@ -24,6 +25,8 @@ def cost(plans: Sequence[Plan], moved: Sequence[Operation], *, at_once: int) -> 
     behind = _amount(moving, lambda totals: totals.exposure_records)
     seconds = expected_seconds(len(moving), seconds_taken(moved), at_once)
     time = "an unknown time" if seconds is None else f"about {_length(seconds)}"
+    if all(plan.rewind is not None for plan in moving):
+        return f"Reads {twice} twice, takes {time}."  # it stays on its cluster
     return f"Reads {twice} twice, leaves {behind} behind, takes {time}."
 
 
@@ -36,7 +39,7 @@ def _amount(plans: Sequence[Plan], total: Callable[[Totals], int | None]) -> str
     known = [number for number in numbers if number is not None]
     if not known:
         return "an unknown number of records"
-    records = f"{sum(known)} record{'' if sum(known) == 1 else 's'}"
+    records = amount(sum(known), "record")
     unknown = len(numbers) - len(known)
     return f"{records} (unknown for {unknown} of {len(numbers)} queries)" if unknown else records
 

@@ -13,6 +13,7 @@ from orchestrator.decide.places import (
     sum_of,
     targets_of,
 )
+from state.plain_text import amount
 from state.settings.keys import MethodName
 from streaming.resume.model import Target
 
@@ -234,15 +235,15 @@ def replay(facts: MoveFacts) -> Gate | None:
     count = now if facts.attended else sum_of((now, most))
     limit = facts.policy.max_replay
     within = lets_unknown_pass(facts) if count is None else count <= limit
-    bad = "an unknown number of records" if count is None else f"{count} records"
+    bad = "an unknown number of records" if count is None else amount(count, "record")
     if not facts.attended and now is not None and later != 0:
-        bad = f"{now} records, and {_number_of(later, most)} once the replicator appends them,"
+        bad = f"{amount(now, 'record')}, and {_number_of(later, most)} once the replicator appends them,"
     is_bound = count is not None and later is None and not facts.attended
     return answer(
         "replay",
         within or "repeats" in facts.consents,
-        UNKNOWN if count is None else f"at most {count} records" if is_bound else f"{count} records",
-        f"{limit} records",
+        UNKNOWN if count is None else f"at most {amount(count, 'record')}" if is_bound else amount(count, "record"),
+        amount(limit, "record"),
         "what is read twice is within the limit"
         if count is not None
         else "it is unknown how many records would be read twice",
@@ -309,7 +310,7 @@ def repeats_into_state(facts: MoveFacts) -> Gate | None:
     return answer(
         "repeats-into-state",
         not risky or excuse is not None,
-        UNKNOWN if unknown else f"{count} records",
+        UNKNOWN if unknown or count is None else amount(count, "record"),
         "0 records",
         excuse if risky and excuse else calm,
         f"records of {named(risky)} would be counted twice in the state; --consent repeats accepts it, "

@@ -7,6 +7,7 @@ from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.gates.loss import replayed
 from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.times import instant
+from state.plain_text import amount
 
 
 def time_past(facts: MoveFacts) -> Gate | None:
@@ -109,7 +110,7 @@ def goes_back(facts: MoveFacts) -> Gate | None:
     return answer(
         "goes-back",
         count is None or count > 0,
-        UNKNOWN if count is None else f"{count} records",
+        UNKNOWN if count is None else amount(count, "record"),
         "at least 1 record",
         f"{facts.query} reads again what it has read since {instant(rewind.to_time_ms)}",
         f"{facts.query} has read nothing since {instant(rewind.to_time_ms)}: there is nothing to go back over",

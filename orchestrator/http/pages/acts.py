@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from orchestrator.config.errors import worded
 from orchestrator.decide.desk.operation_lines import gates_of, placed_of
+from orchestrator.decide.desk.plan_cost import cost
 from orchestrator.decide.move.plan import headline
 from orchestrator.errors import Refused, UsageError
 from orchestrator.http.auth import Principal, Role
@@ -78,9 +79,11 @@ class Acts:
         more = {"kind": text_of(form, "kind"), "to_time": text_of(form, "to_time") or None}
         asked = typed_as(PlanAsked, _wish(form, name) | more)
         plan, seen = await self._work(lambda: self.writes.planned(asked))
+        moved = await self._work(lambda: self.writes.moved_last())
         partitions = placed_of(plan)
         body = render(
             "plan.html", query=name, kind=asked.kind, name=_name_of(plan), plan=plan, hash=seen,
+            cost=cost([plan], moved, at_once=1),
             consents=asked.consents, gates=gates_of(plan), partitions=partitions[:WORST], count=len(partitions),
             key=secrets.token_hex(16),
         )  # fmt: skip

@@ -1,11 +1,15 @@
 """The pages of one query and of one operation, and what of them is shown on demand."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from urllib.parse import urlencode
 
 from markupsafe import Markup
+from pydantic import Field, ValidationError
 
+from orchestrator.config.errors import worded
+from orchestrator.decide.desk.history_lines import folded, unfolded
 from orchestrator.decide.desk.lines import copy_age, phases_of, query_line
 from orchestrator.decide.desk.operation_lines import forecast_lines, gates_of, placed_lines, step_lines
 from orchestrator.decide.desk.query_lines import partition_lines, plots_of, plotted_from
@@ -14,9 +18,10 @@ from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.gates.readiness import proven_text, sentence
 from orchestrator.decide.move.plan import headline
 from orchestrator.decide.operation.drill import drill_text
+from orchestrator.decide.phases import BEFORE_COMMIT
 from orchestrator.errors import UnknownName, UsageError
 from orchestrator.http.pages.markup import Drawn, render
-from orchestrator.http.reads import Reads, TimelineAsked
+from orchestrator.http.reads import Parameters, Reads, TimelineAsked
 from state.model.entities import EVERY_KIND, Operation
 from state.model.evidence import Evidence
 
@@ -25,8 +30,29 @@ WORST = 20
 PER_PAGE = 500
 OPERATIONS = 10
 EVENTS = 30
+LINES = 300
+"""How many lines of the history its page shows at first."""
+MOST_LINES = 10_000
 TIMELINE_SINCE = timedelta(hours=6)
 PLOTTED = timedelta(hours=6)
+
+
+class HistoryShown(Parameters):
+    """Which lines of the history its page shows."""
+
+    query: str | None = Field(default=None, max_length=100)
+    operation: str | None = Field(default=None, max_length=100)
+    kind: str | None = Field(default=None, max_length=100)
+    since: str | None = Field(default=None, max_length=100)
+    limit: int = Field(default=LINES, ge=1, le=MOST_LINES)
+
+
+def history_shown(given: Mapping[str, str]) -> HistoryShown:
+    """What follows the question mark of the page. Raises ``UsageError``."""
+    try:
+        return HistoryShown.model_validate({name: value.strip() for name, value in given.items() if value.strip()})
+    except ValidationError as mistakes:
+        raise UsageError("; ".join(worded(mistakes)), hint="follow the links of the page") from None
 
 
 @dataclass(frozen=True)
@@ -109,9 +135,9 @@ class Details:
         placed = placed_lines(found)
         return render(
             "operation.html",
-            may_act=may_act,
             operation=found,
             name=_headline(found),
+            may_cancel=may_act and not found.outcome and found.phase in BEFORE_COMMIT,
             now=now,
             way=phases_of(found.kind, found.phase),
             steps=step_lines(found, store.steps(found.id), now),
@@ -132,6 +158,24 @@ class Details:
             "placed.html", operation=found, name=_headline(found), rows=piece, count=len(rows), first=first,
             step=PER_PAGE,
         )  # fmt: skip
+
+    def history(self, asked: HistoryShown) -> Markup:
+        """The newest lines that were chosen; an operation's lines are one row, unless only its lines were chosen."""
+        since = None if asked.since is None else self.reads.instant(asked.since)
+        found = self.reads.store.history(
+            query=asked.query, operation=asked.operation, kind=asked.kind, since=since, limit=asked.limit + 1
+        )  # fmt: skip
+        events = found[-asked.limit :]
+        chosen = asked.model_dump(exclude_defaults=True)
+        return render(
+            "history.html",
+            shown=asked,
+            is_narrow=bool(chosen.keys() - {"limit"}),
+            rows=unfolded(events) if asked.operation else folded(events),
+            count=len(events),
+            more=len(found) > asked.limit and asked.limit < MOST_LINES,
+            further=f"/history?{urlencode(chosen | {'limit': min(MOST_LINES, 3 * asked.limit)})}",
+        )
 
     def evidence(self, operation_id: str) -> Evidence:
         """What was kept of a closed operation, with its document. Raises ``UnknownName`` where there is none."""

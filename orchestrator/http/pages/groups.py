@@ -49,7 +49,7 @@ class Groups:
             raise UsageError("no query is selected", hint="go back and select one")
         asked = typed_as(PlansAsked, fields)
         seen = await on_thread(lambda: self.moves.planned(asked), self._limiter, GROUP_SECONDS)
-        moved = await on_thread(self.moves.moved_last, self._reading, ANSWER_SECONDS)
+        moved = await on_thread(self.moves.writes.moved_last, self._reading, ANSWER_SECONDS)
         plans = [each.plan for each in seen]
         at_once = self.moves.writes.settings.operations.at_once
         rows = list(zip(group_rows(plans, moved), (each.hash for each in seen), strict=True))

@@ -88,6 +88,15 @@ class Overview:
             status = self.reads.status_now()
             return self._drawn.of((may_act, asked), status, lambda: self._draw(status, asked, may_act=may_act))
 
+    def state(self, asked: OverviewAsked) -> tuple[str, str]:
+        """What the title of the page begins with, and the colour of its icon: ``good``, ``warn`` or ``bad``."""
+        status = self.reads.labelled(self.reads.status_now(), asked)
+        concerns = concerns_of(status, self.reads.settings)
+        if not concerns:
+            return "", "good"
+        more = f" and {len(concerns) - 1} more" if len(concerns) > 1 else ""
+        return f"{concerns[0].what}{more}", "bad" if concerns[0].urgent else "warn"
+
     def copy_ages(self, status: Status) -> Mapping[str, CopyAge]:
         """By query, the age of its copies where that was sampled."""
         found: dict[str, tuple[datetime, CopyAge | None]] = {}

@@ -21,7 +21,7 @@ from orchestrator.decide.evidence.page import page
 from orchestrator.errors import UsageError
 from orchestrator.http.auth import GUESSES_SECONDS, Gatekeeper, Principal, Sessions, TooManyGuesses
 from orchestrator.http.pages.acts import Acts, form_of, may_act, text_of
-from orchestrator.http.pages.details import Details
+from orchestrator.http.pages.details import Details, history_shown
 from orchestrator.http.pages.groups import Groups
 from orchestrator.http.pages.markup import STATIC, page_response, render, static_file
 from orchestrator.http.pages.overview import Overview, overview_asked
@@ -35,8 +35,6 @@ OPEN_PATHS = frozenset({"/login", *(f"/static/{name}" for name in STATIC)})
 _OTHERS = ("/api", "/events", "/healthz", "/readyz", "/metrics", "/static")
 _INSIDE = re.compile(r"/(?:[A-Za-z0-9_.~%-][A-Za-z0-9_.~%/-]*)?")
 STATIC_SECONDS = 3600
-LINES = 300
-"""How many lines of the history its page shows."""
 
 EVIDENCE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
 """The page of an operation's evidence is one file, so its style is in it; it has no script, no form and no link."""
@@ -106,7 +104,8 @@ class Pages:
         return page_response(markup, code)
 
     def _page(self, who: Principal | None, template: str, **values: object) -> str:
-        return render(template, who=who, has_login=not self.gate.is_open, version=self.version, **values)
+        usual = {"headline": "", "tone": ""}
+        return render(template, who=who, has_login=not self.gate.is_open, version=self.version, **(usual | values))
 
     async def _show(self, request: Request, title: str, draw: Callable[[], Markup]) -> Response:
         return self._shown(request, title, await self._work(draw), 200)
@@ -119,7 +118,12 @@ class Pages:
 
     async def _show_overview(self, request: Request) -> Response:
         acts, asked = may_act(request.scope["principal"]), overview_asked(request.query_params)
-        return await self._show(request, "Overview", lambda: self._overview.markup(may_act=acts, asked=asked))
+        body = await self._work(lambda: self._overview.markup(may_act=acts, asked=asked))
+        headline, tone = await self._work(lambda: self._overview.state(asked))
+        markup = self._page(
+            request.scope["principal"], "page.html", title="Overview", body=body, headline=headline, tone=tone
+        )  # fmt: skip
+        return page_response(markup)
 
     async def _show_query(self, request: Request) -> Response:
         name, acts = request.path_params["query"], may_act(request.scope["principal"])
@@ -157,11 +161,8 @@ class Pages:
         return Response((kept.document or "").encode(), headers=headers, media_type="application/json")
 
     async def _show_history(self, request: Request) -> Response:
-        store = self.reads.store
-        found = await self._work(lambda: store.history(limit=LINES + 1))
-        rows, more = found[-LINES:][::-1], len(found) > LINES
-        who = request.scope["principal"]
-        return page_response(self._page(who, "history.html", title="History", rows=rows, more=more))
+        asked = history_shown(request.query_params)
+        return await self._show(request, "History", lambda: self._details.history(asked))
 
     async def _show_runbook(self, request: Request) -> Response:
         return page_response(self._page(request.scope["principal"], "runbook.html", title="Runbook"))

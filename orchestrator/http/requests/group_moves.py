@@ -15,12 +15,9 @@ from orchestrator.http.auth import Principal
 from orchestrator.http.requests.bodies import GroupedMove, MovesAsked, PlanAsked, PlansAsked
 from orchestrator.http.requests.writes import Writes, actor_of, id_of
 from orchestrator.operation.requests import RequestSpec, new_id
-from state.model.entities import Operation, OperationKind
+from state.model.entities import OperationKind
 from state.model.plan import Plan
 from state.settings.topics import chains_of
-
-LOOKED_BACK = 100
-"""From how many of the last operations the time of a move is known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,10 +79,6 @@ class GroupMoves:
         if not requests:
             raise Refused(f"none of {len(order)} was requested: {refused[0]['text']}", hint="request the plans again")
         return {"group": group, "requests": requests, "refused": refused}
-
-    def moved_last(self) -> Sequence[Operation]:
-        """The last operations, by which the time of a move is estimated."""
-        return self.writes.store.operations(limit=LOOKED_BACK)
 
     def _spec(
         self, asked: MovesAsked, move: GroupedMove, target: str, who: Principal, waves: Mapping[str, int]

@@ -7,10 +7,12 @@ const SOON = 300;
 const AT_LEAST = 1500;
 const AGES = 10000;
 const AGAIN = 60000;
-const REACHABLE = "a, summary, button, [tabindex]";
+const REACHABLE = "a, summary, button, input, [tabindex]";
 const TYPED = 250;
 
 const line = document.getElementById("live");
+const age = document.getElementById("age");
+const sources = new WeakMap();
 let stream = null;
 let timer = null;
 let fetchedAt = 0;
@@ -59,21 +61,70 @@ async function refresh() {
 }
 
 function show(page) {
+  document.title = page.title;
+  const icon = page.querySelector("link[rel=icon]").getAttribute("href");
+  const shownIcon = document.querySelector("link[rel=icon]");
+  if (shownIcon.getAttribute("href") !== icon) {
+    shownIcon.setAttribute("href", icon);
+  }
   for (const part of document.querySelectorAll("[data-live]")) {
     const fresh = page.getElementById(part.id);
-    if (fresh === null || fresh.innerHTML === part.innerHTML) {
+    if (fresh === null || fresh.innerHTML === sources.get(part)) {
       continue;
     }
+    sources.set(part, fresh.innerHTML);
     const opened = [...part.querySelectorAll("details")].map((each) => each.open);
     const reached = [...part.querySelectorAll(REACHABLE)].indexOf(document.activeElement);
+    const typed = [...part.querySelectorAll("input[id]")].map((each) => [each.id, each.value]);
     part.replaceChildren(...fresh.childNodes);
     part.querySelectorAll("details").forEach((each, index) => {
       each.open = opened[index] ?? each.open;
     });
+    for (const [id, value] of typed) {
+      const field = part.querySelector(`#${CSS.escape(id)}`);
+      if (field) {
+        field.value = value;
+      }
+    }
+    dress(part);
     if (reached >= 0) {
       [...part.querySelectorAll(REACHABLE)][reached]?.focus({ preventScroll: true });
     }
   }
+}
+
+// What only a script can add: the reader's own time beside UTC, and a button that copies a command.
+function dress(part) {
+  for (const time of part.querySelectorAll("time[datetime]")) {
+    const at = new Date(time.dateTime);
+    if (at.getTimezoneOffset() === 0) {
+      continue;
+    }
+    const local = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+    time.title = `${time.dateTime}, here ${local}`;
+    if (time.textContent.endsWith("UTC")) {
+      const beside = document.createElement("span");
+      beside.className = "local";
+      beside.textContent = ` (${local} here)`;
+      time.append(beside);
+    }
+  }
+  for (const command of navigator.clipboard ? part.querySelectorAll(".command") : []) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "quiet";
+    button.textContent = "Copy";
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(command.querySelector("code").textContent);
+      button.textContent = "Copied";
+    });
+    command.append(button);
+  }
+}
+
+function showAge() {
+  const seconds = Math.round((Date.now() - shownAt) / 1000);
+  age.textContent = line.className === "hint" && line.textContent ? `${seconds} s ago` : "";
 }
 
 function follow() {
@@ -107,7 +158,10 @@ search?.addEventListener("submit", (event) => {
   narrow(search);
 });
 
+document.querySelectorAll("[data-live]").forEach((part) => sources.set(part, part.innerHTML));
+dress(document);
 if (line && document.querySelector("[data-live]")) {
+  setInterval(showAge, 1000);
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) {
       leave(); // only so many may follow one controller

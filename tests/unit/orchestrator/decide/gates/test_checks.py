@@ -18,6 +18,7 @@ from state.model.column_uses import Column, ColumnUse
 from state.model.entities import Assignment, Desired, OperationKind, RunnerFact, TopicPartition
 from state.model.maintenance import ReadinessFact
 from state.model.pins import Placement
+from state.plain_text import amount
 from state.settings.keys import Detection, Policy, Query, Route
 from streaming.cluster_log import PartitionError, PartitionFacts, TopicFacts
 from streaming.resume.model import Resolution, Target
@@ -594,7 +595,7 @@ def test_copies_behind_a_place_by_content_refuse_a_query_with_state(repeats: int
     found = resolution(place(exact=repeats == 0, replay_records=repeats, note="the replicator sent them again"))
     gate = judged("repeats-into-state", replace(STATEFUL, resolution=found))
     assert gate is not None
-    assert (gate.ok, gate.measured) == (ok, "unknown" if repeats is None else f"{repeats} records")
+    assert (gate.ok, gate.measured) == (ok, "unknown" if repeats is None else amount(repeats, "record"))
 
 
 def test_automatic_mode_refuses_an_unknown_replay() -> None:

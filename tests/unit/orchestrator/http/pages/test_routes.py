@@ -141,7 +141,9 @@ def test_a_wrong_thing_comes_first_with_its_reason_and_the_way_out(store: Contro
     assert re.search(r"Needs a hand east is DOWN since \S+ \S+ UTC \(\d s ago\) 2 queries wait Plan a failover", text)
     assert "Why 6 probes in a row failed, and nobody else sees it sums is not ready to fail over to west: " in text
     assert "tideover plan failover --all --expect-active east" in text
-    assert text.count("east is DOWN") == 2, "one outage is one concern, and a line of the history"
+    assert text.startswith(" east is DOWN · Overview · Tideover "), "the tab of the browser shows it, too"
+    assert text.count("east is DOWN") == 3, "one outage is one concern, and a line of the history"
+    assert b'<link rel="icon" href="/static/icon-bad.svg"' in look(fresh).body
 
 
 def test_every_hint_leads_to_a_heading_of_the_runbook_that_is_served(store: ControllerStore, fresh: Served) -> None:
@@ -339,3 +341,36 @@ def test_the_runbook_of_the_page_is_the_one_of_the_docs() -> None:
     root = Path(__file__).resolve().parents[5]
     markdown = (root / "docs" / "runbook.md").read_text(encoding="utf-8")
     assert FRAGMENT.read_text(encoding="utf-8") == html_of(markdown), "run: make docs"
+
+
+def test_the_history_is_narrowed_by_its_address_and_an_operation_is_one_row(
+    store: ControllerStore, fresh: Served
+) -> None:
+    place(store, "revenue", state=RunState.FAILED, error=EVIL)
+    page = look(fresh, "/history")
+    assert EVIL.encode() not in page.body
+    assert re.search(r"revenue runner:a query-failed revenue failed: ", text_of(page))
+    assert "1 earlier line of this operation" in text_of(page)
+    one = text_of(look(fresh, "/history?query=revenue&kind=query-failed"))
+    assert "1 line, newest first" in one
+    assert "all lines" in one
+    assert "No line matches." in text_of(look(fresh, "/history?kind=nothing"))
+    assert "earlier line" not in text_of(look(fresh, "/history?operation=op-1"))
+    assert "more" in text_of(look(fresh, "/history?limit=1"))
+    assert text_of(look(fresh, "/history?since=-1h")).count("was checked") == 0
+    for wrong in ("?since=soon", "?limit=0", "?limit=x", "?nothing=1"):
+        assert look(fresh, f"/history{wrong}").code == 400
+
+
+@pytest.mark.parametrize("given", ["only=<b>", "sort=size", "cluster=%3Cb%3E", "nothing=1", "view=x"])
+def test_the_overview_refuses_a_choice_that_it_does_not_know(served: Served, given: str) -> None:
+    answer = look(served, f"/?{given}")
+    assert (answer.code, b"<b>" in answer.body) == (400, False)
+
+
+def test_the_overview_keeps_its_choices_in_its_links(served: Served) -> None:
+    page = look(served, "/?find=rev&view=cards&sort=query").body.decode()
+    assert "1 of 2 shown" in page
+    assert 'href="/?find=rev&amp;sort=query&amp;view=table"' in page
+    assert '<option value="query" selected>' in page
+    assert re.search(r'<li class="good"><a href="/queries/revenue">revenue</a>', page)
