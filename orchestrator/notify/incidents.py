@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
+from orchestrator.decide.gates.readiness import COULD
 from orchestrator.decide.operation.snapshot import awaits_start
 from orchestrator.decide.times import iso
 from state.model.cluster_status import Verdict
@@ -197,7 +198,7 @@ def _of_cluster(event: Event) -> Report | None:
 
 def _of_readiness(event: Event, query: str) -> Report:
     ready = event.detail.get("ready")
-    could = "could fail over again" if ready is True else "could not fail over"
+    could = f"{COULD[True]} again" if ready is True else COULD[False if ready is False else None]
     severity = Severity.INFO if ready is True else Severity.WARNING
     return _report(event, f"readiness:{query}", "readiness", severity, f"{query} {could}", is_over=ready is True)
 

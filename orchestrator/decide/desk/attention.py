@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from orchestrator.decide.desk.status import SAMPLE_STANDS, SILENT, QueryStatus, Status
+from orchestrator.decide.gates.readiness import COULD
 from orchestrator.decide.move.plan import headline
 from orchestrator.decide.operation.snapshot import awaits_start, is_stuck
 from state.model.cluster_status import WELL, ClusterStatus, Verdict
@@ -79,6 +80,8 @@ class _Trouble:
     anchor: str
     why: str = ""
     """In a sentence, where there is more to read than ``what`` says."""
+    verbs: tuple[str, str] = ("is ", "are ")
+    """Before ``what``, of one query and of several."""
     command: str = ""
     cluster: str | None = None
     """The cluster that it comes from, if that one is in doubt."""
@@ -254,7 +257,7 @@ def _trouble_of_run(query: QueryStatus, status: Status, settings: Tideover) -> _
     if query.state == SILENT and _is_believed_well(query, status):
         return _Trouble(
             cause=f"unanswered {query.cluster}", query=name, urgent=True,
-            what=f"waiting for {query.cluster}, which does not answer it",
+            what=f"waiting for {query.cluster}, which does not answer it", why=query.silent,
             since=query.report.silent_since if query.report is not None else None,
             todo="See whether its runner reaches the cluster: another observer does.", command=show,
             anchor="a-cluster-is-gone",
@@ -302,10 +305,10 @@ def _trouble_of_standby(query: QueryStatus, status: Status) -> _Trouble | None:
     gate = next((gate for gate in fact.gates if not gate["ok"]), None)
     if fact.ready or gate is None:
         return None
-    could = "not ready to fail over" if fact.ready is False else "not known to be ready to fail over"
     return _Trouble(
         cause=f"{fact.ready} {gate['name']} {fact.target}", query=query.query, urgent=False,
-        what=f"{could} to {fact.target}: {gate['name']}", why=str(gate["text"]), since=fact.since,
+        verbs=("", ""), what=f"{COULD[fact.ready]} to {fact.target}: {gate['name']}", why=str(gate["text"]),
+        since=fact.since,
         todo=f"Look up {gate['name']} in the runbook.", command=check,
         anchor="a-gate-refuses" if fact.ready is False else _READY,
         cluster=_in_doubt(fact.target, status) or _in_doubt(query.cluster, status),
@@ -322,10 +325,10 @@ def _shown_together(troubles: Iterable[_Trouble]) -> Iterator[Concern]:
     for alike in causes.values():
         first, names = alike[0], [each.query for each in alike]
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        verb = "is" if len(names) == 1 else "are"
+        verb = first.verbs[len(names) > 1]
         yield Concern(
             urgent=first.urgent,
-            what=f"{', '.join(names[:NAMED])}{more} {verb} {first.what}",
+            what=f"{', '.join(names[:NAMED])}{more} {verb}{first.what}",
             since=min((each.since for each in alike if each.since is not None), default=None),
             todo=first.todo,
             anchor=first.anchor,

@@ -379,10 +379,13 @@ def proven_text(found: Readiness | ReadinessFact) -> str | None:
     return f"exact: {found.proven:,} of {found.partitions:,} resume offsets proven"
 
 
+COULD = {True: "could fail over", False: "could not fail over", None: "cannot be checked for a failover"}
+"""What is said of a query by what its last check found, wherever it is said."""
+
+
 def sentence(fact: ReadinessFact) -> str:
     """The answer for people, with the first gate that refuses."""
-    could = {True: "could fail over", False: "could not fail over", None: "cannot be checked for a failover"}
     refused = [gate for gate in fact.gates if not gate["ok"]]
     more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
     why = f": {refused[0]['name']}: {refused[0]['text']}{more}" if refused else ""
-    return f"{fact.query} {could[fact.ready]} to {fact.target}{why}"
+    return f"{fact.query} {COULD[fact.ready]} to {fact.target}{why}"

@@ -106,7 +106,7 @@ def test_one_outage_is_one_concern_with_what_queries_report_because_of_it() -> N
     assert found.details == (
         "it answers",
         "revenue, sums, totals and 1 more are failing on east: no broker",
-        "sums is not ready to fail over to west: loss: 9 records are not on west",
+        "sums could not fail over to west: loss: 9 records are not on west",
     )
     assert found.command == "tideover plan failover --all --expect-active east"
     (standby,) = wrong(
@@ -174,7 +174,7 @@ def test_a_gate_is_shown_once_for_all_queries_that_it_refuses() -> None:
     gate = {"name": "exposure", "ok": False, "measured": "90 s", "limit": "60 s", "text": "west lacks 90 s"}
     unready = [samples.readiness(query=name, ready=False, gates=(gate,)) for name in QUERIES[:2]]
     (found,) = wrong(readiness=[*unready, *(samples.readiness(query=name) for name in QUERIES[2:])])
-    assert found.what == "revenue, sums are not ready to fail over to west: exposure"
+    assert found.what == "revenue, sums could not fail over to west: exposure"
     assert found.details == ("west lacks 90 s",)
     assert (found.urgent, found.anchor) == (False, "a-gate-refuses")
 
@@ -183,7 +183,7 @@ def test_a_check_without_an_answer_differs_from_no_check() -> None:
     gate = {"name": "exposure", "ok": False, "measured": "unknown", "limit": "60 s", "text": "nobody knows"}
     others = [samples.readiness(query=name) for name in QUERIES[1:]]
     (unknown,) = wrong(readiness=[samples.readiness(ready=None, gates=(gate,)), *others])
-    assert unknown.what == "revenue is not known to be ready to fail over to west: exposure"
+    assert unknown.what == "revenue cannot be checked for a failover to west: exposure"
     old = AT - SAMPLE_STANDS - SECOND
     (unchecked,) = wrong(readiness=[samples.readiness(sampled_at=old), *others])
     assert (unchecked.what, unchecked.since) == ("revenue is without a readiness check for more than 5 minutes", old)

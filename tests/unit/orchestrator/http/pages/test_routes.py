@@ -99,7 +99,7 @@ def labelled(tmp_path: Path, store: ControllerStore) -> Iterator[Served]:
 
 
 def test_a_label_narrows_the_overview_and_what_is_wrong(labelled: Served) -> None:
-    assert "revenue is not ready" in text_of(look(labelled))
+    assert "revenue could not fail over" in text_of(look(labelled))
     assert b'href="/?label=team%3Dbilling"' in look(labelled).body
     for label in ("team%3Dbilling", "team=billing", "team=billing,tier=gold"):
         narrow = text_of(look(labelled, f"/?label={label}"))
@@ -139,7 +139,7 @@ def test_a_wrong_thing_comes_first_with_its_reason_and_the_way_out(store: Contro
     sample(store, term, "sums", refused=True)
     text = text_of(look(fresh))
     assert re.search(r"Needs a hand east is DOWN since \S+ \S+ UTC \(\d s ago\) 2 queries wait Plan a failover", text)
-    assert "Why 6 probes in a row failed, and nobody else sees it sums is not ready to fail over to west: " in text
+    assert "Why 6 probes in a row failed, and nobody else sees it sums could not fail over to west: " in text
     assert "tideover plan failover --all --expect-active east" in text
     assert text.startswith(" east is DOWN · Overview · Tideover "), "the tab of the browser shows it, too"
     assert text.count("east is DOWN") == 3, "one outage is one concern, and a line of the history"
