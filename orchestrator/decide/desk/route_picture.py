@@ -90,12 +90,13 @@ def _arrow(
     is_right = source.x < target.x
     steps = abs(source.x - target.x) // (BOX_WIDTH + GAP)
     side, oldest = -1 if is_right else 1, route.oldest
+    colour = colour_of(oldest, limits)
     words = "missing" if oldest is not None and oldest.is_missing else said(oldest.age_seconds if oldest else None)
     if source.line.verdict not in WELL or target.line.verdict not in WELL:
-        words = f"× {words}"
+        words, colour = f"× {words}", "bad"  # nothing comes, however fresh the last sample was
     shape = _straight(source, target, side) if steps == 1 else _arc(source, target, side, steps)
     path, head, x, y = shape
-    return Arrow(line=route, path=path, head=head, x=x, y=y, colour=colour_of(oldest, limits), words=words)
+    return Arrow(line=route, path=path, head=head, x=x, y=y, colour=colour, words=words)
 
 
 def colour_of(oldest: CopyAge | None, limits: Mapping[str, float]) -> str:

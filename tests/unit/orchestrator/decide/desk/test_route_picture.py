@@ -46,6 +46,7 @@ def test_a_route_of_a_cluster_in_doubt_is_crossed() -> None:
     picture = drawn("east", "west", down="east", routes=(("east", "west"), ("west", "east")))
     assert [each.words for each in picture.arrows] == ["× 1.0 s", "× 1.0 s"]
     assert [each.colour for each in picture.boxes] == ["bad", "good"]
+    assert [each.colour for each in picture.arrows] == ["bad", "bad"]
     assert [each.words for each in drawn("east", "west", routes=(("east", "west"),)).arrows] == ["1.0 s"]
 
 
