@@ -38,7 +38,7 @@ def test_a_cluster_dies_and_people_act_and_follow_by_the_page(tmp_path: Path) ->
             window.shown("attention", "east is DOWN")
             window.shown("clusters", "DOWN")
 
-        operator.execute_script("document.querySelector('#queries tbody a').click()")  # in one step: it is fetched again
+        operator.execute_script("document.querySelector('#queries tbody a').click()")  # in one step
         operator.press("Plan")
         until(lambda: "Every gate passes" in operator.page_source, "the plan is refused")
         operator.find_element(By.ID, "reason").send_keys("east is down")
