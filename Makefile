@@ -112,12 +112,13 @@ chaos-soak: $(STAMP) ## random faults for MINUTES=30 with SEED=1 in the compose 
 reports: java ## two hours: the reports of one clean commit; ONLY=chaos,bench makes these, ONLY=all every one in 8 hours (RUNS=30)
 	$(BIN)/python -m reports run --only "$(ONLY)" --runs "$(RUNS)"
 
-docs: $(STAMP) ## print the page of verbs, the chapter on phases, the desk's runbook and the table of faults again
+docs: $(STAMP) ## print the page of verbs, the page of messages, the chapter on phases, the desk's runbook and the table of faults again
 	$(BIN)/python -m orchestrator.cli.reference write docs
 	$(BIN)/python -m orchestrator.http.pages.runbook docs/runbook.md
 	$(BIN)/python -m tests.simulation.faults.table
 	$(BIN)/python -m tests.simulation.restored write
 	$(BIN)/python -m tests.support write
+	$(BIN)/python -m tests.messages_page write
 
 pictures: $(STAMP) java browser ## ten minutes: the pictures of docs/images, taken by Chromium of a real run
 	$(BIN)/python -m tests.desk_pictures docs/images

@@ -66,7 +66,7 @@ def _trigger(cron: str) -> CronTrigger:
     try:
         return CronTrigger.from_crontab(" ".join(fields), timezone=UTC)
     except ValueError as error:
-        raise ValueError(f"{cron!r} is no cron expression: {error}") from None
+        raise ValueError(f"{cron!r} is not a cron expression: {error}") from None
 
 
 def _day(number: re.Match[str]) -> str:

@@ -74,7 +74,7 @@ def with_rewound(
     """
     rewind = facts.rewind
     if rewind is None:
-        raise ValueError(f"operation {facts.operation} is no rewind")
+        raise ValueError(f"operation {facts.operation} is not a rewind")
     if report.retained is not None:
         kept = report.retained
         rewind = replace(rewind, oldest_ms=kept.oldest_ms, batch=kept.batch, is_read=True)

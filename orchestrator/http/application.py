@@ -131,13 +131,15 @@ class Guard:
         """The answer to a client that is refused; else None, and ``scope`` says who it is."""
         headers = Headers(scope=scope)
         if not self._is_our_name(headers.getlist("host")):
-            return error(421, "wrong-host", "this name is not one of this host", "use localhost or 127.0.0.1")
+            return error(
+                421, "wrong-host", "the header Host does not name this host", "request it as localhost or 127.0.0.1"
+            )
         if len(scope["query_string"]) > MAX_QUERY_BYTES:
             return error(414, "usage", f"the query string is longer than {MAX_QUERY_BYTES} bytes", "")
         if (wrong := _wrong_body(scope["method"], scope["path"], headers)) is not None:
             return wrong
         if scope["method"] not in {"GET", "HEAD"} and not _is_same_origin(headers, self._scheme(scope)):
-            return error(403, "other-origin", "this was sent by a page from elsewhere", "")
+            return error(403, "other-origin", "a page of another site sent this request", "")
         if scope["path"] in OPEN_PATHS:
             return None
         client = scope.get("client")
@@ -149,7 +151,9 @@ class Guard:
         if who is None and "authorization" not in headers:
             who = self._pages.sessions.holder("; ".join(headers.getlist("cookie")))
             if who is not None and scope["method"] == "POST" and not {"origin", "sec-fetch-site"} & {*headers}:
-                return error(403, "other-origin", "a session is no login for programs", "send a token instead")
+                return error(
+                    403, "other-origin", "the session of a browser is not enough for a program", "send a token instead"
+                )
         if who is None and self._pages.is_for(scope):
             return self._pages.to_login(scope)
         if who is None:
@@ -178,7 +182,7 @@ def _wrong_body(method: str, path: str, headers: Headers) -> Response | None:
         return error(413, "usage", "only POST takes a body", "") if _has_body(headers) else None
     most = MAX_GROUP_BYTES if path in GROUP_PATHS else MAX_BODY_BYTES
     if "transfer-encoding" in headers or int(headers.get("content-length", "0")) > most:
-        return error(413, "usage", f"a body has a Content-Length, of {most} at most", "")
+        return error(413, "usage", f"a body needs a Content-Length, of {most} bytes at most", "")
     return None
 
 

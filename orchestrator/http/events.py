@@ -50,7 +50,7 @@ class Feed:
         if self.clients >= CLIENTS:
             raise TooManyClients
         if last_event_id is not None and not (last_event_id.isascii() and last_event_id.isdigit()):
-            raise UsageError("Last-Event-ID is the sequence of a line of the history")
+            raise UsageError("Last-Event-ID must be the sequence of a line of the history")
         return EventStream(self, None if last_event_id is None else min(int(last_event_id[:19]), 2**62))
 
     async def news(self, seen: int | None) -> tuple[str, int]:

@@ -17,6 +17,8 @@ GROUP_SECONDS = 300.0
 """Each of several hundred queries may need them."""
 BODY_SECONDS = 10.0
 
+_SLOW = "the store, or a cluster that is read for it, is slow or does not answer; try again"
+
 Worked = TypeVar("Worked")
 
 
@@ -24,7 +26,10 @@ async def on_thread(work: Callable[[], Worked], limiter: anyio.CapacityLimiter, 
     """What ``work`` returns. A thread that hangs in a store keeps its place until the store lets it go."""
     with anyio.move_on_after(seconds):
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
-    raise StoreUnavailable(f"no answer within {seconds:.0f} s", hint="the store may be away or slow; try again")
+    raise StoreUnavailable(
+        f"no answer within {seconds:.0f} s",
+        hint="the store, or a cluster that is read for it, is slow or does not answer; try again",
+    )
 
 
 async def body_of(request: Request) -> bytes:
@@ -33,6 +38,6 @@ async def body_of(request: Request) -> bytes:
         with anyio.fail_after(BODY_SECONDS):
             return await request.body()
     except TimeoutError:
-        raise HTTPException(408, "the body did not come to its end") from None
+        raise HTTPException(408, "the body did not arrive in full") from None
     except ClientDisconnect:
-        raise HTTPException(400, "the body did not come to its end") from None
+        raise HTTPException(400, "the body did not arrive in full") from None

@@ -19,7 +19,7 @@ from state.settings.values import SAFE, scheme_refusal
 from state.store.sql.store import HEAD
 from tests.contract.test_docs import ROOT, keys_of
 
-GENERATED = {"reference.md", "restored.md", "defects.md"}
+GENERATED = {"reference.md", "restored.md", "messages.md", "defects.md"}
 """Pages that a program prints, and the one that quotes what was wrong once."""
 PAGES = sorted(
     page for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]

@@ -179,7 +179,7 @@ def test_one_call_plans_many_and_moves_what_was_seen(world: World, served: Serve
         answer = served.post("/api/moves", asked).json
     assert [each["query"] for each in answer["requests"]] == ["search"]
     assert [each["query"] for each in answer["refused"]] == ["clicks", QUERY]
-    assert "the plan is another by now" in answer["refused"][0]["text"]
+    assert "the plan has changed" in answer["refused"][0]["text"]
 
 
 @pytest.mark.usefixtures("world")

@@ -119,7 +119,7 @@ def test_a_verb_moves_in_waves_and_its_plan_shows_them(
 def test_sizes_that_are_none_are_refused(world: World, capsys: pytest.CaptureFixture[str], sizes: str) -> None:
     code, _, err = run(capsys, "failover", "--all", "--to", "west", "--yes", "--waves", sizes)
     assert code == 2
-    assert "are no sizes of waves: write 1,10 or off" in err
+    assert "is not a list of sizes of waves: write 1,10 or off" in err
     assert world.store.open_requests() == []
 
 

@@ -121,7 +121,7 @@ def _sizes(ctx: click.Context, option: click.Parameter, text: str | None) -> tup
     except ValueError:
         sizes = ()
     if not sizes or min(sizes) < 1:
-        raise click.BadParameter(f"{text!r} are no sizes of waves: write 1,10 or off", ctx, option)
+        raise click.BadParameter(f"{text!r} is not a list of sizes of waves: write 1,10 or off", ctx, option)
     return sizes
 
 

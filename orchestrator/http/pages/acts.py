@@ -102,7 +102,7 @@ class Acts:
             return await self._asked(request, name, lambda: self.writes.rewind(rewind, who, key))
         move = typed_as(MoveAsked, wish | seen)
         if kind not in {OperationKind.FAILOVER, OperationKind.SWITCHOVER, OperationKind.FAILBACK}:
-            raise UsageError("there is no such move", hint="make the plan first")
+            raise UsageError("the form names no move that exists", hint="make the plan first")
         return await self._asked(request, name, lambda: self.writes.move(OperationKind(kind), move, who, key))
 
     async def _cancel(self, request: Request) -> Response:
@@ -211,12 +211,12 @@ async def form_of(request: Request, *, many: frozenset[str] = frozenset()) -> di
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise HTTPException(415, "this takes a form")
+        raise HTTPException(415, "the body must be a form of a page")
     most = _FIELDS + (MOST_QUERIES if many else 0)
     try:
         fields = parse_qs((await body_of(request)).decode("ascii"), strict_parsing=False, max_num_fields=most)
     except ValueError:
-        raise UsageError("this is no form") from None
+        raise UsageError("the body is not a form") from None
     if any(len(values) > 1 and name not in many for name, values in fields.items()):
         raise UsageError("a field is given twice")
     return fields

@@ -205,7 +205,7 @@ def _first(request: Request) -> int:
     """From which row on; what is no number is none. Raises ``UsageError``."""
     given = request.query_params.get("first", "0")
     if not re.fullmatch(r"[0-9]{1,7}", given):
-        raise UsageError("first is the number of a row", hint="follow the links of the page")
+        raise UsageError("first must be the number of a row", hint="follow the links of the page")
     return int(given)
 
 

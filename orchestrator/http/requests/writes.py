@@ -66,7 +66,7 @@ class Writes:
         """The plan and its hash; changes nothing, and reads the clusters. Raises ``UnknownName``, ``UsageError``."""
         kind = OperationKind(asked.kind)
         if (kind is OperationKind.REWIND) is (asked.to_time is None):
-            raise UsageError("a rewind has a to_time, and no other move has", hint="such as -15m")
+            raise UsageError("a rewind needs to_time, and no other move takes it", hint="such as -15m")
         target, run = self.target(kind, asked.query, asked.to), run_of(self.store, asked.query)
         value = self._plan(kind, asked.query, target, asked.consents, self._parameters(asked.to_time))
         return value, _hash(value, asked.consents, run)
@@ -127,9 +127,7 @@ class Writes:
             if value.source != expect_active:
                 raise Refused(f"{query} is on {value.source}, not on {expect_active}", hint=_AGAIN)
             if _hash(value, spec.consents, (spec.runs or {}).get(query)) != seen:
-                raise Refused(
-                    "the plan is another by now than the one that you saw: nothing was requested", hint=_AGAIN
-                )
+                raise Refused("the plan has changed since you saw it: nothing was requested", hint=_AGAIN)
         return self._submit(spec, who, key, group=group)
 
     def drill(self, asked: DrillAsked, who: Principal, key: str | None) -> Mapping[str, object]:
@@ -206,7 +204,7 @@ class Writes:
         if kind is OperationKind.FAILBACK and to not in {None, home}:
             raise UsageError(f"a failback goes to {home}", hint="switchover goes to any cluster")
         if kind is OperationKind.REWIND and to is not None:
-            raise UsageError("a rewind stays on its cluster", hint="leave to out")
+            raise UsageError("a rewind stays on its cluster", hint="send no to")
         if to is not None and to not in query.clusters:
             raise UsageError(
                 f"{name} may not run on that cluster", hint=f"its clusters are {', '.join(query.clusters)}"

@@ -43,7 +43,7 @@ def test_a_cron_expression_means_what_cron_makes_of_it(
     ("cron", "zone", "sentence"),
     [
         ("0 3 * *", "UTC", "has 4 fields, and cron has five"),
-        ("0 25 * * *", "UTC", "is no cron expression"),
+        ("0 25 * * *", "UTC", "is not a cron expression"),
         ("0 3 1 * 1", "UTC", "leave one of them"),
         ("0 3 * * 8", "UTC", "no day 8 of the week"),
         ("0 3 * * *", "Mars/Olympus", "is not a time zone"),
