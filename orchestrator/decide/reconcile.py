@@ -62,7 +62,7 @@ def older_than(assignment: Assignment, found: FoundPlace, is_known: Callable[[st
     if not found.is_beside(assignment) or found.checkpoint is None:
         return None
     if not _is_at(assignment, found):
-        return f"{found.text}, but in the store {found.query} is on {assignment.cluster} with {_row_place(assignment)}"
+        return f"{found.text}. In the store {found.query} is on {assignment.cluster} with {_row_place(assignment)}"
     holder = found.held_by
     if holder is None or (holder == assignment.operation and assignment.desired is Desired.HELD):
         return None
@@ -107,7 +107,7 @@ def stranger(checkpoint: str, operation: str) -> str:
 
 def lost_text(query: str, found: str) -> str:
     """What it means that a checkpoint shows a move which the store does not know of, and what to do."""
-    return f"{found}: the store was restored from a backup older than that move; tideover reconcile {query}"
+    return f"{found}. The store was restored from a backup older than that move; tideover reconcile {query}"
 
 
 def reconciled(assignment: Assignment | None, fact: QueryFact, at: datetime) -> Assignment:

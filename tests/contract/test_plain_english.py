@@ -22,36 +22,41 @@ DIALECT = re.compile(
 )
 """Words with a standard word: continue for go on, report or print for tell, request for ask, a name for somebody."""
 LONGEST = 30
-"""Words of a sentence."""
-WRITTEN_ELSEWHERE = {"defects.md"}
-"""One line for each defect, added by the people who mended it."""
-JUDGED = [page for page in PAGES if page.name not in WRITTEN_ELSEWHERE]
+"""Words of a sentence. Only a full stop, a question mark and an exclamation mark end one."""
+JUDGED = [*PAGES, ROOT / "SECURITY.md", ROOT / "CHANGELOG.md"]
 PROGRAMS = (
     "bench", "chaos", "conf", "examples", "lab", "orchestrator", "replication_tool", "reports", "state", "streaming",
     "tests/alignment", "tests/long", "tests/worlds",
 )  # fmt: skip
 """Their messages, docstrings and comments are judged."""
-NOT_PROSE = re.compile(r"\b(SELECT|INSERT INTO|CREATE TABLE|NEW\.\w+)\b|</\w+>|/>")
-"""SQL and XML in a string."""
+NOT_PROSE = re.compile(r"\b(SELECT|INSERT INTO|CREATE TABLE|NEW\.\w+)\b|</\w+>|/>|; \}")
+"""SQL, XML and CSS in a string."""
 CODE = re.compile(r"(`+)\w+\1")
 """The name of something in the program, which no reader takes for a word."""
 SETTINGS = [
     ROOT / name for name in ("conf", "orchestrator/http/pages/templates", "Makefile", "Dockerfile", "pyproject.toml")
 ]
 """Configuration, manifests, units, templates and scripts: their comments and texts have no dialect word."""
+END = re.compile(r"(?<=[.?!])[)\"*_]*\s+(?=[A-Z\"'`(\[*])")
+"""Of a sentence, before the begin of the next one."""
+LEFT = {
+    "bench": 29, "chaos": 4, "examples": 3, "java": 20, "lab": 13, "orchestrator": 70, "replication_tool": 3,
+    "state": 24, "streaming": 118, "tests/alignment": 2, "tests/long": 3, "tests/worlds": 2,
+}  # fmt: skip
+"""By package: so many sentences are still longer. A limit is only lowered."""
 JAVA_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 
 
 def prose(page: Path) -> str:
     """The text without blocks of commands, and links as their words."""
-    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^ *```.*?^ *```", "\n\n", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL))
 
 
 def sentences(text: str) -> list[str]:
     """Of paragraphs, items, cells of tables and headings."""
-    parts = re.split(r"\n\s*\n|\n(?=[-*#|] ?)|\n(?=\d+\. )|\n\s*[│├└]|\n(?=\s*tideover[ -])|\|", text)
-    return [each for part in parts for each in re.split(r"(?<=[.?!:;])\s+", " ".join(part.split())) if each]
+    parts = re.split(r"\n\s*\n|\n(?=\s*[-*#|] ?)|\n(?=\s*\d+\. )|\n\s*[│├└]|\n(?=\s*tideover[ -])|(?<!\\)\|", text)
+    return [each for part in parts for each in END.split(" ".join(part.split())) if each]
 
 
 def too_long(text: str) -> list[str]:
@@ -99,11 +104,15 @@ def test_a_page_has_no_dialect_and_no_long_sentence(page: Path) -> None:
 
 @pytest.mark.parametrize("package", PROGRAMS)
 def test_a_package_has_no_dialect_and_no_long_sentence(package: str) -> None:
-    assert of_files((ROOT / package).rglob("*.py"), of_python) == ([], [])
+    words, long = of_files((ROOT / package).rglob("*.py"), of_python)
+    assert words == []
+    assert len(long) <= LEFT.get(package, 0), long
 
 
 def test_the_java_has_no_dialect_and_no_long_sentence() -> None:
-    assert of_files((ROOT / "streaming" / "companion" / "java").rglob("*.java"), of_java) == ([], [])
+    words, long = of_files((ROOT / "streaming" / "companion" / "java").rglob("*.java"), of_java)
+    assert words == []
+    assert len(long) <= LEFT["java"], long
 
 
 def test_configuration_manifests_and_templates_have_no_dialect() -> None:
@@ -122,7 +131,9 @@ def test_names_of_tests_have_no_dialect() -> None:
 
 def test_a_long_sentence_and_a_dialect_word_are_seen() -> None:
     assert too_long("word " * 31 + ".") != []
-    assert too_long("word " * 20 + ". " + "word " * 20) == []
+    assert too_long("word " * 20 + ". " + "Word " * 20) == []
+    assert too_long("word " * 20 + "; " + "word " * 20) != []
+    assert too_long("word " * 20 + ": " + "word " * 20) != []
     assert DIALECT.findall("The run goes on, and nobody tells.") == ["goes on", "nobody", "tells"]
 
 

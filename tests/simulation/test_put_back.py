@@ -168,7 +168,7 @@ def test_a_restored_open_operation_is_left_alone_until_reconciled(disk: Disk) ->
 
 # -- nobody left who could tell ----------------------------------------------------------------------------------------
 HELD = (
-    "store-current: /cp/revenue is held by operation {}, which this store does not know: the store was restored from a "
+    "store-current: /cp/revenue is held by operation {}, which this store does not know. The store was restored from a "
     "backup older than that move; tideover reconcile revenue"
 )
 
@@ -262,7 +262,7 @@ def test_the_files_show_where_the_query_went_and_it_continues_there(disk: Disk) 
     lost = lost_of(world.store, QUERY)
     assert lost is not None
     assert (
-        lost.found == f"{went_to} holds the newest batch, and no mapping beside it leads away from west, but in the "
+        lost.found == f"{went_to} holds the newest batch, and no mapping beside it leads away from west. In the "
         "store revenue is on east with /cp/revenue"
     )
     by = {"runner": None, "actor": "ann@desk", "reason": "backup of Monday"}
@@ -292,7 +292,7 @@ def test_a_query_that_kept_its_checkpoint_is_found_by_its_mapping(tmp_path: Path
     lost = lost_of(world.store, QUERY)
     assert lost is not None
     assert lost.found == (
-        f"mapping 2-{moved}.1 beside /cp/revenue leads to west, but in the store revenue is on east with /cp/revenue"
+        f"mapping 2-{moved}.1 beside /cp/revenue leads to west. In the store revenue is on east with /cp/revenue"
     )
     assert f"held by operation {moved}" in (refused(world, world.request()) or "")
     there = {"checkpoint": "/cp/revenue", "runner": None, "actor": "ann", "reason": ""}

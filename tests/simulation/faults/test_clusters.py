@@ -159,8 +159,8 @@ def test_a_standby_that_dies_amid_a_group_makes_no_query_go_to_and_fro() -> Live
     26,
     "the primary comes back while the query is being moved",
     verdict=Verdict.DOWN,
-    then="once the old run is proven stopped the move is finished, before the commit and after it; if the primary "
-    "answers before that, the query stays where it is; it runs once",
+    then="once the old run is proven stopped the move is finished, before the commit and after it. If the primary "
+    "answers before that, the query stays where it is. It runs once",
 )
 def test_a_primary_that_comes_back_in_the_middle_does_not_stop_the_move() -> LiveWorld:
     world, site = scene()

@@ -29,8 +29,8 @@ from tests.simulation.live import LiveWorld
     28,
     "a person moves a query under load, with both clusters well",
     verdict=Verdict.UP,
-    then="it finishes its batch and stops, waits until the standby has all that it has read, and continues there; if "
-    "that takes longer than policy.catch_up, it goes back; a failover moves it without waiting",
+    then="it finishes its batch and stops, waits until the standby has all that it has read, and continues there. If "
+    "that takes longer than policy.catch_up, it goes back. A failover moves it without waiting",
 )
 def test_a_query_that_is_moved_under_load_loses_and_repeats_nothing() -> LiveWorld:
     world, site = scene(LiveWorld(rate=20))
@@ -53,8 +53,8 @@ def test_a_query_that_is_moved_under_load_loses_and_repeats_nothing() -> LiveWor
     29,
     "the primary dies while automatic mode is paused",
     verdict=Verdict.DOWN,
-    then="one line of history, and nothing moves; resuming moves nothing; only a cluster that goes down "
-    "afterwards is left; a "
+    then="one line of history, and nothing moves. Resuming moves nothing. Only a cluster that goes down "
+    "afterwards is left. A "
     "controller that freezes or is restarted in between is no reason either",
 )
 def test_resuming_after_a_pause_moves_nothing_that_was_down_before() -> LiveWorld:

@@ -110,7 +110,7 @@ def test_a_store_that_was_put_back_decides_nothing_until_it_is_reconciled() -> L
     50,
     "the same, and every runner is restarted before anybody notices; then the primary dies",
     verdict=Verdict.DOWN,
-    then="the old checkpoint is held by an operation that the store does not know: the query is not started "
+    then="the old checkpoint is held by an operation that the store does not know. The query is not started "
     "from it, and every move is refused until a person says where it went",
 )
 def test_a_restored_store_and_forgetful_runners_move_nothing_twice() -> LiveWorld:
