@@ -154,7 +154,7 @@ class Environment:
     def down(self) -> list[str]:
         """End everything and remove it with its data; returns the networks that stayed. Raises DockerFailed.
 
-        Compose would not do: since 2.23.2 it leaves containers of a profile that is not named, and before version 2
+        Compose would not do. Since 2.23.2 it leaves containers of a profile that is not named, and before version 2
         it leaves the volumes where a network is refused.
         """
         self.thaw()

@@ -2,8 +2,8 @@
 
 Those of the clusters are read from the volume that they were made in, the store's from the variable that names it. What
 a container is to look for comes to it on standard input, and what comes back from there is kept in no log. A search
-that finds nothing proves something only if it finds what is there: each secret where it is from, and in every place a
-word that must stand in it.
+that finds nothing proves something only if it finds what is there. These are each secret where it is from, and in every
+place a word that must stand in it.
 """
 
 import json

@@ -13,8 +13,8 @@ from chaos.scenarios import TIMES, Scenario
 _VERDICT = re.compile(r"(?P<cluster>\S+) is (?P<verdict>[A-Z_]+): ")
 """How the history words a verdict."""
 _MOST_EXPOSED = 1_000
-"""Acknowledged records of a query that may be left behind without consent; 100 were the most that were seen, and
-a replicator that was dead for 90 s left 18,000."""
+"""Acknowledged records of a query that may be left behind without consent. At most 100 were seen,
+and a replicator that was dead for 90 s left 18,000."""
 _CLOCKS_SECONDS = 1.0
 """By so much what was timed by one process may seem to come before its cause, which was timed by another."""
 _DRILL = "drill"

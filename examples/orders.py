@@ -13,7 +13,7 @@ the customer as key; records with a negative id are foreign.
 |                    |                           |                                    | another on another cluster  |
 
 The rows of a window are one for each partition of each topic, and beside the count they keep the sum of a hash of the
-ids: so the lab's verifier knows which records a row counts, and a lost order cannot cancel out against a
+ids. So the lab's verifier knows which records a row counts, and a lost order cannot cancel out against a
 repeated one. A pipeline that need not be verified needs neither.
 """
 

@@ -1,6 +1,6 @@
 """An ordinary job of Spark: it knows nothing of Tideover, and names its broker, topic and checkpoints itself.
 
-`plain_job.py BOOTSTRAP FOLDER [once]` reads the topic `orders` (JSON `{"id", "amount", "at_ms"}`) into two queries:
+`plain_job.py BOOTSTRAP FOLDER [once]` reads the topic `orders` (JSON `{"id", "amount", "at_ms"}`) into two queries.
 `archive` appends each id to `FOLDER/archive.txt`, and `totals` keeps count and sum of all orders by partition in
 `FOLDER/totals.json`. With `once` both read what is there and end, as under a scheduler. docs/adopt.md shows how it is
 started so that Tideover moves it.

@@ -1,6 +1,6 @@
 """SQLite tables that a foreachBatch sink writes in one transaction per batch, and that a repeated batch leaves alone.
 
-Spark gives a sink the same batch again when it failed between the sink's commit and its own; an old run that was
+Spark gives a sink the same batch again when it failed between the sink's commit and its own. An old run that was
 thought dead may still write the batch in its hands. Both are known by the stamp, (epoch, batch id), which only grows.
 """
 

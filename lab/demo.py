@@ -1,8 +1,8 @@
 """The main job before a person's eyes: ``make demo``.
 
 Plays one test run and prints it as it happens; ends with a page that a person can read and ``report.json`` for a
-program. The exit code is the verdict: 0 when the carried queries lost nothing and repeated nothing and the fresh
-query's repeats equal its forecast, 1 when not, 2 when the run broke or was ended.
+program. The exit code is the verdict. It is 0 when the carried queries lost nothing and repeated nothing and the fresh
+query's repeats equal its forecast. It is 1 when not, and 2 when the run broke or was ended.
 """
 
 import argparse

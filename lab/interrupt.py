@@ -7,7 +7,7 @@ def heed_signals() -> None:
     """Let SIGTERM end this process as Ctrl-C does, by ``KeyboardInterrupt``.
 
     Ctrl-C and its signal, too, where a shell has made this process deaf to them, as it does with what it starts in the
-    background: a deaf process has deaf children.
+    background. A deaf process has deaf children.
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.default_int_handler)

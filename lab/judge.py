@@ -8,12 +8,12 @@ partition in order and without gaps, so there are few readings, and the hashes d
 
 - *one move*: the primary's log up to one place, then the standby's log from another place to its end. Which two places
   explain the rows is found by trying all; what the query thereby lost or repeated is counted record by record.
-- *any number of moves*: every id of the standby once; of the records that never reached it, the partition's *tail*, a
-  beginning; and of the copies that the replicator wrote again an end, if the query does not de-duplicate.
+- *any number of moves*: every id of the standby once. Of the records that never reached it, the partition's *tail*, a
+  beginning. And of the copies that the replicator wrote again an end, if the query does not de-duplicate.
 - *still behind*: the same without copies, and of the standby's ids a beginning; the rest is lost if it never comes.
 
 Rows that no such reading explains are wrong. If one run of records that is missing or came twice does not explain them
-either, then what was lost and repeated is known only at least, from each window; at least one record counts as lost, so
+either, then what was lost and repeated is known only at least, from each window. At least one record counts as lost, so
 that no announced repeat ever excuses it.
 """
 

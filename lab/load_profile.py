@@ -1,6 +1,6 @@
 """The shape of traffic: which orders are sent, to which partition, and when. Pure; the same seed gives the same orders.
 
-The partition is chosen here and not by hashing the key, so that load can be uneven and partitions idle on purpose; a
+The partition is chosen here and not by hashing the key, so that load can be uneven and partitions idle on purpose. A
 customer's orders still share one partition, as they would with hashing.
 """
 

@@ -2,7 +2,7 @@
 
 Heartbeats: MirrorMaker emits into the topic `heartbeats` of *both* clusters, whichever direction is replicated. The
 one written on east travels like any record and arrives on west as `east.heartbeats` (the identity policy makes an
-exception for heartbeats, else the two would collide): its age is the replicator's own word that east still answers.
+exception for heartbeats, else the two would collide). Its age is the replicator's own word that east still answers.
 """
 
 import time

@@ -1,6 +1,6 @@
 """Free ports for worlds that run beside others.
 
-All lie below the range from which the system takes the ports of outgoing connections: otherwise a server that starts
+All lie below the range from which the system takes the ports of outgoing connections. Otherwise a server that starts
 again could find that a connection of another program uses its port.
 """
 

@@ -1,7 +1,7 @@
 """The link between the sites: forwards TCP, and delays or stalls what it forwards on request.
 
 `tc netem` would do it below TCP, but not every kernel has it, and it wants a privilege. This proxy holds every chunk
-back for the delay of a slow line, and a lost packet is what TCP makes of it: the stream stops for a
+back for the delay of a slow line, and a lost packet is what TCP makes of it. The stream stops for a
 retransmission timeout, and what is behind waits, too. The request is in a file: `DELAY_MS LOSS_PERCENT`.
 """
 

@@ -1,6 +1,6 @@
 """Sends orders to a cluster with an idempotent producer, and writes down what was acknowledged.
 
-A cluster that dies, freezes or comes back is lived with: the producer keeps at most five seconds' worth of records
+A cluster that dies, freezes or comes back is lived with. The producer keeps at most five seconds' worth of records
 waiting, skips what does not fit, and ends in time.
 """
 

@@ -108,7 +108,7 @@ def in_order(read: Sequence[Held], sent: Iterable[Sent]) -> list[Held]:
 
     `read` is what was read of it, from its beginning, in offset order. What was acknowledged beyond has an offset. What
     was never answered follows the record that its idempotent producer had sent before it, in the
-    order of sending: only as many as there is room for between the offsets of answered ones; at the end, all.
+    order of sending. Only as many as there is room for between the offsets of answered ones; at the end, all.
     """
     known, end = {each.id for each in read}, max((each.offset for each in read), default=-1)
     places: list[tuple[int, int, Held]] = [(each.offset, 0, each) for each in read]

@@ -1,11 +1,11 @@
 """The verifier: what producers were acknowledged, what the clusters hold, what the sinks got; a verdict per query.
 
 After a way home one cluster holds everything (``on``): what the other one got was copied there. What only that cluster
-ever had, a tail, is given as it was reported (``tails``); a query may have read a beginning of it before it left, and a
+ever had, a tail, is given as it was reported (``tails``). A query may have read a beginning of it before it left, and a
 report that names one record too many or too few shows as a loss.
 
-What cannot be judged is an error with one sentence: a topic that does not exist, a query of an unknown sink, a sink
-that was never written though records were acknowledged. No query is skipped, and none gets a zero for it.
+What cannot be judged is an error with one sentence. Examples are a topic that does not exist, a query of an unknown
+sink, a sink that was never written though records were acknowledged. No query is skipped, and none gets a zero for it.
 """
 
 import itertools

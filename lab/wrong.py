@@ -29,8 +29,8 @@ from state.errors import TideoverError
 TOPIC = "parcels"
 WRONG, RIGHT = "once", "once-at-home"
 _OLD_RECORDS = 100
-"""Of each partition on east, deleted before the replicator runs: fewer than the query reads there, so that the offsets
-of its next records on west are among those that it has seen."""
+"""Of each partition on east, deleted before the replicator runs. These are fewer than the query reads there, so that
+the offsets of its next records on west are among those that it has seen."""
 _RATE = 200
 _CALM_SECONDS = 10.0
 

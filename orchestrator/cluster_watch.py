@@ -127,7 +127,7 @@ class ClusterWatch:
     A leader is called ten times a second, and most of the time nothing has happened since: then the verdict stays, and
     the store is neither read nor written. While every cluster is well, no other report can change a verdict. So it is
     written only as often as its readers need, who take a verdict for present that is 10 s old (``VERDICT_STANDS``). A
-    controller that does not lead reports every look: the leader that loses sight of a cluster counts half-seconds, and
+    controller that does not lead reports every look. The leader that loses sight of a cluster counts half-seconds, and
     a fresh sign of life has to be there by then.
     """
 
@@ -229,7 +229,7 @@ class ClusterWatch:
         """Keep what another process says under this one's name, before it is written over; report it once.
 
         A controller's name is its observer's name, and has one row for each cluster. Where a second controller runs
-        under the same name, each writes over what the other saw; so what was read of the other is kept here, weighed
+        under the same name, each writes over what the other saw. So what was read of the other is kept here, weighed
         like anybody's word, and the mistake is reported.
         """
         self._began = self._began or now

@@ -1,6 +1,6 @@
 """``tideover control``: watches, gives verdicts, requests what policy allows, and sees every open operation through.
 
-One loop on one thread. It looks whether it leads, gives the verdicts, and runs the scheduler; whatever may take long
+One loop on one thread. It looks whether it leads, gives the verdicts, and runs the scheduler. Whatever may take long
 (looks at clusters, operations, housekeeping) has threads of its own and only gets the order to begin. A controller that
 does not lead still looks, so that it is warm when it has to take over. With the store away nothing is decided: the
 streams continue, the fault is logged once, and what was missed is read from the rows when it is back.

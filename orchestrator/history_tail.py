@@ -16,7 +16,7 @@ class HistoryTail:
 
     A sequence number alone does not do: once the store is restored from an older copy, what comes has the numbers of
     lines that were shown already. So the last line shown is read again each time. Another line under its number, or
-    none while it is too young to be pruned, is the sign of a restored store; what was written after that line's time is
+    none while it is too young to be pruned, is the sign of a restored store. What was written after that line's time is
     new then. A line that is gone for its age is no sign of anything.
 
     ``restored`` is called with the last line shown once the store has lost it. ``is_kept`` says whether a line is too

@@ -1,10 +1,10 @@
 """What has to be done now and then, and never to the second: samples, schedules, counts, and clearing what is over.
 
-The one seam of APScheduler 3.11. It goes by the wall clock, and a clock that is set back holds its jobs up for as long;
-a run that hangs blocks the later ones; what it starts it cannot stop. So nothing that must be on time runs here, each
+The one seam of APScheduler 3.11. It goes by the wall clock, and a clock that is set back holds its jobs up for as long.
+A run that hangs blocks the later ones. What it starts it cannot stop. So nothing that must be on time runs here, each
 job ends by a limit of its own, and looks between its steps whether it should. A late run is run nevertheless
-(``misfire_grace_time=None``; by the default of one second a process that was stopped loses it without a word), but
-once, not as often as it was missed.
+(``misfire_grace_time=None``; by the default of one second a process that was stopped loses it without a word). It is
+run once, not as often as it was missed.
 
 Every controller keeps one; a job does its work only while its controller leads, and every write carries the term.
 """
@@ -275,7 +275,7 @@ class Housekeeping:
     def _when_due(self, every: timedelta, *work: Callable[[], object]) -> Callable[[], None]:
         """Work that is done by a leader when so much time has passed since it last was; what fails is due still.
 
-        An interval of the scheduler's would count from the start of the process: a new leader would wait for the rest
+        An interval of the scheduler's would count from the start of the process. A new leader would wait for the rest
         of it, up to an hour, and so would a run that failed.
         """
         due = 0.0

@@ -1,6 +1,6 @@
 """Leading: one process at a time may decide, and stops well before another one may.
 
-The lease's end is kept by the store's clock; this side counts on the monotonic clock from *before* its request, so that
+The lease's end is kept by the store's clock. This side counts on the monotonic clock from *before* its request, so that
 a slow store makes the lease look shorter, never longer. A process that was frozen finds on waking that its time is up
 and acts no more; what it had in hand fails on its old term. The holder's name is a process, so that a holder on the
 same host that is dead can be succeeded at once.

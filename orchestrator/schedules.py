@@ -1,7 +1,7 @@
 """What is scheduled becomes requests when it is due, once, whichever controller leads then. APScheduler's CronTrigger
 computes when a cron expression comes next. An expression has cron's five fields: minute, hour, day of the month, month,
-day of the week. APScheduler 3.11 reads it, with three differences from cron that are mended or refused here: it counts
-days of the week from Monday, and it wants both days to match where cron wants one. Around the end of summer time its
+day of the week. APScheduler 3.11 reads it, with three differences from cron that are mended or refused here. It counts
+days of the week from Monday. It wants both days to match where cron wants one. Around the end of summer time its
 answers go back in time. So it is called with wall-clock time without a zone. A wall-clock time that comes twice counts
 the first time; one that is left out in spring counts as much later as the clock was put forward.
 """

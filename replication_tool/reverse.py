@@ -1,14 +1,14 @@
 """Reversing replication of MirrorMaker 2: what was the target is copied from now on, behind what both clusters have.
 
 MirrorMaker 2 begins a topic that it has never copied at its beginning. With names kept that would write everything a
-second time behind what is there already. So its own memory is written first: Connect keeps, on the target, in the
+second time behind what is there already. So its own memory is written first. Connect keeps, on the target, in the
 compacted topic ``mm2-offsets.<source>.internal``, the last offset that was copied (``MirrorMakerConfig.workerConfig``,
 ``MirrorUtils.wrapPartition``; a task continues behind it, ``MirrorSourceTask.initializeConsumer``). Records that only
 the new target has, a tail of a failover, stay before all that is copied there.
 
 MirrorMaker also remembers, in ``mm2-configs.<source>.internal``, that it has copied in the old direction. Its worker of
 that direction is needed for the heartbeats, and before it learns that the direction is off now it starts the connector
-as it was: measured in the lab, a tail of 118 records was copied in that moment. So that topic is deleted.
+as it was. Measured in the lab, a tail of 118 records was copied in that moment. So that topic is deleted.
 """
 
 import json

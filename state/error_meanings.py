@@ -2,8 +2,8 @@
 Pure.
 
 The class of an error often says less than its text. A cluster that takes no more connections for a moment answers with
-the class of a wrong password; a store whose token has expired answers like one that never knew us; a create whose
-answer was lost comes back as "exists". Three mistakes follow, and each has cost a night of work: credentials are
+the class of a wrong password. A store whose token has expired answers like one that never knew us. A create whose
+answer was lost comes back as "exists". Three mistakes follow, and each has cost a night of work. Credentials are
 changed that were right, a cluster that needs a pause is called misconfigured, and a race that was won counts as lost.
 
 Each row has where its text was seen, and a test that holds the text itself. The first row that matches counts.

@@ -198,7 +198,7 @@ class Process(Message):
 
 
 FINISH_SECONDS = 30.0
-"""How long a planned move lets the batch under way finish; one that takes longer is cut off, as in a failover, and so
+"""How long a planned move lets the batch under way finish. One that takes longer is cut off, as in a failover, and so
 is one whose cluster has become silent.
 """
 

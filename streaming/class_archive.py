@@ -1,9 +1,10 @@
 """Archives of the classes that a Java program loads: one that maps its archive starts on half the processor time.
 
 Java's own class data sharing (JEP 310 and 350): what a trial run had loaded and verified is written when it ends, and
-mapped by every later start. Measured on two cores with Java 17: a Spark session with its first query 22 s of processor
-time without, 10 s with; a broker 4.0 s and 2.4 s. An archive is for one Java and one class path; anything else would
-be refused by the JVM, so both are part of its name. Where there is none, programs start as they always did.
+mapped by every later start. Measured on two cores with Java 17. A Spark session with its first query takes 22 s of
+processor time without, 10 s with; a broker takes 4.0 s and 2.4 s. An archive is for one Java and one class path;
+anything else would be refused by the JVM, so both are part of its name. Where there is none, programs start as they
+always did.
 
 `python -m lab archive` makes those of a runner's driver, of brokers and of MirrorMaker.
 """

@@ -63,7 +63,7 @@ class ForwardClock:
     """Wall time in UTC that is never set back: what one process stamps keeps its order. Safe to be shared by threads.
 
     Where the host's clock is set back, this one continues from where it was, at half the pace, until the other has
-    caught up: the host may have been right before, or be right now. Where it is set forward, this one follows.
+    caught up. The host may have been right before, or be right now. Where it is set forward, this one follows.
     """
 
     def __init__(self, clocks: Clocks | None = None) -> None:

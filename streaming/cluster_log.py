@@ -82,7 +82,7 @@ class EpochEnd:
     """Where a leader epoch ends in a partition's log as it is now (OffsetForLeaderEpoch; KIP-101, KIP-320)."""
 
     leader_epoch: int | None
-    """The largest epoch of the log that is not above the requested one; None without an error: the log knows of none
+    """The largest epoch of the log that is not above the requested one; None without an error. The log knows of none
     that it could compare, as when the requested one is newer than all of its own."""
     end_offset: int | None
     """First offset of the next epoch, or the log's end where there is none."""

@@ -1,7 +1,7 @@
 """Keeps the jars of each engine and broker version: locked by content, fetched once, shared by every set.
 
 A set is a lock file, one `group:artifact:version sha256` per line, shipped with the package. `--packages` at submit
-time was the alternative: it resolves again on every machine, checks nothing but the server's own checksum, and goes to
+time was the alternative. It resolves again on every machine, checks nothing but the server's own checksum, and goes to
 the network in the middle of a failover. Here the network is touched on the first use of a set and never after. Jars
 come from the repository or folder that is configured (``streaming.jarsets.repository``), else by Spark's own Ivy.
 

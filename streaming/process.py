@@ -3,7 +3,7 @@
 A name that is equal must mean one and the same process table, or a process that is merely cut off is taken for dead.
 The host's name alone does not: a new machine or pod can have the name of one that may still be running. So the name
 carries the pid namespace (a container does not see its neighbour's processes), and outside of containers the machine's
-id. Inside, ``/etc/machine-id`` is the image's, shared by all that were made of it, and is not used: there an unlike
+id. Inside, ``/etc/machine-id`` is the image's, shared by all that were made of it, and is not used. There an unlike
 boot proves nothing, while the same boot with a process that is gone still does.
 
 A pid alone is reused; together with the boot's id and the start time in clock ticks it is not. A driver is two

@@ -5,7 +5,7 @@ import sys
 
 _SWITCH_SECONDS = 0.0005
 """How long one thread computes while another waits to. With Python's own 5 ms an operation pays that at each of its
-hundred steps in the store while others move: the last of 25 was through 0.5 s later (``bench.crowd``)."""
+hundred steps in the store while others move. The last of 25 was through 0.5 s later (``bench.crowd``)."""
 
 
 def share_turns() -> None:

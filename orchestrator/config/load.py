@@ -1,10 +1,10 @@
 """Loading the configuration: one YAML file, every mistake reported at once with its path, secrets by reference only.
 
-YAML is read as its version 1.2 does it where that matters to people: ``on``, ``no`` and ``12:30`` stay words, a date
+YAML is read as its version 1.2 does it where that matters to people. ``on``, ``no`` and ``12:30`` stay words, a date
 stays text, and a key given twice is a mistake instead of a silent last-wins. Relative paths are relative to the file,
-so that a verb means the same from every folder. ruamel.yaml knows 1.2, but in Python only: a configuration of a hundred
-queries takes it 286 ms instead of 28, at every verb. What it makes of dates, of ``1_000`` and of keys that are numbers
-would have to be undone as well.
+so that a verb means the same from every folder. The library ruamel.yaml knows 1.2, but in Python only: a configuration
+of a hundred queries takes it 286 ms instead of 28, at every verb. What it makes of dates, of ``1_000`` and of keys that
+are numbers would have to be undone as well.
 """
 
 import os

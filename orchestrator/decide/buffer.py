@@ -1,12 +1,12 @@
 """The measured buffer: X of ``T - X`` from what was seen of the order of times (KIP-33). Pure.
 
-X is given per topic, because disorder is the work of its producers, and these write to all its partitions: a quiet
+X is given per topic, because disorder is the work of its producers, and these write to all its partitions. A quiet
 partition is covered by what its busy neighbours showed. It is the largest disorder that was seen, and a margin for what
 lay between the looks. Then an unread record is never older than ``T - X``, as long as times go back no further than
-they did: wherever it lies on the standby, it is not skipped.
+they did. Wherever it lies on the standby, it is not skipped.
 
-Two things have no measure in the order of times. A partition that is read to its end has the time of a look for its T:
-its X reaches back from the last record instead, or by the default where that is less far. A time ahead of the clock
+Two things have no measure in the order of times. A partition that is read to its end has the time of a look for its T.
+Its X reaches back from the last record instead, or by the default where that is less far. A time ahead of the clock
 says nothing of what is to come: X reaches back from the clock. So X may differ from one partition to the next.
 """
 

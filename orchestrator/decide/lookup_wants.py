@@ -45,7 +45,7 @@ def since_placed(positions: Iterable[Position], assignment: Assignment | None) -
     """Positions of the place in use: what was tracked before the last commit speaks of other offsets or batches.
 
     A hold and an abort change the epoch, not the place: a batch that was tracked before and after one counts once, as
-    it was seen last; but where the cluster died in between, what was remembered before cannot be read again.
+    it was seen last. But where the cluster died in between, what was remembered before cannot be read again.
     """
     if assignment is None:
         return []
@@ -75,7 +75,7 @@ def sound_ends(
 ) -> dict[TopicPartition, EndSample]:
     """The samples without those of a log that is not the one that was read: created again, or cut below the position.
 
-    Such an end says nothing of what was read up to it; taken for the old log's, it would call an unread partition read
+    Such an end says nothing of what was read up to it. Taken for the old log's, it would call an unread partition read
     up to the time of the sample, and the query would resume late.
     """
     other = {
@@ -206,7 +206,7 @@ def _want(
 def _best_ring(rows: Sequence[Position], offset: int) -> tuple[Fingerprints, int | None]:
     """The ring that reaches nearest to ``offset``, of these the longest, and how far it reaches.
 
-    A ring from beyond is cut, and then reaches only as far as its last record: what lay between that and ``offset`` may
+    A ring from beyond is cut, and then reaches only as far as its last record. What lay between that and ``offset`` may
     have been skipped when the later end was read.
     """
     best, best_reach = Fingerprints(), None

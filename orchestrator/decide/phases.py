@@ -1,8 +1,8 @@
 """The state machine of an operation: phases, events, and one table of moves.
 
 Rules of the table. An operation is opened by its hold, so it starts in FENCING; WATCHING, SUSPECT and CONFIRMED come
-before there is an operation: each verdict on the cluster leads to one of them, and from each a person may request a
-move, automatic mode from CONFIRMED alone. Only what is not committed can be ABORTED: from STARTING on the point of no
+before there is an operation. Each verdict on the cluster leads to one of them, and from each a person may request a
+move, automatic mode from CONFIRMED alone. Only what is not committed can be ABORTED. From STARTING on the point of no
 return is passed, and the ways out are SETTLED, proven or not, and another runner, with which STARTING begins again.
 What a store that was put back takes for open is written as ABORTED by reconciling, in whatever phase it was. BLOCKED
 waits for a condition or an operator, before the commit only. A pair that is not in the table is an ``IllegalMove``.

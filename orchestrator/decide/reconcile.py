@@ -1,7 +1,7 @@
 """A restored store decides nothing: what runs is the truth, once a person has looked. Pure.
 
 A runner starts no epoch that was not stored first, and none that is held. So a report of a higher epoch than the row's,
-or of the row's own epoch while the row holds it or names another checkpoint, can mean only one thing: the store lost
+or of the row's own epoch while the row holds it or names another checkpoint, can mean only one thing. The store lost
 its newest rows, by a restored backup or a copy. Whatever it says of the query then is of the past. A move decided on it
 would start from a checkpoint and a position that the query left long ago.
 

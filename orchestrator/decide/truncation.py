@@ -1,10 +1,10 @@
 """What becomes of a position whose log was cut, or created again, in the cluster that it was read from. Pure.
 
-A standby's log is not cut with it: where the very records that were read are found there, the query continues behind
+A standby's log is not cut with it. Where the very records that were read are found there, the query continues behind
 them, and what the new leader wrote instead comes after. Else the position denotes records that may never have been
-copied, and the reset table of the KIP-320 draft decides (``streaming.resume.truncation``): back to where the logs part
-where that is known, as Kafka's consumer does, else by policy; under ``fail`` the move is refused, as the consumer
-raises ``LogTruncationException``. The consent ``gap`` stands for the row ``closest``.
+copied, and the reset table of the KIP-320 draft decides (``streaming.resume.truncation``). The position goes back to
+where the logs part where that is known, as Kafka's consumer does, else by policy. Under ``fail`` the move is refused,
+as the consumer raises ``LogTruncationException``. The consent ``gap`` stands for the row ``closest``.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

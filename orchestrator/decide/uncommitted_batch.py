@@ -83,7 +83,7 @@ def choose_treatment(
 def _takes_again(report: CheckpointReport, planned: Planned, sink: Sink, *, keeps_query_id: bool) -> bool:
     """Whether a batch that runs a second time under its id may be in the sink twice.
 
-    A sink that knows batches recognises one only while it remembers it, and only by the names that stay: a carried
+    A sink that knows batches recognises one only while it remembers it, and only by the names that stay. A carried
     checkpoint has a new query id and a new path (Spark's migration guide for 4.2; SPARK-55058). Of a sink whose table
     was not read nothing is assumed.
     """

@@ -1,7 +1,7 @@
 """Keeping the evidence of operations that have closed, by the leading controller; reading its chain, and checking its
 claims.
 
-An operation closes in one write, and its evidence follows in another: a process that dies between the two leaves it to
+An operation closes in one write, and its evidence follows in another. A process that dies between the two leaves it to
 the next turn of housekeeping, or to the next leader. The store writes it once, however often it is tried.
 """
 

@@ -132,9 +132,9 @@ LONGEST = timedelta(days=1)
 def with_later(operation: Operation, store: RunnerStore, logs: Logs) -> Operation:
     """The operation, with what has come of its announced records by now. Without any, no cluster is read.
 
-    Those are records that the replicator appended later, and that the query read again: the standby's log is read from
+    Those are records that the replicator appended later, and that the query read again. The standby's log is read from
     the resume offset to the newest record read, and the fingerprints kept with the operation are looked for. A
-    controller does so each minute, keeps the number, and continues from there the next time; without one a verb that
+    controller does so each minute, keeps the number, and continues from there the next time. Without one a verb that
     looks does it, all at once, and there is a limit to that. Where it cannot be done, as when the query has moved on,
     the number that was kept last counts, and none at all is unknown.
     """

@@ -92,7 +92,7 @@ def check_queries(
 ) -> Iterator[Readiness]:
     """Whether each of these queries could be failed over now, one after the other; changes nothing.
 
-    The clusters in use are read once for all of them; one that does not answer, or is not declared any more, shows
+    The clusters in use are read once for all of them. One that does not answer, or is not declared any more, shows
     nothing about its topics, which is no reason against leaving it. Of several standbys the one is looked at to which
     the query would go. With ``wrong``, a query that cannot be checked is left out, and why is kept there. ``questions``
     remembers what clusters answered to questions whose answers are known, ``schemas`` what ids mean.

@@ -53,8 +53,8 @@ STANDBY_SECONDS = 3.0
 """How long an answer of the standby counts."""
 RESOLVE_SECONDS = 5.0
 COUNT_SECONDS = 10.0
-"""How long a move that an unknown number of repeats would refuse searches for them, once it has not got them at first:
-a machine on which many queries move at once is slow, and a refusal costs a minute (``automatic.FIRST_RETRY``)."""
+"""How long a move that an unknown number of repeats would refuse searches for them, once it has not got them at first.
+A machine on which many queries move at once is slow, and a refusal costs a minute (``automatic.FIRST_RETRY``)."""
 MOVES = 20
 """How many moves back is looked for the one that left a cluster."""
 

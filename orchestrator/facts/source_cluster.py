@@ -47,7 +47,7 @@ def new_topic_wants(
 
     A pattern may find topics there that the query has not read: made during the outage, or only there. Spark reads
     whatever matches its pattern. A checkpoint that does not name such a topic lets it begin at offset 0, which fails
-    where retention has worked; and starting offsets that do not name all that matches are refused. So every partition
+    where retention has worked. And starting offsets that do not name all that matches are refused. So every partition
     of them gets a place like any other: nothing was read of it, so it begins at the standby's begin.
     """
     names = log.names(timeout=TIMEOUT_SECONDS)
@@ -117,7 +117,7 @@ def standings_of(
 ) -> tuple[Standing, ...] | None:
     """What became of the positions in the log that they were read from; None where nothing shows it.
 
-    As a rule a failover leaves a cluster that is gone, and does not wait for it: it is read only for a person who moves
+    As a rule a failover leaves a cluster that is gone, and does not wait for it. It is read only for a person who moves
     away from one that answered a moment ago. Else what was last sampled of it must do. Without a ``log`` no cluster can
     be read.
     """

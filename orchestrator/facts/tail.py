@@ -1,9 +1,10 @@
 """The tail of a cluster that was left: the records that only it had at a failover, counted, found and read in full.
 
-What the standby lacked is a range of offsets: from behind the copy of the last record that the standby had, to the end
-of the log at its first answer. No record's own time bounds it: a producer's clock may be ahead, and a record that is
-dated after the look-up may still lie in the middle of the tail. Behind the last record that is dated before the look-up
-nothing shows what was written then and what later; such records are in doubt, unless the standby holds them by now.
+What the standby lacked is a range of offsets. It goes from behind the copy of the last record that the standby had, to
+the end of the log at its first answer. No record's own time bounds it: a producer's clock may be ahead, and a record
+that is dated after the look-up may still lie in the middle of the tail. Behind the last record that is dated before the
+look-up nothing shows what was written then and what later. Such records are in doubt, unless the standby holds them by
+now.
 
 A replicator that continued may have copied some records since, so the standby's log is looked through, too, from where
 it ended at the move. Every log is read as the query reads it: a record of an aborted transaction is none for a query

@@ -1,6 +1,6 @@
 """The application: a guard in front of a router that is made from the table of paths.
 
-The guard sees every request first, whatever its path: it refuses names of hosts that are not ours, bodies, and requests
+The guard sees every request first, whatever its path. It refuses names of hosts that are not ours, bodies, and requests
 without a token; and it puts the same headers on every answer. What the paths answer is worked out on threads, a few at
 a time, so that many requests wait for each other and not the controller for them.
 """

@@ -3,8 +3,8 @@
 An incident is a cluster that is not well, an operation, or a query that could not fail over. It has one id from its
 beginning to its end, so that a receiver can put its notices together. A line that is neither of these opens nothing.
 
-What a receiver missed (it did not answer, or there was no leader) is sent as it is now: one
-notice for each incident, and none of one that began and ended in between below the receiver's severity.
+What a receiver missed (it did not answer, or there was no leader) is sent as it is now. There is one notice for each
+incident, and none of one that began and ended in between below the receiver's severity.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Sends to each receiver on a thread of its own, while this process leads.
 
-The history is the queue, and the store holds how much of it each receiver has got; so a new leader continues there, and
+The history is the queue, and the store holds how much of it each receiver has got. So a new leader continues there, and
 a receiver that does not answer costs nothing but its own thread. A notice is sent first and written down afterwards. If
 a leader is killed between the two, the next one repeats that one notice, with the same incident and line. One that is
 repeated is better than one that is lost.
@@ -193,7 +193,7 @@ class Notices:
     ) -> None:
         """``channels`` are by the name of the target. Raises ``StoreError``.
 
-        A new receiver gets what happens after this call, and not after the first turn of its thread: on a busy machine
+        A new receiver gets what happens after this call, and not after the first turn of its thread. On a busy machine
         the verdicts of a cluster that is down are written before that turn.
         """
         since = newest_line(store)

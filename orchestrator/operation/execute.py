@@ -1,6 +1,6 @@
 """One tick of a move: look, decide, record, act.
 
-Nothing is done that was not recorded first, and each act can be done twice: intents have names of their own, a commit
+Nothing is done that was not recorded first, and each act can be done twice. Intents have names of their own, a commit
 is conditional on the epoch, and what was chosen is in the recorded request. So an executor may die after any
 write; the next one reads the same rows, decides the same, and continues.
 """

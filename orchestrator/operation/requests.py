@@ -1,7 +1,7 @@
 """A verb becomes request rows, and a request becomes one operation, joins the open one, or is refused.
 
 An operation carries its request's id, so that a handler that died after the hold and before the answer finds on its
-return that the request was taken already: a verb moves a query once, however often it is retried.
+return that the request was taken already. A verb moves a query once, however often it is retried.
 """
 
 import secrets
@@ -152,7 +152,7 @@ class RequestHandler:
         """Answer a request: the id of its operation, or None when it was refused.
 
         Where the request has to wait for the end of another operation, that one's id is returned, so that it is seen
-        to, and the request stays open: take it again. Without room no query is stopped: a request that would begin an
+        to, and the request stays open. Take it again. Without room no query is stopped: a request that would begin an
         operation stays open, too, for None. So does one of others that more is needed for than the store: the process
         that made it judges it. And one whose query has to follow another one. ``waited`` says that there was no room
         before. Raises ``NotLeading`` and ``StaleTerm``.

@@ -48,7 +48,7 @@ class Position:
     """Next offset to read: the batch's end offset as in the checkpoint."""
     timestamp_ms: int | None
     """Largest timestamp among the remembered records; where the position equalled the partition's sampled end, the
-    time of that sample if it is later: an idle partition counts as read up to it."""
+    time of that sample if it is later. An idle partition counts as read up to it."""
     leader_epoch: int | None
     """Epoch of the leader that appended the last record before ``offset`` (KIP-320), by which a log that was cut since
     is known; None where that record was not seen."""

@@ -1,7 +1,7 @@
 """The fingerprints remembered of a partition, in one piece of memory.
 
 A runner remembers hundreds of records of every partition and hands them to the store with every batch. As objects they
-would cost it a hundred megabytes at a thousand partitions, and a walk of the collector through them all; packed, they
+would cost it a hundred megabytes at a thousand partitions, and a walk of the collector through them all. Packed, they
 are cut, joined and stored by copying bytes, and become objects only for who looks at them.
 """
 
@@ -60,7 +60,7 @@ class Fingerprints(Sequence[Fingerprint]):
     """32 bytes a record, little-endian: offset, timestamp, digest."""
     uncommitted: frozenset[int]
     """Offsets of records that a read_uncommitted query read and whose transaction was aborted, or had not ended as far
-    as was read: a replicator that copies only what is committed may leave them out."""
+    as was read. A replicator that copies only what is committed may leave them out."""
 
     def __init__(self, packed: bytes = b"", uncommitted: frozenset[int] = frozenset()) -> None:
         if len(packed) % _RECORD.size:

@@ -90,8 +90,8 @@ class ReplicationSample:
     """When the standby was read."""
     copies: tuple[PartitionCopy, ...]
     latencies: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """By topic of the source whose standby stamps its records itself: by how many milliseconds the newest copy was
-    stamped after the record's own time, in each of the last samples in which nothing was missing, oldest first."""
+    """By topic of the source whose standby stamps its records itself. It says by how many milliseconds the newest copy
+    was stamped after the record's own time, in each of the last samples in which nothing was missing, oldest first."""
     stamps: Mapping[str, str] = field(default_factory=dict)
     """By topic of the source, its ``message.timestamp.type``, as the source said it last."""
 
@@ -102,7 +102,7 @@ class TopicDisorder(NamedTuple):
     topic: str
     disorder_ms: int
     """The largest distance from the largest time read so far, but no later than the clock then, back to the time of a
-    record read later; rounding never makes it too small."""
+    record read later. Rounding never makes it too small."""
     steps: int
     """Steps of the timeline at which new records had been read."""
     since_ms: int

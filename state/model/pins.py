@@ -1,6 +1,6 @@
 """Which Kafka cluster is behind a name. Frozen, and pure.
 
-A name leads to whatever its bootstrap servers lead to: the name of a gateway, a sticky endpoint or a wrong line of DNS
+A name leads to whatever its bootstrap servers lead to. The name of a gateway, a sticky endpoint or a wrong line of DNS
 may lead to another cluster, whose offsets mean other records. So the id that a cluster gives itself is *pinned* to its
 name when it is first seen, and nothing continues under that name with another one.
 """

@@ -2,7 +2,7 @@
 
 One row for each step and partition, as an index file of a broker has its entries, would take hundreds of megabytes for
 a day of 3,500 partitions. Here a *stretch* of moments is one value: all partitions of a query, up to some hours.
-Offsets are kept as differences from a steady pace, times of moments and of records as distances from a steady beat; all
+Offsets are kept as differences from a steady pace, times of moments and of records as distances from a steady beat. All
 are split into planes of bytes (the high ones are nearly all zero), and each plane is deflated by a table of its own. A
 partition that did not move costs next to nothing.
 

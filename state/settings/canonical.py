@@ -1,8 +1,8 @@
 """What can be written in several ways and is one thing: checkpoints, servers, topics. Pure.
 
-Two keys that are compared as they were typed count as two although they are one: two queries on one checkpoint, two
-clusters behind one server, two topics whose records come into one log. So each kind has one form here, everything that
-compares goes by it, and what turns out to be the same twice is a mistake of the configuration.
+Two keys that are compared as they were typed count as two although they are one. Examples are two queries on one
+checkpoint, two clusters behind one server, two topics whose records come into one log. So each kind has one form here,
+everything that compares goes by it, and what turns out to be the same twice is a mistake of the configuration.
 """
 
 import re

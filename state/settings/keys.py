@@ -238,11 +238,12 @@ class Policy(Settings):
     then the query goes back to where it was."""
     outage_patience: Annotated[Duration, between(timedelta(0), timedelta(days=1))] = timedelta(minutes=15)
     """How long a running query with ``resume: switch`` waits for a cluster that has fallen silent, before it fails and
-    is started again. A person who was woken decides within that time; a start has new connections, which help where
-    what is dead is not the cluster but the way to it. 0: not at all, as with the other ways to resume."""
+    is started again. A person who was woken decides within that time. A start has new connections, which help where
+    what is dead is not the cluster but the way to it. With 0 it does not wait at all, as with the other ways to
+    resume."""
     catch_up_batch: Annotated[int, Field(ge=1)] | None = None
     """Records of a source that a batch takes at most until a query with ``resume: switch`` has caught up behind a
-    start, a move or a silence of its cluster: else the first batch takes all of an outage. None: no limit."""
+    start, a move or a silence of its cluster. Else the first batch takes all of an outage. None: no limit."""
     recut_after: Annotated[int, Field(ge=2, le=1000)] = 3
     """After how many runs that ended in the same batch, without a commit of it, the batch is cut to
     ``catch_up_batch``. One run may end for any reason, and a second one behind a host that is short of memory; three

@@ -4,7 +4,7 @@ A query is declared with the names of its home cluster (the first of its ``clust
 from home decides; without one the route back is read the other way round; without either the names are the same.
 
 A query whose output another one reads is *upstream* of it. That is found from ``output`` and ``sources``, for all
-clusters on which both may run, so that it does not change with a move; ``after`` says it where the configuration does
+clusters on which both may run, so that it does not change with a move. ``after`` says it where the configuration does
 not show it. What is declared is no circle (``values.contradictions``). What is found may be one: two queries that each
 read what the other writes. Nothing shows then which goes first, so what was found of the circle does not count.
 """

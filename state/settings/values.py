@@ -167,7 +167,7 @@ def scheme_refusal(path: str, default: str = "file:///") -> str | None:
 
     Two drivers must never both believe that they created one entry of a log. Hadoop's rename without overwriting
     promises that on HDFS and on local disks, where it is one step. The connectors of object stores look first and copy
-    then; that of S3 can also put an object on the condition that there is none, which a runner tries before it begins
+    then. That of S3 can also put an object on the condition that there is none, which a runner tries before it begins
     (HADOOP-19256). ``viewfs`` is whatever its mount table says.
     """
     own = scheme_of(path)
@@ -185,7 +185,7 @@ def contradictions(raw: object, real: Callable[[str], str] = str) -> Iterator[st
     """One sentence for each, ``path: what``. ``real`` resolves the links of a local path.
 
     What no single key can show. It is read from the plain mapping, not from the finished settings, so that it is
-    reported together with all other mistakes; a group that is itself mistaken is passed over.
+    reported together with all other mistakes. A group that is itself mistaken is passed over.
     """
     groups = mapping(raw)
     clusters, queries = mapping(groups.get("clusters")), mapping(groups.get("queries"))

@@ -208,7 +208,7 @@ class ControllerStore(RunnerStore, Protocol):
         A closed operation (outcome set) is never opened again: ``StaleTerm`` is not the only guard, the store raises
         ``Conflict``. A step is upserted by ``(operation, sequence)``; an intent that exists by ``(operation, name)``
         is left as it is. Closing an operation withdraws its earlier orders that were not done yet. The consents of
-        an operation that exists stay as they are, here and in ``place``: only ``consent`` adds to them, so that who
+        an operation that exists stay as they are, here and in ``place``. Only ``consent`` adds to them, so that who
         drives an operation never undoes what an operator typed in between.
         """
 

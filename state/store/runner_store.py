@@ -61,7 +61,7 @@ class RunnerStore(Protocol):
         """Upsert by query; False, and nothing written, when a fact of a higher epoch is stored.
 
         STARTING is written only for the instance that has the runner's name, and then takes the query over from another
-        instance of the same epoch; what else another instance says is late. False in both cases as well. But where the
+        instance of the same epoch. What else another instance says is late. False in both cases as well. But where the
         query's fact is of a former instance of that runner, what the one with the name says counts: the store was
         restored from before it began.
         """

@@ -21,7 +21,7 @@ CONTROLLER = "controller"
 
 LEASE_TTLS_AHEAD = 2
 """A lease that ends later than this many of its lengths from now was taken before the clock was set back, perhaps by a
-controller that is gone: it may be taken. The controller that does hold it is known by its term.
+controller that is gone. It may be taken. The controller that does hold it is known by its term.
 """
 
 CLOCKS_APART = timedelta(minutes=1)

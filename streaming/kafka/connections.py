@@ -1,6 +1,6 @@
 """kafka-python's connections, with every wait bounded and every stage of connecting reported.
 
-The library bounds a connect, but not a TLS handshake; it gives the first address of a name all the time there is; and
+The library bounds a connect, but not a TLS handshake. It gives the first address of a name all the time there is. And
 its errors keep neither the number of a refused connect nor the reason of a failed look-up. So the dialling is done
 here, on its loop.
 """

@@ -1,6 +1,6 @@
 """A bounded link to one Kafka cluster: the port ``streaming.cluster_log.ClusterLog``, answered by real brokers.
 
-It is built on the library's protocol and network layer, not on its consumer and admin clients: those answer "no
+It is built on the library's protocol and network layer, not on its consumer and admin clients. Those answer "no
 record" for a partition without a leader, lose all answers over one partition's error, may create topics, and may wait
 for ever.
 """

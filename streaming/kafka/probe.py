@@ -1,11 +1,11 @@
 """One layered look at one cluster under one deadline: a ``ClusterProbe`` of real brokers.
 
-The layers: a connection (all servers raced), TLS and SASL, metadata; every few seconds leaders and in-sync replicas;
-then every broker gets a request, and each leader one that looks into its log. Connections are kept between looks; a
+The layers: a connection (all servers raced), TLS and SASL, metadata; every few seconds leaders and in-sync replicas.
+Then every broker gets a request, and each leader one that looks into its log. Connections are kept between looks; a
 kept one that falls silent has half of the time, and the rest goes to new ones.
 
 A cluster fails a probe when no broker answers the first question, or when no more than half of its brokers answer the
-last and nothing can be read. Anything better is a cluster that lives, whole or not: the dead broker of three has
+last and nothing can be read. Anything better is a cluster that lives, whole or not. The dead broker of three has
 partitions that cannot be read until others lead them, and moving every query would take longer. An empty topic reads as
 well as a busy one: the request is for the end of the log.
 """

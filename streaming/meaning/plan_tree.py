@@ -1,7 +1,7 @@
 """Spark's logical plan as a small tree of values, from the JSON that ``TreeNode.toJSON`` makes of it.
 
 Spark writes a tree as the list of its nodes, parents before children, each with ``num-children``; an expression inside
-a node is such a list again. 3.5.7, 4.0.0 and 4.2.0 agree in what is read here. What JSON cannot hold (functions,
+a node is such a list again. Spark 3.5.7, 4.0.0 and 4.2.0 agree in what is read here. What JSON cannot hold (functions,
 options, intervals) is null there.
 """
 

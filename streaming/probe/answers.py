@@ -1,9 +1,9 @@
 """What a cluster answered to questions whose answers are known, and where it contradicts itself. Pure.
 
-A look-up by time that answers too late skips records, and nothing in the answer shows it: a broker with a defect in its
+A look-up by time that answers too late skips records, and nothing in the answer shows it. A broker with a defect in its
 index, or one that serves another's copy of a partition, looks healthy to every probe. But some answers are known
-beforehand. The time of a record that was just read is answered by that record or an earlier one; an end does not go
-back; a log does not begin behind its end; the largest timestamp is not below one that was read.
+beforehand. The time of a record that was just read is answered by that record or an earlier one. An end does not go
+back. A log does not begin behind its end; the largest timestamp is not below one that was read.
 """
 
 from collections.abc import Iterable

@@ -1,9 +1,9 @@
 """The replicator as a witness: the newest heartbeat that it carried from one cluster to the other.
 
 A heartbeat is written to the source and travels like any record, so one that arrives proves that the source lived when
-it was written. Its time is the replicator's clock, and a clock that is ahead must not make a dead cluster look alive:
-a heartbeat counts from its own time or from when it was first seen, whichever comes first, and the one that was there
-before we looked counts not at all.
+it was written. Its time is the replicator's clock, and a clock that is ahead must not make a dead cluster look alive. A
+heartbeat counts from its own time or from when it was first seen, whichever comes first. The one that was there before
+we looked counts not at all.
 
 When the next one is due goes by this process's own clock alone: from when the last one was *seen to arrive*, as long
 after it as they usually come. So a replicator whose clock is behind is not taken for one that fell silent. Waiting for

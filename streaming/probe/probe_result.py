@@ -120,7 +120,7 @@ class Voided:
 class Window:
     """What one observer saw lately; ``after`` and ``void`` make the next one. Times are the process's monotonic.
 
-    It is reduced to what a verdict needs. Looks may overlap, so they end in another order than they began: they are put
+    It is reduced to what a verdict needs. Looks may overlap, so they end in another order than they began. They are put
     in order by when they *began*, because that is from when on an answer proves something. A failure that began before
     the newest success says nothing.
     """

@@ -1,7 +1,7 @@
 """Looks at one cluster at a steady pace, on threads of its own and on the monotonic clock.
 
 A look begins every interval, whether the one before has ended or not, but never more than a full row of them at a
-time: so a cluster that falls silent is found out after one timeout and not after three, and looks never pile up. The
+time. So a cluster that falls silent is found out after one timeout and not after three, and looks never pile up. The
 first uses connections that are kept; one that begins while another still waits is a second opinion on connections of
 its own. Probes one after the other were rejected: three timeouts of a second are three seconds.
 

@@ -7,7 +7,7 @@ Where so many records do not show where that time begins, the answer is an error
 
 A leader that just changed may have cut its log behind the look-up of its end. What comes to such a log later takes the
 offsets before the place, and the query would skip it without a word. So the end is looked up once more where no record
-shows that the log goes so far: where the place is that end, or what a sync, a segment or the same offset says.
+shows that the log goes so far. That is where the place is that end, or what a sync, a segment or the same offset says.
 """
 
 from bisect import bisect_left

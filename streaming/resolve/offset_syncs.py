@@ -1,7 +1,7 @@
 """What else than content speaks for a place: the same offsets on both sides, and the replicator's own offset syncs.
 
-Both are read only where the route says that they may exist and the rules allow their method; the syncs only for
-partitions that content has not placed already, for their topic may be large.
+Both are read only where the route says that they may exist and the rules allow their method. The syncs are read only
+for partitions that content has not placed already, for their topic may be large.
 """
 
 import struct
@@ -39,7 +39,7 @@ def read_syncs(log: ClusterLog, topic: str, deadline: Deadline) -> Mapping[Topic
 
     The topic's newest records are read, all in the one partition that MirrorMaker 2 writes to. It lies on the standby
     with ``offset-syncs.topic.location=target``, and is called ``mm2-offset-syncs.ALIAS.internal`` by the source's alias
-    there; by default it lies on the source, and is of no use once that is gone.
+    there. By default it lies on the source, and is of no use once that is gone.
     """
     try:
         known = _known(log, topic, deadline.soonest(min(MOST_SECONDS, deadline.remaining / 2)))
@@ -71,8 +71,8 @@ def _known(log: ClusterLog, topic: str, deadline: Deadline) -> Mapping[TopicPart
 def parse_sync(record: Entry) -> tuple[TopicPartition, Sync] | None:
     """Return one offset sync, or None where the record is none.
 
-    The binary form is that of ``org.apache.kafka.connect.mirror.OffsetSync``, without a version in front: the key is
-    the old topic's name (two bytes of length, UTF-8) and partition (four bytes), the value the old offset and the
+    The binary form is that of ``org.apache.kafka.connect.mirror.OffsetSync``, without a version in front. The key is
+    the old topic's name (two bytes of length, UTF-8) and partition (four bytes). The value is the old offset and the
     standby's (eight bytes each), all big-endian.
     """
     key, value = record.key, record.value

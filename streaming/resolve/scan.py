@@ -1,6 +1,6 @@
 """Reading the standby for all partitions that are being aligned, until each search has its answer.
 
-A broker fills a response in the order of the request and stops at its byte limit (KIP-74): only the first partition
+A broker fills a response in the order of the request and stops at its byte limit (KIP-74). Only the first partition
 gets a batch larger than its own limit, and the last ones may get nothing. So the order rotates from request to request,
 and a partition's limit grows as it is read on.
 

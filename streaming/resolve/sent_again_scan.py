@@ -166,8 +166,8 @@ def _read_before(look: _Look, records: Sequence[LogRecord]) -> int:
 def _with_twice(resent: Resent, look: _Look) -> Resent:
     """At least as many as equal a remembered record, and where records were read that are not, all that come twice.
 
-    Of the records that are not remembered no more than ``repeats`` were read, but each of them may lie there again:
-    all up to the last copy of a remembered one may have been read, and so many behind it.
+    Of the records that are not remembered no more than ``repeats`` were read, but each of them may lie there again.
+    All up to the last copy of a remembered one may have been read, and so many behind it.
     """
     found, behind = look.case.alignment, look.case.behind
     if resent.records is None or not isinstance(found, Found) or not found.is_partial or not behind:

@@ -1,6 +1,6 @@
 """Replication age: how much older the copies are that a standby's partition is known to hold; an upper bound.
 
-The largest timestamp of each side (KIP-734) says where to look, and proves nothing of what follows it: one record dated
+The largest timestamp of each side (KIP-734) says where to look, and proves nothing of what follows it. One record dated
 ahead is the newest for as long as its date lies ahead, on both sides, whatever was copied since. So the source is read
 behind the newest copy. Copies come in order: the record of that time was copied, and all before it; what follows it
 may lack.
@@ -27,7 +27,7 @@ class ReplicationAge:
     _: KW_ONLY
     seconds: float | None
     """From the newest copy, or an older record that may be missing, to the newest record of the source, or to the clock
-    where that one is dated ahead; 0 where none is missing, None where it is unknown."""
+    where that one is dated ahead. It is 0 where none is missing, None where it is unknown."""
     records: int | None
     """Offsets of the source that the standby may lack; markers and aborted records count."""
     error: PartitionError | None = None

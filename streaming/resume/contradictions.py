@@ -1,9 +1,9 @@
 """What the answers of one partition say against each other.
 
-A cluster answers several questions about one log: where it begins and ends, which record is the first of a time, which
-time is the largest, and what the records are. Each answer can be wrong: a broker has answered look-ups by time many
-records too late, and a leader that was just elected has returned an old end. No answer is believed against another one.
-All of them are one snapshot, and this module returns what does not agree, with a sentence.
+A cluster answers several questions about one log. These are where it begins and ends, which record is the first of a
+time, which time is the largest, and what the records are. Each answer can be wrong: a broker has answered look-ups by
+time many records too late, and a leader that was just elected has returned an old end. No answer is believed against
+another one. All of them are one snapshot, and this module returns what does not agree, with a sentence.
 
 An answer in doubt is a hint, and nothing more. Whether it is too late shows in the records before it: one of them that
 is as new as the time in question contradicts it. So a few records before each answer are read.

@@ -42,7 +42,7 @@ def move_on(
     A cluster can die between the commit of a batch and the reading of its last records, and then the ring is older than
     the checkpoint. The records between cannot be recognised, only counted. That is sound only where both logs are
     dense: each old offset of the gap held a consumed record (the caller knows), and the replicator left out none of
-    them. The latter shows in the sampled end of the old log, if the standby has come as far: from the ring's place on
+    them. The latter shows in the sampled end of the old log, if the standby has come as far. From the ring's place on
     it holds as many records up to the newest time of that sample as the old log had offsets. Each of them is there
     once, and the last of them has that time. Everywhere else the query resumes at the ring (``stay``).
     """
@@ -80,7 +80,7 @@ def is_countable(want: Want, committed_only: bool) -> bool:
     """Whether offsets behind what is remembered may be counted over on the standby, if each held a record.
 
     Not where the query reads what is not committed and the log shows transactions, by their records or by the holes
-    that their markers leave: records between may be of one that was aborted, and the standby may have none of them.
+    that their markers leave. Records between may be of one that was aborted, and the standby may have none of them.
     """
     last = want.ring[-TAIL:]
     if committed_only or not last:
@@ -172,11 +172,9 @@ def admitted(found: Found, ring: FingerprintMatcher, records: Sequence[LogRecord
     share = strange / (known + strange)
     note = (
         f"{strange} of the {known + strange} records before the resume offset were never given to this "
-        "read_committed query, "
-        f"so about {round(behind * share)} of the {behind} after it are not meant for it either: the "
-        "replicator copies aborted "
-        "transactions as ordinary records (or the old log was compacted); set the isolation.level of its source "
-        "consumer to read_committed"
+        f"read_committed query, so about {round(behind * share)} of the {behind} after it are not meant for it either. "
+        "The replicator copies aborted transactions as ordinary records, or the old log was compacted. Set the "
+        "isolation.level of its source consumer to read_committed"
     )
     return replace(found, exact=False, note=notes.joined(found.note, note))
 

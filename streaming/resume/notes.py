@@ -156,7 +156,7 @@ def repartitioned(old: int, new: int) -> str:
 def unaligned(partition: int) -> str:
     """Rule of a standby of which one partition lacks what was read; why it does is not shown."""
     return (
-        f"partition {partition} does not hold the records it held on the old cluster: a topic that was recreated, a "
-        "replicator that began later or another partitioner is possible, so every partition resumes at the topic's "
+        f"partition {partition} does not hold the records it held on the old cluster. A topic that was recreated, a "
+        "replicator that began later or another partitioner is possible. So every partition resumes at the topic's "
         "earliest time minus the buffer"
     )

@@ -1,17 +1,17 @@
 """MirrorMaker 2's offset syncs, the pairs that it writes of what it copied where, and which of them count.
 
 A sync ``(u, d)`` says that the record at offset ``u`` of the old cluster is the one at ``d`` here. At ``u`` the place
-is ``d``. Above it the place is ``d + 1`` and never further: how many of the old offsets in between hold a record that
+is ``d``. Above it the place is ``d + 1`` and never further. How many of the old offsets in between hold a record that
 was copied is not known: markers, aborted and compacted records are not. To add the distance would skip unread records.
 Below the oldest sync there is no answer. That is the rule of Kafka's own ``OffsetSyncStore``.
 
 Stricter than that store, a sync counts only if the replicator was at its front when it wrote it. A replicator that was
-restarted sends again, and the syncs of the second copies point behind the first ones: if it dies before it has sent
+restarted sends again, and the syncs of the second copies point behind the first ones. If it dies before it has sent
 all of them a second time, what was unread then lies *before* such a sync. So syncs of a re-send are left out until as
 many records have been sent again as lay behind the place where it began. The ones that count grow in both offsets.
 
 Two things cannot be seen from here: what compaction has taken out of the topic of the syncs, so the oldest sync known
-is taken for one of the front; and a restart whose every trace lies in a hole of the old offsets of its very width.
+is taken for one of the front. And a restart whose every trace lies in a hole of the old offsets of its very width.
 """
 
 from bisect import bisect_right

@@ -66,9 +66,9 @@ class Behind:
     that were not read. It is never skipped, for unread records may lie between; it is counted, so that a gate can
     refuse it.
 
-    A remembered record that comes again proves a second copy, and a replicator keeps its order: so all records up to
+    A remembered record that comes again proves a second copy, and a replicator keeps its order. So all records up to
     the newest of them were read, but for those whose time is after all that was read. A copy that has not come as far
-    as the remembered records shows by its times alone: several records in a row that are older than the disorder of the
+    as the remembered records shows by its times alone. Several records in a row are older than the disorder of the
     remembered ones allows. Those may also be late records, so the standby is searched for a first copy of some of them.
     """
 

@@ -22,8 +22,8 @@ class Ends(NamedTuple):
 def shift_between(here: Ends, named: Naming, there: Ends, named_there: Naming) -> dict[str, dict[str, int]] | None:
     """By topic here and partition, what is added to an offset; None where a record in the middle has no known place.
 
-    That is where a partition spans another number of offsets there: holes that transactions or compaction left, a place
-    that was found by time, a partition more from which the batch would read.
+    That is where a partition spans another number of offsets there. The cause is holes that transactions or compaction
+    left, a place that was found by time, a partition more from which the batch would read.
     """
     ours, theirs = _by_home(here.end, named), _by_home(there.end, named_there)
     if not ours or ours.keys() != theirs.keys() or len(ours) < len(here.end) or len(theirs) < len(there.end):

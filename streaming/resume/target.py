@@ -193,7 +193,7 @@ def _behind_seconds(
     """From the newest record that is known to be there to the old log's newest time.
 
     Where the newest is there and more than one is ``lacking``, the replicator left holes, and which records it left out
-    is not known: then from the last one that was read. A time ahead of the old cluster's clock when it was seen says
+    is not known. Then from the last one that was read. A time ahead of the old cluster's clock when it was seen says
     nothing of the records that are missing.
     """
     if old.newest_timestamp_ms is None or facts.append_time:

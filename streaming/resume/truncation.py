@@ -1,7 +1,7 @@
 """Whether a log still holds what was read from it, and where a reader goes that cannot continue where it was.
 
 A position names the leader epoch of the last record read (KIP-320). Where the log says that this epoch ends *before*
-the position, the records in between are gone, as after an unclean leader election; offsets alone would not show it once
+the position, the records in between are gone, as after an unclean leader election. Offsets alone would not show it once
 the log has grown past the position again. A recreated topic is known by its id (KIP-516): its offsets are those of
 another log, whatever its epochs say.
 
@@ -121,7 +121,7 @@ def judge_log(position: Position, log: LogNow | PartitionError) -> Standing:
     """Compare a position with the log that it was read from.
 
     As Kafka's consumer does when it validates a position (``SubscriptionState.maybeCompleteValidation``): an epoch
-    that the log does not know leaves the divergence unknown; an epoch that ends before the position is where it lies.
+    that the log does not know leaves the divergence unknown. An epoch that ends before the position is where it lies.
     One thing more: an epoch that the log lacks although others around it reach to the position is reported, too; the
     consumer would continue.
     """

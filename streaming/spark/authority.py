@@ -1,10 +1,10 @@
 """Who may write beside a checkpoint: the one rule for entries, epochs, mappings and their removal.
 
-A runner can be frozen between any two of its steps, and thaw when the operation for which it works is long over: given
-up, committed, or taken over by another runner. So whatever is written beside a checkpoint carries a token: the
+A runner can be frozen between any two of its steps, and thaw when the operation for which it works is long over. It may
+be given up, committed, or taken over by another runner. So whatever is written beside a checkpoint carries a token: the
 operation, its epoch, and the attempt, which is the request that one runner answers. Before the first write and behind
-the last one the store is read: does that request still count? Where it does not, the attempt takes back what bears
-its own token, and nothing else: what another attempt wrote has another token, and another name.
+the last one the store is read: does that request still count? Where it does not, the attempt takes back what bears its
+own token, and nothing else: what another attempt wrote has another token, and another name.
 
 A freeze that never ends leaves such a file behind. The runner that starts the query removes it (``clear``): an entry
 holds nothing once its operation is over, and a row that wants the run is proof of that. And it writes again what a move
@@ -120,7 +120,7 @@ class Authority:
 def clear(files: CheckpointFiles, row: Assignment, is_over: Callable[[str], bool]) -> frozenset[str]:
     """Take away the entries that hold a checkpoint no longer; the operations whose they were.
 
-    That are those of the operation which placed the query here, or gave it back, up to the row's epoch: the row wants
+    That are those of the operation which placed the query here, or gave it back, up to the row's epoch. The row wants
     the run, so it is done with them. And those of operations that ``is_over`` knows to be closed: an attempt that
     thawed too late planted them.
     """

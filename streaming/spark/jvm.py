@@ -1,6 +1,6 @@
 """The few doors into the JVM behind pyspark's back, and what comes through them when something fails, in words.
 
-pyspark keeps them in underscored attributes that have been the same since 2.x; everything else here goes through these
+pyspark keeps them in underscored attributes that have been the same since 2.x. Everything else here goes through these
 functions, so that a version that moves one is met in one file.
 """
 
@@ -28,7 +28,7 @@ _FRAME = re.compile(r'\s+File "(?P<file>[^"]*)", line (?P<line>\d+)')
 def worker_trace(message: str) -> str | None:
     """The traceback within a message, from its begin on; None where there is none.
 
-    Spark puts the whole of it into the message of a ``PythonException``, behind a line that says nothing: ``An
+    Spark puts the whole of it into the message of a ``PythonException``, behind a line that says nothing. It is ``An
     exception was thrown from the Python worker`` (3.5.7, 4.0.0, 4.2.0).
     """
     _, begin, rest = message.partition(_BEGIN)
@@ -89,7 +89,7 @@ def protect_callbacks(session: SparkSession) -> None:
     """Let only our JVM call the Python functions of ``foreachBatch``. Raises ``Py4JError``.
 
     py4j's callback server listens on the loopback address. Spark gives it no token, so each user of the host could
-    list, call and delete the functions of a running query. Both sides get one here: the server requires it, and the
+    list, call and delete the functions of a running query. Both sides get one here. The server requires it, and the
     JVM's client sends it on each new connection (``py4j.CallbackClient.authToken``; 3.5.7, 4.0.0, 4.2.0).
     """
     gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - as above

@@ -66,7 +66,7 @@ def known_files(row: Assignment, seen: SeenCheckpoint | None, operation: Operati
     """What the store knows of the checkpoint of a row: by what a run was seen to write, and by the move to it.
 
     ``operation`` is that of the row, if it has one. A row without an operation and of a later epoch than the first was
-    written by ``reconcile``: a person looked at the files then, and only what was seen since counts.
+    written by ``reconcile``: a person looked at the files then. Only what was seen since counts.
     """
     known: list[KnownFiles] = []
     if seen is not None and are_one_folder(seen.checkpoint, row.checkpoint) and not are_accepted(row, seen):

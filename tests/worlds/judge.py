@@ -1,7 +1,7 @@
 """The judge: what is false in a target, by the truth of its world. It takes nothing from the resolver but the target.
 
-The contract (``docs/places.md``): nothing that the standby holds is skipped in silence; ``exact`` is right; a number
-is an upper bound or unknown; and where nothing speaks against it the place is exact.
+The contract (``docs/places.md``): nothing that the standby holds is skipped in silence. ``exact`` is right. A number
+is an upper bound or unknown. And where nothing speaks against it the place is exact.
 """
 
 import re

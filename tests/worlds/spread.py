@@ -1,6 +1,6 @@
 """Worlds behind another partitioner: the copies of each old partition lie in several of the standby's.
 
-It places each record by its payload, as a partitioner does by the key, and reads the old partitions side by side: so
+It places each record by its payload, as a partitioner does by the key, and reads the old partitions side by side. So
 each of the standby's partitions has the records of all of them, each in its order.
 """
 

@@ -41,7 +41,7 @@ def accept_cluster(ctx: Context, cluster: str, reason: str, yes: bool, output: s
     """Confirm that a cluster was replaced on purpose: the cluster that answers under this name now is the right one.
 
     Until you do, nothing runs on it and no query moves to it or from it (gate cluster-identity). A query that last ran
-    on the former cluster does not start on the new one, because its offsets mean other records there: fail it over;
+    on the former cluster does not start on the new one, because its offsets mean other records there. Fail it over;
     a failback can bring it back. Refused (exit 1) while clusters.NAME.id in the configuration says otherwise;
     not possible (exit 2) while a query is moving to or from the cluster. The id has not changed: exit 0, nothing done.
 

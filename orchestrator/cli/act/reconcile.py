@@ -72,7 +72,7 @@ def reconcile(ctx: Context, /, query: str | None, every: bool, **options: Any) -
 
     No query moves while the store is older than what runs. This command shows what the store says and what its runner
     reports, and wants a confirmation. Then it writes what the runner reports into the store, under a new epoch, and
-    closes an operation that the backup holds open; if that operation may have fenced the checkpoint in use, the fence
+    closes an operation that the backup holds open. If that operation may have fenced the checkpoint in use, the fence
     is removed first. The runner restarts the query from its own checkpoint. If the store is current: exit 0, nothing
     done.
 

@@ -25,7 +25,7 @@ def resume(ctx: Context, query: str | None, every: bool, reason: str, output: st
     """End a pause of automatic failover early. Resuming moves no query.
 
     If a cluster was already down when the pause ended (by this command or by time), its queries are not moved
-    automatically: the cluster must recover and go down again, or you type tideover failover.
+    automatically. The cluster must recover and go down again, or you type tideover failover.
 
     \b
     Examples:

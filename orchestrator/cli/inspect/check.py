@@ -30,9 +30,9 @@ CODES = {True: ExitCode.DONE, False: ExitCode.REFUSED, None: ExitCode.UNKNOWN}
 def check(ctx: Context, queries: tuple[str, ...], labels: tuple[Label, ...], details: bool, output: str) -> int:
     """Check whether queries could fail over now. Changes nothing.
 
-    Runs the gates of a failover, and checks what matters before a cluster is down: how far back the standby keeps
-    records, how old its copy of each partition is, and whether timestamps can be compared. Ages are measured by the
-    largest timestamps, which need not be those of the newest records. Without a QUERY: all queries. Exit 1: a gate
+    Runs the gates of a failover, and checks what matters before a cluster is down. That is how far back the standby
+    keeps records, how old its copy of each partition is, and whether timestamps can be compared. Ages are measured by
+    the largest timestamps, which need not be those of the newest records. Without a QUERY: all queries. Exit 1: a gate
     refuses; 3: no gate refuses, but something could not be measured (ready is null). The table begins with a count and
     the queries that are not ready, and shows only the gates that refuse; --details and programs get all gates.
 

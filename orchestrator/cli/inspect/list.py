@@ -56,9 +56,9 @@ def _row(query: QueryStatus, at: datetime) -> Mapping[str, object]:
 def list_queries(ctx: Context, labels: tuple[Label, ...], cluster: str | None, not_ready: bool, output: str) -> None:
     """List the queries: where each runs and how long ago it last made progress.
 
-    A query is away from home while its cluster is not its first one. progress is the age of its last batch. ready is
-    what the last check of a controller found; tideover check QUERY looks now, and says why. -o wide adds runner, epoch,
-    batch and exact times.
+    A query is away from home while its cluster is not its first one. Its progress is the age of its last batch. Column
+    ready is what the last check of a controller found; tideover check QUERY looks now, and says why. Option -o wide
+    adds runner, epoch, batch and exact times.
 
     \b
     Examples:

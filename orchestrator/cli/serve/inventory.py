@@ -27,8 +27,8 @@ def inventory(paths: tuple[Path, ...], application: str | None, clusters: str, f
     """List streaming queries that could be attached. Needs no configuration and changes nothing.
 
     A PATH is a folder that holds checkpoints at any depth, on a local or mounted disk, or a directory of Spark's event
-    logs. A checkpoint and a log are of one query if they have one query id. Of each query it shows whether it is
-    ready, what to add, what speaks against it, and what is not known yet. --write leaves out what cannot be attached,
+    logs. A checkpoint and a log are of one query if they have one query id. Of each query it shows whether it is ready,
+    what to add, what speaks against it, and what is not known yet. Option --write leaves out what cannot be attached,
     and never overwrites a file. Exit 1: something speaks against one; 3: nothing does, but something is not known.
 
     \b

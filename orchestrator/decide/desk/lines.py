@@ -1,7 +1,7 @@
 """One line for each query, route and cluster, as the page shows them. Pure.
 
 Of a query the exposure and the age of its copies are those of the last readiness check, which the leading controller
-makes each minute; a check that is too old to speak for now says nothing.
+makes each minute. A check that is too old to speak for now says nothing.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

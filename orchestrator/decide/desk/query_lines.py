@@ -1,7 +1,7 @@
 """One query as the page shows it: its partitions, the worst first, and the plots of its standby. Pure.
 
 The plots show what checks measured over the last hours, as lines in a box. A line breaks where a minute was missed five
-times, where nothing could be measured, and where the query moved: what lies before a move is the age of other copies.
+times, where nothing could be measured, and where the query moved. What lies before a move is the age of other copies.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

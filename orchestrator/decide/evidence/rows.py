@@ -1,6 +1,6 @@
 """What a query's sink got before and after a move, and whether that changed with it. Pure.
 
-A move that lost and repeated nothing in the logs may still have left the table wrong: rows that come late are dropped
+A move that lost and repeated nothing in the logs may still have left the table wrong. Rows that come late are dropped
 by the watermark, and a sink that knows a batch's id drops the batch. Both show in the rows that Spark counts, compared
 with the same query's rows before the move. What it does not report is unknown.
 """

@@ -1,7 +1,7 @@
 """Whether a query may be failed over now without a person's request: gates like all others, and nothing else decides.
 
 Three of them deserve a word. *A pause outlives its end*: a cluster that was believed DOWN before the pause ended, by
-``resume`` or by its time, moves nothing afterwards, because ``resume`` never starts a failover; only a cluster that
+``resume`` or by its time, moves nothing afterwards, because ``resume`` never starts a failover. Only a cluster that
 was seen well since and went down again does, or a person who types ``failover``. A controller that starts, or was
 frozen, forgets what it saw, but not since when the cluster is down. *The verdict is this leader's own, and new*: what
 another controller believed is a hint for a page, not a reason to act. *The old cluster's return changes nothing*: a
@@ -45,7 +45,7 @@ def cooldown_of(operations: Iterable[Operation], acknowledged: Collection[str], 
     as acknowledgement, for that person has looked. A query is moved once the move is committed, verified or not: it is
     placed elsewhere from then on. After an attempt that did not move the query (a gate refused it behind the fence, a
     checkpoint could not be made) the next one comes after a minute. Then it is two, then four, never more than the
-    cool-down: the cluster is still down, and what was in the way may be gone; but each attempt stops the query again.
+    cool-down. The cluster is still down, and what was in the way may be gone. But each attempt stops the query again.
     So that minute passes however short the cool-down is.
     """
     attempts: list[tuple[str, datetime]] = []
@@ -135,7 +135,7 @@ def not_paused(given: AutomaticFacts) -> Gate:
 def fresh_verdict(given: AutomaticFacts) -> Gate | None:
     """Silent where no pause ever ended, or the cluster is not believed down.
 
-    A pause that ended at a time to come, by a clock that was set back since, ended just now: until that time has come,
+    A pause that ended at a time to come, by a clock that was set back since, ended just now. Until that time has come,
     what goes down is left to a person.
     """
     covering = [pause for pause in given.pauses if pause.covers(given.facts.query)]

@@ -59,9 +59,9 @@ def _awaited(facts: MoveFacts, gate: str, targets: Sequence[Target], every: str,
 def upstream_output(facts: MoveFacts) -> Gate | None:
     """What an upstream query has written on the target lies behind where this one resumes.
 
-    It moved there before, and records of its topic were copied after that: out of a tail that came back to life, or
-    because another program writes to that topic, too. This query has read them on the source and continues behind their
-    copies, past all that the other one wrote on the target since (consent ``gap``).
+    It moved there before, and records of its topic were copied after that. They came out of a tail that came back to
+    life, or because another program writes to that topic, too. This query has read them on the source and continues
+    behind their copies, past all that the other one wrote on the target since (consent ``gap``).
     """
     if not facts.begun or facts.resumes_at is None:
         return None
@@ -91,7 +91,7 @@ def upstream_output(facts: MoveFacts) -> Gate | None:
         "0 partitions",
         "consent gap is given" if passed else f"{facts.query} resumes before all that its upstream queries wrote there",
         f"{facts.query} would resume behind records that {names} may have written since it moved to {facts.target}, up "
-        f"to {most}, and never read them ({named(target for target, _, _ in passed)}): records were copied after that "
+        f"to {most}, and never read them ({named(target for target, _, _ in passed)}). Records were copied after that "
         "move; --consent gap accepts the loss",
     )
 

@@ -1,7 +1,7 @@
 """One gate's answer, and an operator's consents, which pass one.
 
 Most consents accept what a move costs. ``unfenced`` takes upon itself what one run may still do, so it is recorded with
-the run that its giver saw, and counts for that run alone: the next run that nothing proves stopped may be alive, and
+the run that its giver saw, and counts for that run alone. The next run that nothing proves stopped may be alive, and
 wants a word of its own. ``move`` is given by a person who requests a move that automatic mode has begun already.
 """
 

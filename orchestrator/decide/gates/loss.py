@@ -70,8 +70,8 @@ def retention(facts: MoveFacts) -> Gate | None:
 def _is_gone(target: Target, earliest_ms: int | None) -> bool | None:
     """Whether records behind the position are missing; None where the times that would show it are unknown.
 
-    A place that is proven by content has what it needs. Another one at the first offset of the log may come too late:
-    it does if the first record is younger than the last one read, unless nothing was unread when last sampled.
+    A place that is proven by content has what it needs. Another one at the first offset of the log may come too late.
+    It does if the first record is younger than the last one read, unless nothing was unread when last sampled.
     """
     if target.expired:
         return True

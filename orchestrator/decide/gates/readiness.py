@@ -1,6 +1,6 @@
 """Standby readiness: the gates of a failover, run all day long, and those that matter before anything is down. Pure.
 
-A failover judges the place that it found; readiness also judges how near that place is to being lost (retention),
+A failover judges the place that it found. Readiness also judges how near that place is to being lost (retention),
 whether the replicator keeps up, and whether times could decide if content did not. What cannot be measured is not
 ready, and not refused either: it is unknown.
 

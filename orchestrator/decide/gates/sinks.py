@@ -32,7 +32,7 @@ def sink_declared(facts: MoveFacts) -> Gate | None:
         "a sink that does what sink: says",
         "the configuration says of the sink what its format does" if not contradicts else "consent repeats is given",
         f"sink: batch-id says that the sink drops a batch whose id it has, and {report.sink_format} keeps every batch "
-        "that it gets: set sink: append, or keyed where a key is overwritten; --consent repeats accepts it once",
+        "that it gets. Set sink: append, or keyed where a key is overwritten; --consent repeats accepts it once",
     )
 
 

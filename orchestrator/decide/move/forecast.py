@@ -1,10 +1,10 @@
 """What a plan keeps, so that its forecast can be measured later. Pure.
 
-``followed`` is in the plan of an operation: of each partition a few of the records that were read last on the old
-cluster, by which they are recognized when the query reads them again on the standby. A record with a twin among those
-remembered is not kept: the twin would be taken for a repeat. How far was looked is kept with them, so that looking can
-continue where it stopped. A partition whose records are not known to be in the one of its number is *scattered*: what
-is read again cannot be recognized there, and its exposure is what no partition of the topic holds.
+``followed`` is in the plan of an operation. It has a few of the records of each partition that were read last on the
+old cluster. By them they are recognized when the query reads them again on the standby. A record with a twin among
+those remembered is not kept: the twin would be taken for a repeat. How far was looked is kept with them, so that
+looking can continue where it stopped. A partition whose records are not known to be in the one of its number is
+*scattered*. What is read again cannot be recognized there, and its exposure is what no partition of the topic holds.
 
 ``awaited`` is in a plan only when the standby lagged: what the move announced to come later. It holds the fingerprints
 of the records that the query had read and the standby lacked; few enough that a store's row stays small.

@@ -1,7 +1,7 @@
 """A drill: what a failover would do, tried on the live standby while the query runs on. Pure.
 
 It takes no hold, raises no epoch and places nothing, so it has a table of phases of its own, and is in the way of no
-move: as soon as its query is to move, or is to stay, it ends. Its gates are those of a failover.
+move. As soon as its query is to move, or is to stay, it ends. Its gates are those of a failover.
 
 What it measured is judged here too: where each partition began, against the forecast, and how many rows came of it.
 """
@@ -317,7 +317,7 @@ def cancels(request: Request, operation: Operation) -> bool:
 def report_of_batch(fact: QueryFact | None, positions: Iterable[Position], assignment: Assignment) -> CheckpointReport:
     """The newest committed batch that is tracked, as a reading of the checkpoint would show it.
 
-    A running query has committed more by the time it is looked at; of a batch that is tracked the records are
+    A running query has committed more by the time it is looked at. Of a batch that is tracked the records are
     remembered, so it is found as exactly as after a fence. Without one the newest reported batch must do.
     """
     if fact is None or fact.batch is None or fact.offsets is None or fact.cluster != assignment.cluster:

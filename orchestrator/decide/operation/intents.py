@@ -107,7 +107,7 @@ def no_runner(snapshot: Snapshot) -> str:
 def unproven(snapshot: Snapshot, run: str, report: FenceReport) -> str:
     """The sentence for a fence that found no proof, with the advice that fits.
 
-    Where the very process that hosts the run says so, the run is at work still: it ends on its own or with its process,
+    Where the very process that hosts the run says so, the run is at work still. It ends on its own or with its process,
     and a consent would let two runs write.
     """
     in_doubt = snapshot.hosted_by

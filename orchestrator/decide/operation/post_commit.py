@@ -1,9 +1,9 @@
 """Behind the point of no return: the query is placed on the standby, and has to be seen to run there.
 
 There is no way back from here but a new operation, so each way in which a landing can fail has an end of its own. A
-runner that is silent is followed by another one that is alive: the query is held again under the next epoch, the lost
+runner that is silent is followed by another one that is alive. The query is held again under the next epoch. The lost
 run is fenced on the very checkpoint that it was given, and only what is proven gone is followed. A standby that is
-gone, or a query that keeps failing there, ends the operation as failed: the query stays placed there and starts when it
+gone, or a query that keeps failing there, ends the operation as failed. The query stays placed there and starts when it
 can, and a new operation may carry it elsewhere from there.
 """
 

@@ -275,7 +275,7 @@ def cannot_go_on(operation: Operation, error: str) -> Decision:
     """What to record of another failure, already counted: the error as it is, or the way back.
 
     An error like that, a defect or a configuration that does not know what the operation is about, says nothing of the
-    query, and comes again as a rule; so the operation says it, and before its commit it is given up after a few times,
+    query, and comes again as a rule. So the operation says it, and before its commit it is given up after a few times,
     which takes a way of its own. What it has stopped runs on then.
     """
     text = f"{_BEGINS}{error}"

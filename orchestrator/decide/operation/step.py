@@ -50,8 +50,8 @@ from state.messages import (
 from state.model.entities import Intent, IntentKind, IntentState, OperationKind, Phase
 
 MOVES_ON = 10
-"""How often a checkpoint may be found further on than the fence had read it. What stops once is found further on once;
-what moves on again and again is a run that is still active (behind a consent to go unfenced), and resolving never
+"""How often a checkpoint may be found further on than the fence had read it. What stops once is found further on once.
+What moves on again and again is a run that is still active (behind a consent to go unfenced), and resolving never
 ends."""
 _BEFORE_COMMIT = (IntentKind.FENCE, IntentKind.INSPECT, IntentKind.PREPARE)
 

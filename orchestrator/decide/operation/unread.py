@@ -1,7 +1,7 @@
 """A query that was placed on a cluster and has read nothing there is where it was before the move.
 
 What is remembered of that speaks of the other cluster's offsets. The distance between the two is known for each
-partition, because the move put one offset in the place of the other; so the rows are shifted by it, and serve the next
+partition, because the move put one offset in the place of the other. So the rows are shifted by it, and serve the next
 move as if they had been tracked here. By whatever method the place was chosen, this holds only until the first batch
 is committed here: from then on other records precede the position than those remembered.
 """

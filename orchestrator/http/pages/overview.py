@@ -1,6 +1,6 @@
 """The one page to look at first. It is drawn once a second at most, however many look at it.
 
-Copies of a hundred queries are many rows, and change once a minute: only what is shown of them is kept, and read again
+Copies of a hundred queries are many rows, and change once a minute. Only what is shown of them is kept, and read again
 when a query's readiness was sampled again.
 """
 

@@ -1,6 +1,6 @@
 """Moves of many queries at once: planned together, and requested as one group.
 
-A cluster that is gone has many queries, and each of them is judged alone: one that is refused, or whose plan is another
+A cluster that is gone has many queries, and each of them is judged alone. One that is refused, or whose plan is another
 by now, keeps no other from moving. What is wrong with the request itself is refused before anything is written.
 """
 

@@ -34,11 +34,11 @@ def upsert(
     """Write rows of driver values, in the order of the table's columns; keys must not repeat within ``rows``.
 
     With ``newer_by``, a time, a row stays as it is where that is later than the one that comes, unless it claims to
-    come from the future: some clock was set back since. ``clock`` is that of an SQLite store.
+    come from the future. Some clock was set back since. ``clock`` is that of an SQLite store.
 
-    In the fastest form of each database: SQLite takes tuples in one prepared statement (474,000 rows/s for seven
-    columns where Core dicts gave 224,000), PostgreSQL one statement over arrays (93,000 against 58,000). Both go in
-    chunks. Whether these are one transaction is the caller's choice: on SQLite a long one keeps heartbeats and the
+    In the fastest form of each database. SQLite takes tuples in one prepared statement (474,000 rows/s for seven
+    columns where Core dicts gave 224,000). PostgreSQL takes one statement over arrays (93,000 against 58,000). Both go
+    in chunks. Whether these are one transaction is the caller's choice: on SQLite a long one keeps heartbeats and the
     lease waiting, and 100,000 positions take a second.
     """
     text = statement(table, connection.dialect, newer_by)

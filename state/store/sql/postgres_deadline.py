@@ -1,7 +1,7 @@
 """The client's own end to every wait for PostgreSQL.
 
 The server ends a statement that takes too long, and the kernel gives up a peer that no longer acknowledges. A server
-whose processes stand still (a paused container, a host that is frozen with its network up) does neither: its kernel
+whose processes stand still (a paused container, a host that is frozen with its network up) does neither. Its kernel
 acknowledges on and on, and the client would wait for ever. Connecting has a limit of its own, ``connect_timeout``,
 which psycopg keeps for the whole of it; everything afterwards goes through ``Connection.wait``.
 """

@@ -131,7 +131,7 @@ def _registering(dialect: str) -> ReturningInsert[tuple[str]]:
 def _reporting(dialect: str, starts: bool) -> ReturningInsert[tuple[str]]:
     """The upsert of a report; of its epoch only one that starts takes the query over from another instance.
 
-    But the process that has the runner's name is no late one: where the row names another instance of that runner, the
+    But the process that has the runner's name is no late one. Where the row names another instance of that runner, the
     store was restored from before that process began, and will never see it start.
     """
     insert = insert_into(dialect, query_facts)

@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch: where a leader epoch ends in a log, so that a reader learns what was cut off (KIP-320).
 
-Sent as a consumer (replica id -1), without a current leader epoch: who leads is looked up again for each attempt, and
+Sent as a consumer (replica id -1), without a current leader epoch. Who leads is looked up again for each attempt, and
 a fence against our own stale metadata would only add a reason to retry. Kept at version 4, the newest there is.
 """
 

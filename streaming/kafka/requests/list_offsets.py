@@ -2,7 +2,7 @@
 
 Kept at version 9: from 10 on a request carries a time limit for tiered storage, which the library leaves at zero.
 
-Version 0 (Kafka 0.8 to 3.9; gone in 4.0) answers another question and is sent as such or not at all: it searches whole
+Version 0 (Kafka 0.8 to 3.9; gone in 4.0) answers another question and is sent as such or not at all. It searches whole
 segments, each by when its file was last written, on the broker's own clock. It knows no record's timestamp.
 """
 

@@ -1,6 +1,6 @@
 """Record batches (magic 2) reduced to fingerprints, without building a record object of keys, values and headers.
 
-The library's own reader makes an object of every field of every record; alignment and tracking need an offset, a
+The library's own reader makes an object of every field of every record. Alignment and tracking need an offset, a
 time and a digest, and often only of the last few records of a batch.
 """
 

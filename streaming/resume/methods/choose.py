@@ -1,8 +1,8 @@
 """Which method gives the place: tried in their order of preference, the first that holds wins.
 
-A method is one function from a want and its facts to a place, or to the reason why it does not hold; one that is not in
+A method is one function from a want and its facts to a place, or to the reason why it does not hold. One that is not in
 the table is not known here. The last four are no methods of finding but policies, and hold only when named as such
-(``Rules.on_no_match``; ``streaming.resume.truncation`` has their table): they lose or repeat, and never silently.
+(``Rules.on_no_match``; ``streaming.resume.truncation`` has their table). They lose or repeat, and never silently.
 """
 
 from collections.abc import Callable, Mapping

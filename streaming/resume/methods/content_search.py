@@ -2,8 +2,8 @@
 
 The remembered fingerprints are looked for on the standby from ``lo`` on: the first offset whose time is at or after the
 largest time among the last K. A record's own time never looks up a place after that record, so nothing before ``lo``
-need be searched. Of several places the earliest is taken: a later one can skip records that a restarted replicator
-had not sent the first time, and was late in trials; an earlier one only repeats what the replicator itself sent twice.
+need be searched. Of several places the earliest is taken. A later one can skip records that a restarted replicator
+had not sent the first time, and was late in trials. An earlier one only repeats what the replicator itself sent twice.
 
 The search is fed as records come, and answers with a value each time: found, need more, or no place and why.
 """
@@ -77,7 +77,7 @@ class Found:
     expired: bool = False
     """Retention on the standby has deleted records, and unread ones may be among them."""
     at_edge: bool = False
-    """Nothing shows that the records before the place are first copies: it lies so near to the first record that
+    """Nothing shows that the records before the place are first copies. It lies so near to the first record that
     retention has left that first copies, with unread records behind them, may be among the deleted."""
     is_partial: bool = False
     """Records were read that the place does not go by: they are not remembered, or not on the standby."""
@@ -177,8 +177,8 @@ class Search:
     def _unless_expired(self, found: Found) -> Outcome:
         """No place in a copy sent again where retention has deleted the first one: unread records lie before it.
 
-        The replicator keeps its order, so the first copy is still there if the first record that is left was read:
-        then it is remembered, or older than what is, with more records before the place than follow without a hole.
+        The replicator keeps its order, so the first copy is still there if the first record that is left was read.
+        Then it is remembered, or older than what is, with more records before the place than follow without a hole.
         A remembered one may be a second copy too. That is so where more was deleted than the little that is left before
         the place. It is so where more was deleted than the old log had before that record, or all times are the same.
         """

@@ -1,11 +1,11 @@
 """Whether one record of the standby ends the same run of records as a remembered one.
 
 One equal record proves little where payloads repeat, so the records *before* it must agree too. Walking backwards from
-a candidate, each record of the standby is the expected remembered one, or a copy of a newer remembered one (a restarted
-replicator sends again: free), or a stranger that fills a hole of the old offsets at that place (an aborted record or a
-compacted one that was replicated all the same: at most as many as the hole is wide, none later than all that was read).
-Anything else rejects. A stranger may as well be an unread record that a replicator sent out of turn, so where there is
-one, all that is remembered has to agree.
+a candidate, each record of the standby is one of three. It is the expected remembered one, or a copy of a newer
+remembered one (a restarted replicator sends again: free). Or it is a stranger that fills a hole of the old offsets at
+that place. That is an aborted or compacted record that was replicated all the same: at most as many as the hole is
+wide, none later than all that was read. Anything else rejects. A stranger may as well be an unread record that a
+replicator sent out of turn, so where there is one, all that is remembered has to agree.
 
 Equal means same digest and same timestamp; in a batch with the LogAppendTime bit the broker's clock replaced the
 timestamp, so there the digest alone decides.
@@ -52,11 +52,11 @@ LONG = 16
 class FingerprintMatcher:
     """One partition's remembered records, oldest first, indexed for the walk; the last ``context`` of them count.
 
-    Where just this many end a run that was in the log before, more count: as many as no other run in the ring ends
-    with, up to ``WIDEST``, and only over offsets without holes. ``records`` must not be empty. With ``timed=False``
-    the standby keeps no times, so that records of the same content are the same; then as many count as it takes to
-    reach one whose content the ring has once. ``begin`` is where the old partition began when it was last sampled;
-    ``disorder_ms`` how far an unread record's time may lie before that of read ones: X of ``T - X``.
+    Where just this many end a run that was in the log before, more count. It is as many as no other run in the ring
+    ends with, up to ``WIDEST``, and only over offsets without holes. ``records`` must not be empty. With
+    ``timed=False`` the standby keeps no times, so that records of the same content are the same. Then as many count as
+    it takes to reach one whose content the ring has once. ``begin`` is where the old partition began when it was last
+    sampled. ``disorder_ms`` is how far an unread record's time may lie before that of read ones: X of ``T - X``.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class FingerprintMatcher:
         """Whether a record of that time that is none of those remembered may be unread, and not older than they are.
 
         So it is where the old partition held nothing older, or where its time with the disorder added has reached that
-        of half of them: one of the far future or past does not move the half. An append time proves nothing.
+        of half of them. One of the far future or past does not move the half. An append time proves nothing.
         """
         return self.is_first or (not append_time and time_ms is not None and time_ms >= self._young_ms)
 

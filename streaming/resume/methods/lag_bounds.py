@@ -1,8 +1,8 @@
 """At most how much a standby lacks that lags further than records are remembered. Pure.
 
 Of a partition 256 records are remembered before its position. Where the standby ends before all of them, neither the
-exposure nor the number of later repeats can be counted. But how far its copies reach at least can be shown: the records
-of an older batch are found there, or, by the timeline, its newest records are younger than all that was read up to an
+exposure nor the number of later repeats can be counted. But how far its copies reach at least can be shown. The records
+of an older batch are found there. Or, by the timeline, its newest records are younger than all that was read up to an
 older offset. Everything behind that offset may be lacking, and no more.
 """
 

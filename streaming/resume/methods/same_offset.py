@@ -1,9 +1,9 @@
 """Method ``identity``: the same offset, where the replicator copies bytes and so keeps offsets; only after proof.
 
 That a route keeps offsets is what the configuration says. The old cluster may be dead, so the standby is compared with
-what is remembered of it: the last records read, with offset, time and content, must lie on the standby at those very
-offsets, and the ends that were last seen must not contradict it. A name or a topic id proves nothing of the records: a
-tail that was not mirrored can be cut and written again under the same id.
+what is remembered of it. The last records read, with offset, time and content, must lie on the standby at those very
+offsets. The ends that were last seen must not contradict it. A name or a topic id proves nothing of the records: a tail
+that was not mirrored can be cut and written again under the same id.
 
 Records that are alike lie at other offsets just as well, so they prove nothing alone: then both sides must have ended
 at the same offset and time. Then the place holds also where the records after the remembered ones were never looked at.

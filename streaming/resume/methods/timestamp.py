@@ -2,7 +2,7 @@
 
 Where the standby keeps order, partitions and timestamps, any buffer loses nothing; the buffer covers what does not:
 another clock, a topic with other partitions, a record that expired. When no record is that new, the answer is the end
-of a snapshot taken *before* the look-up, as a number: a record that arrives in between is then after it.
+of a snapshot taken *before* the look-up, as a number. A record that arrives in between is then after it.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """The command line of an application with Tideover's jar and settings in it.
 
-``spark-submit`` takes one list of jars and one list of plugins, and of several the one with the highest precedence:
-``--jars`` before ``--conf spark.jars`` before the file of defaults, the last ``--conf`` of a key before the others
+``spark-submit`` takes one list of jars and one list of plugins, and of several the one with the highest precedence. It
+is ``--jars`` before ``--conf spark.jars`` before the file of defaults, the last ``--conf`` of a key before the others
 (``SparkSubmitArguments`` of Spark 3.5 to 4.2). So what the user has is found by that order, and what is ours is added
 to it; everything else stays as it was typed.
 """

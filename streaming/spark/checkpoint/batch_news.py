@@ -1,7 +1,7 @@
 """Entries of both logs as the companion reports them, the moment a run has published them.
 
 Its file manager puts each into a queue in the driver's JVM (``BatchNews.java``). The follower of the run waits there
-instead of looking at folders ten times a second. What arrives is a copy of what lies in the checkpoint: nothing is lost
+instead of looking at folders ten times a second. What arrives is a copy of what lies in the checkpoint. Nothing is lost
 with a queue that overflows or a JVM that dies, for the folders are looked at all the same, only seldom.
 """
 

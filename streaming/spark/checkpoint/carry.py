@@ -74,7 +74,7 @@ def rewrite(
     """Write the logs for the standby.
 
     ``target`` are the standby's offsets for the end of N (of N + 1 when promoted), ``planned_target`` those for the end
-    of a replanned N + 1; a source in neither stays where it was. ``next_ids`` are the unique state ids of a promoted
+    of a replanned N + 1. A source in neither stays where it was. ``next_ids`` are the unique state ids of a promoted
     batch (checkpoint format 2). Raises ``EmptyCheckpoint`` without a committed batch, ``MovedOn`` when N + 1 is planned
     and the treatment says it is not, or the other way round.
 

@@ -2,7 +2,7 @@
 it.
 
 Paths are text: absolute paths or URIs, joined with ``/``. ``streaming.spark.checkpoint.hadoop_files.HadoopFiles``
-fulfils it through Spark's own Hadoop file system, so that what Spark can reach, Tideover can carry; ``LocalFiles`` does
+fulfils it through Spark's own Hadoop file system, so that what Spark can reach, Tideover can carry. ``LocalFiles`` does
 without Spark, for plain paths and ``file:`` URIs. Both keep Hadoop's checksum side files (``.name.crc``) out of sight
 and right: a stale one makes the next reader fail.
 
@@ -58,8 +58,8 @@ class CheckpointFiles(Protocol):
     def copy(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Copy files, each ``(source, target)``; makes directories. Raises ``FileVanished`` when a source is gone.
 
-        On a local disk a copy is another name of the same file where that can be: Spark writes a file of its state once
-        and deletes it later, so neither checkpoint sees what becomes of the other, and five gigabytes take no time.
+        On a local disk a copy is another name of the same file where that can be. Spark writes a file of its state once
+        and deletes it later. So neither checkpoint sees what becomes of the other, and five gigabytes take no time.
         """
 
     def copies_by_name(self, source: str, target: str) -> bool:

@@ -1,8 +1,8 @@
 """Follows a running query's checkpoint: which batch was planned, which one committed.
 
-The checkpoint is the truth, and knowing the next batch id makes watching it cheap: one existence check per log and
-look, where a listing of the logs would read hundreds of names. The listener's events come later (130 ms at the median)
-and only as a hint.
+The checkpoint is the truth, and knowing the next batch id makes watching it cheap. It takes one existence check per log
+and look, where a listing of the logs would read hundreds of names. The listener's events come later (130 ms at the
+median) and only as a hint.
 
 Where the run itself reports what it publishes (``batch_news``), that is believed, and the folders are looked at when
 something is missing between two entries, and every five seconds.
@@ -28,7 +28,7 @@ from streaming.spark.checkpoint.read import batch_ids, newest_commit
 from streaming.spark.errors import FileVanished
 
 _LIST_SECONDS = 5.0
-"""How long nothing new may be seen before the logs are listed: more batches may have passed between two looks than
+"""How long nothing new may be seen before the logs are listed. More batches may have passed between two looks than
 Spark keeps (``spark.sql.streaming.minBatchesToRetain``), and then the next id never comes."""
 
 
@@ -41,7 +41,7 @@ class Batch:
     """End offsets per declared source."""
     committed: bool
     planned_after: float | None = field(default=None, compare=False)
-    """The look, on the monotonic clock, at which it was not planned yet; None where it was there at the first look,
+    """The look, on the monotonic clock, at which it was not planned yet. None where it was there at the first look,
     so that an earlier run may have planned it."""
 
 

@@ -1,7 +1,7 @@
 """A checkpoint's files through Spark's own Hadoop file system: whatever scheme Spark can use, Tideover can.
 
 Each question is few calls into the JVM: a directory comes back as two texts, a file is copied inside the JVM. An atomic
-create is a draft renamed by ``FileContext`` without overwriting, as Spark's own logs do it; Hadoop's
+create is a draft renamed by ``FileContext`` without overwriting, as Spark's own logs do it. Hadoop's
 ``create(overwrite=False)`` is a check and then a create, and had two winners in 10 of 150 races. On a local disk even
 that rename is a check and then a rename, so there the operating system's own exclusive link is used. On an object store
 a rename is a copy: there the companion puts the object on the condition that there is none, and the store decides.
@@ -323,11 +323,12 @@ def local_disk_conf(jars: Iterable[Path]) -> dict[str, str]:
     The launcher looks for the file system before it adds ``spark.jars``, hence the class path.
 
     Where Hadoop's native library is missing, as in every pyspark from a package registry, Hadoop's local file system
-    starts a process for each ``chmod`` and ``readlink``: 95 a second with four queries, and most of a small batch's
-    time. A local file system that calls Java instead, and Spark's checkpoint manager on Hadoop's older ``FileSystem``
-    interface, start none. That manager looks before it renames, where the usual one renames without overwriting. The
-    companion's, which uses it for all else, makes log entries by a link instead; without the companion a planted entry
-    could be overwritten in the microsecond between, and a fence reads the log again after the run is proven quiet.
+    starts a process for each ``chmod`` and ``readlink``. That is 95 a second with four queries, and most of a small
+    batch's time. A local file system that calls Java instead, and Spark's checkpoint manager on Hadoop's older
+    ``FileSystem`` interface, start none. That manager looks before it renames, where the usual one renames without
+    overwriting. The companion's, which uses it for all else, makes log entries by a link instead. Without the companion
+    a planted entry could be overwritten in the microsecond between, and a fence reads the log again after the run is
+    proven quiet.
     """
     jar = next((jar for jar in jars if jar.name.startswith("hadoop-bare-naked-local-fs")), None)
     if jar is None:

@@ -1,6 +1,6 @@
 """Entries in a checkpoint's log that no run can pass, and the mark of a prepared checkpoint.
 
-A query that meets the number of its next batch taken ends before it reads a record; a start meets an entry that it
+A query that meets the number of its next batch taken ends before it reads a record. A start meets an entry that it
 cannot parse, and fails with the sentence in it. Copying the newest offsets there instead would be parsed: the next
 start would skip a batch in silence. A batch that is already running is not held back: stopping the run is the other
 half.
@@ -105,10 +105,10 @@ def plant(
     """Hold the next two free entries of the offset log, and return every batch id held for this operation.
 
     N+1 and N+2, or N+2 and N+3 when N+1 is planned already. Planting again changes nothing. Batches that are committed
-    at the same time do no harm: entries are tried in turn until two in a row are held, and no run can get past the
+    at the same time do no harm. Entries are tried in turn until two in a row are held, and no run can get past the
     first. Entries of an older operation, or of an earlier attempt, are taken over. Raises ``MovedOn`` when a newer
     epoch or a later attempt holds the checkpoint, and ``HeldByStranger`` when another operation does that the store
-    does not know: the store was restored from before that one. Epochs alone would not show it, for the old copy counts
+    does not know. The store was restored from before that one. Epochs alone would not show it, for the old copy counts
     them again. Raises ``CleanedAway`` where the query left long ago: the fence of then stays, for an abort would take
     away a newer one.
     """

@@ -1,6 +1,6 @@
 """The text of a checkpoint's log entries, taken apart and put together again, and which line is of which source. Pure.
 
-What Tideover does not mean to change is kept as Spark wrote it, byte for byte: line 2 of an offset entry carries the
+What Tideover does not mean to change is kept as Spark wrote it, byte for byte. Line 2 of an offset entry carries the
 query's pinned settings and grows with every version of Spark. Read off the entries that pyspark 4.2.0 writes:
 
 ``offsets/N`` v1: ``v1``, a JSON object, then one line per source in plan order, ``-`` for one without an offset yet.
@@ -283,7 +283,7 @@ def _compact(value: Mapping[str, object] | TopicOffsets) -> str:
 
 
 Declared = Mapping[str, Collection[str]]
-"""Source name to its topics, in the order of declaration and by their names on the active cluster; a source that
+"""Source name to its topics, in the order of declaration and by their names on the active cluster. A source that
 subscribes by a pattern has none here, and may read any topic."""
 
 
@@ -294,7 +294,7 @@ def bind_sources(entries: Iterable[OffsetEntry], declared: Declared) -> Mapping[
     Raises ``AmbiguousSources`` when that cannot be decided.
 
     A v1 entry knows its sources by their place in the plan only, which the order of declaration usually is but need not
-    be: ``join(b, a)`` turns it round. So what the offsets say comes first: the topics that a line reads. The order
+    be. ``join(b, a)`` turns it round. So what the offsets say comes first: the topics that a line reads. The order
     decides only between lines with the same topics, and a guess is never made.
 
     A source that a query reads twice, in a self-join or a union with itself, has a line for each time. Spark requests

@@ -2,7 +2,7 @@
 
 Nothing in the checkpoint is copied or rewritten. A file in ``_tideover_mappings`` says for each source which offsets of
 the new cluster stand for the end of the last batch. It has those for the end of the one in flight, too. The companion's
-source reads it (``Mapping.java``): what the log says of the old cluster is translated, and what it writes from then on
+source reads it (``Mapping.java``). What the log says of the old cluster is translated. What it writes from then on
 carries a mark that names the cluster and the epoch of the move. Spark's own Kafka source refuses such offsets.
 
 What becomes of batch N + 1 is said by where its two ends lead:

@@ -1,9 +1,9 @@
 """The stateful operators of a query, and the schemas of their state, as its checkpoint's state metadata names them.
 
 ``state/<id>/_metadata/metadata`` (v1) or ``state/<id>/_metadata/v2/<batch>`` holds the version and one JSON object.
-Spark numbers the operators of a plan from the sink upwards, parents before children (seen with pyspark 4.2.0: in a
+Spark numbers the operators of a plan from the sink upwards, parents before children. (Seen with pyspark 4.2.0: in a
 chain the operator next to the source has the highest id; below a join the left side is numbered before the right).
-Spark before 4.0 writes no such metadata: then the stores are counted from their folders, and the operators have no
+Spark before 4.0 writes no such metadata. Then the stores are counted from their folders, and the operators have no
 name, so that nothing is believed of what they do.
 """
 

@@ -81,7 +81,7 @@ def read_log_end(files: CheckpointFiles, checkpoint: str, placed: Placed | None 
 def require_whole(files: CheckpointFiles, checkpoint: str, placed: Placed | None) -> None:
     """Refuse a start from a checkpoint of which files are missing; one that never ran has none.
 
-    Spark takes a missing ``metadata`` for a new query, and missing entries for batches that never were: it would give
+    Spark takes a missing ``metadata`` for a new query, and missing entries for batches that never were. It would give
     its sink the same batches again, under a new query id. Raises what ``read_log_end`` raises.
     """
     with contextlib.suppress(EmptyCheckpoint, NotACheckpoint):
@@ -117,8 +117,8 @@ def read_checkpoint(
 ) -> CheckpointReport:
     """Report what a checkpoint holds.
 
-    ``sources`` maps each declared source to its topics on the active cluster; ``file_sink`` is the output folder of a
-    query that writes through Spark's file sink, which keeps batch ids of its own; ``placed`` is where the row of the
+    ``sources`` maps each declared source to its topics on the active cluster. ``file_sink`` is the output folder of a
+    query that writes through Spark's file sink, which keeps batch ids of its own. ``placed`` is where the row of the
     query says that it is. Raises what ``read_log_end`` and ``bind_sources`` raise.
     """
     return persistently(lambda: _report(files, checkpoint, sources, file_sink, placed))

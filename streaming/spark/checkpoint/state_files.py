@@ -33,7 +33,7 @@ def select_state(paths: Iterable[str], version: int, ids: StateIds, expected: Se
     from the archives that were chosen. Raises ``HalfWritten`` when a store lacks the version.
 
     State after batch N has version N + 1. A store keeps full versions (``V.snapshot`` of the HDFS-backed store,
-    ``V.zip`` with ``SSTs/`` and ``logs/`` of RocksDB) and increments (``V.delta``, ``V.changelog``); a version is the
+    ``V.zip`` with ``SSTs/`` and ``logs/`` of RocksDB) and increments (``V.delta``, ``V.changelog``). A version is the
     newest full one at or below it and every increment after that. Checkpoint format 2 puts a unique id behind the
     version, ``V_<id>.changelog``; the commit log names the id, so that left-overs of an aborted attempt can be
     recognised.
@@ -138,7 +138,7 @@ def select_sources(files: CheckpointFiles, checkpoint: str, entries: Iterable[Of
 
     ``entries`` are those of the new log. Raises ``HalfWritten`` when a file source's log lacks what they refer to.
 
-    Spark gives each source of a plan a folder there, counted by plan order or named: a file source lists in it which
+    Spark gives each source of a plan a folder there, counted by plan order or named. A file source lists in it which
     files belong to which of its offsets, a rate source keeps its start. A source that is not moved needs its folder;
     without it a file source fails at its first batch (``batch 59 doesn't exist``), a rate source counts from 0. Kafka's
     source keeps the offsets of its very first start, which are read no more and are of the old cluster: those are left
@@ -176,7 +176,7 @@ def _is_kafkas(content: bytes) -> bool:
 
 
 def _check_logs(folders: Mapping[str, Mapping[str, int]], entries: Iterable[OffsetEntry], checkpoint: str) -> None:
-    """Every offset of a file source has a folder whose log is whole up to it; folders need not be counted as lines are,
+    """Every offset of a file source has a folder whose log is whole up to it. Folders need not be counted as lines are,
     for a source that is read twice has two lines."""
     reached = [end for held in folders.values() if (end := _log_end(held)) is not None]
     for entry in entries:

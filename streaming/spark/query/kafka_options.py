@@ -3,7 +3,7 @@
 Spark needs 183 s to notice a dead Kafka with its default options; with those below a query fails within seconds and a
 stuck task leaves its slot within one. ``kafka.request.timeout.ms`` of 500 would be faster still and less tolerant, 300
 kills healthy queries. On a busy host a first start needs longer than one such time-out, for a cold JVM loads its
-classes at the same time. So each try stays short, because a fence waits for it, and there are several: Spark gives up
+classes at the same time. So each try stays short, because a fence waits for it, and there are several. Spark gives up
 between two tries once the run is stopped (``KafkaOffsetReaderAdmin.withRetries``; a cancelled stage starts no task
 again).
 

@@ -150,7 +150,7 @@ def dry_writer(
 ) -> tuple[DataStreamWriter, WrittenTo]:
     """A writer of the query's own plan on a cluster, through which no record goes, and which writes nowhere.
 
-    Each source reads by the query's own options as they are ``changed``, and hands nothing on: the pipeline's function
+    Each source reads by the query's own options as they are ``changed``, and hands nothing on. The pipeline's function
     is called, and what it built is planned, compiled and run, but no user's code meets a record. ``pinned`` are the
     settings that its checkpoint would hold it to. Also what its real sink is. Raises ``PipelineError``, what Spark
     raises, and what ``changed`` does.

@@ -1,7 +1,7 @@
 """One run of a streaming query: started, watched, and proven stopped.
 
 Spark's ``stop()`` may hang for as long as a Kafka client's own deadline, it may return while tasks still write, and
-``isActive`` turns false while the thread still runs. So a run is ordered to stop and then *looked at*: it is quiet when
+``isActive`` turns false while the thread still runs. So a run is ordered to stop and then *looked at*. It is quiet when
 no callback is inside, its thread is not inside a batch, and the scheduler has no task of its job group, which is the
 run's id.
 """

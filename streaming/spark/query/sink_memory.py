@@ -5,8 +5,8 @@ a format *can* recognise says little of one table, which forgets: Delta's transa
 (``delta.setTransactionRetentionDuration``), Iceberg's snapshots do (``expire_snapshots``). So the table itself is read
 before its sink counts as one that has a batch, or lacks it.
 
-Spark's ``FileStreamSink`` goes by the batch id alone; Delta's ``DeltaSink`` and Iceberg's ``SparkWrite`` by query id
-and batch id; Hudi's by batch id and a checkpoint identifier that is the same for every query that sets none
+Spark's ``FileStreamSink`` goes by the batch id alone. Delta's ``DeltaSink`` and Iceberg's ``SparkWrite`` go by query id
+and batch id. Hudi's goes by batch id and a checkpoint identifier that is the same for every query that sets none
 (hudi#6098, #9510). ``tests/real/test_tables.py`` shows each. Paimon's goes by the path of the checkpoint and the batch
 id, by a report of its users (paimon#9667). The tables of these two are not read.
 """

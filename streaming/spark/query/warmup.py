@@ -1,12 +1,12 @@
 """Warms the JVM up on the standby, so that a move does not pay for class loading and compilation: 1.0 s, not 1.9.
 
-A session alone does not do it: a throw-away query with state is run on a topic of the standby, stopped and started
+A session alone does not do it. A throw-away query with state is run on a topic of the standby, stopped and started
 again from its checkpoint, which is what a move does. Then the plan of each query that this runner stands by for is run
-once, with no record going through it and nothing handed to its sink: its module is imported, its code generated, its
+once, with no record going through it and nothing handed to its sink. Its module is imported, its code generated, its
 state store opened, and what kind of sink it has is known before a fence needs it. What does not work then is reported
 when there is time to mend it. A few records are read, and nothing is kept: checkpoints are thrown away.
 
-What failed is a line in the log, and is tried again later: a standby that was away, or a topic that is not there yet,
+What failed is a line in the log, and is tried again later. A standby that was away, or a topic that is not there yet,
 need not leave the runner cold for good. Over a topic without records Spark plans no batch, so that warms little.
 """
 
@@ -51,7 +51,7 @@ _FEW = {
 }  # fmt: skip
 """A few records; and a cold JVM is what this is for: no move waits for it, so it may be slow."""
 _MOST_PARTITIONS = 32
-"""That are read of all topics of a source: Spark takes a record of each, in a task of its own, and thousands of tasks
+"""That are read of all topics of a source. Spark takes a record of each, in a task of its own, and thousands of tasks
 would keep the slots from what runs."""
 _DESCRIBE_SECONDS = 10.0
 
@@ -271,7 +271,7 @@ def run_once(writer: DataStreamWriter, checkpoint: str, over: threading.Event) -
     """
     if over.is_set():
         return 0
-    # After the one batch it waits: to stop it inside another one's callback ends in a stack overflow of Spark's own,
+    # After the one batch it waits. To stop it inside another one's callback ends in a stack overflow of Spark's own,
     # harmless and a thousand lines long (``StreamExecution.isInterruptionException`` and its ``PROXY_ERROR``).
     query = writer.option("checkpointLocation", checkpoint).trigger(processingTime="1 hour").start()
     try:

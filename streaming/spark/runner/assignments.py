@@ -129,7 +129,7 @@ _HOLD_WITHIN_SECONDS = 3.0
 
 
 class FenceWait:
-    """Which held queries continue: a planned move stops its query between two batches, by a fence that it orders, and a
+    """Which held queries continue. A planned move stops its query between two batches, by a fence that it orders, and a
     query that changes clusters in its run is not stopped at all.
 
     Not for ever: it may order that from another runner, because this one was silent.

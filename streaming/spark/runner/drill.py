@@ -147,7 +147,7 @@ def _one_batch(hosting: Hosting, intent: Intent, request: DrillRequest, steps: _
 def _await_batch(run: Run, deadline: float, check: Check) -> Progress | None:
     """The report on the batch; None where there was nothing to read yet. Raises ``DrillFailed``.
 
-    A standby that did not answer in time is read again, as a query that was moved reads it: the clients' waits are
+    A standby that did not answer in time is read again, as a query that was moved reads it. The clients' waits are
     short (``PROMPT``), and on a busy host an answer takes longer at times.
     """
     while True:

@@ -31,13 +31,13 @@ _LOOK_SECONDS = 0.02
 _NEXT_SECONDS = 1.2
 """The default trigger, and a little: so long a planned move waits for the batch behind which it stops the query."""
 _HOLD_SECONDS = 0.1
-"""How long the batch under way may take to finish before a run is stopped instead of held, where its cluster is down:
-then it waits for records that do not come."""
+"""How long the batch under way may take to finish before a run is stopped instead of held, where its cluster is down.
+Then it waits for records that do not come."""
 _SILENT_SECONDS = 3.0
-"""How long, where a part of the run waits for its cluster already: the others come to that as soon as Kafka's consumer
+"""How long, where a part of the run waits for its cluster already. The others come to that as soon as Kafka's consumer
 gives up (``kafkaConsumer.pollTimeoutMs``, then ``kafka.default.api.timeout.ms``), which no stop shortens. A run that
-looks for what is new comes to the hold within 20 ms, but on a machine with more to do than it can: there a start, which
-it would need instead, takes seconds."""
+looks for what is new comes to the hold within 20 ms, but not on a machine with more to do than it can. There a start,
+which it would need instead, takes seconds."""
 _MASTER_SECONDS = 2.0
 
 _STOPPED = "stopped here: no task, no callback and no batch of it is running"
@@ -71,7 +71,7 @@ class FenceContext:
 class FinishWait:
     """How long the batch under way may still finish, counted from now.
 
-    As long as the request says, but no longer than three seconds once the cluster is silent: then the batch waits for
+    As long as the request says, but no longer than three seconds once the cluster is silent. Then the batch waits for
     records that do not come, be it in an executor that this process cannot look into.
     """
 
@@ -93,7 +93,7 @@ class FinishWait:
 def hold(wait: FinishWait, hosted: Sequence[QuerySupervisor]) -> bool:
     """Keep the query's run alive between two batches, so that it can continue elsewhere; whether it is quiet there.
 
-    It stays where it is while the move finds its place: that costs no start, and its batch is finished first, or kept
+    It stays where it is while the move finds its place. That costs no start, and its batch is finished first, or kept
     where it is if all its tasks wait for a silent cluster. What does not come to rest in time is left for ``fence`` to
     stop.
     """

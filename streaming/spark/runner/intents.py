@@ -86,7 +86,7 @@ _LONG_COPY_SECONDS = 10.0
 _CATCH_UP_SECONDS = 2.0
 """How long one wait for the newest positions to be in the store lasts."""
 _POSITIONS_SECONDS = 60.0
-"""How long a fence is held back for them, counted from when the store last refused its answer: a store that is slow or
+"""How long a fence is held back for them, counted from when the store last refused its answer. A store that is slow or
 away keeps both waiting, and the reader of the answer takes the newest positions that it finds for all there are.
 """
 _REPORT_PAUSE_SECONDS = 0.2

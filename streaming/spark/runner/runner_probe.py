@@ -1,8 +1,8 @@
 """A runner as a witness: it looks at the clusters of its queries, and hears what the queries themselves prove.
 
 A batch that a query plans proves that its cluster sent the ends of its partitions a moment before, through another
-client than ours; one that it commits proves less, because what it read may have come long ago. A report goes to the
-store after every look and not only on changes: a controller that loses sight of a cluster counts seconds, and has to
+client than ours. One that it commits proves less, because what it read may have come long ago. A report goes to the
+store after every look and not only on changes. A controller that loses sight of a cluster counts seconds, and has to
 find a fresh sign of life when it does.
 """
 

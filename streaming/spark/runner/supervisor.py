@@ -354,7 +354,7 @@ class QuerySupervisor:
             _leave(run)
 
     def _go_on(self) -> tuple[Run, Follower] | None:
-        """Let a run continue that was held for the move to this row; None where there is none, or where it cannot
+        """Let a run continue that was held for the move to this row. None where there is none, or where it cannot
         continue from the middle of its batch: it is started then, and the batch runs again.
         """
         with self._beginning():

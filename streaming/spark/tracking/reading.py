@@ -34,7 +34,7 @@ class EndSampler:
         So does an answer that came in part only, from a broker that fell silent between two questions: what was sampled
         before says more than an end without its time. A broker that does not know the largest timestamp is no such one.
 
-        Neither is a leader whose newest record is not on all replicas in sync yet: no consumer may read that one, and
+        Neither is a leader whose newest record is not on all replicas in sync yet. No consumer may read that one, and
         instead of the one before it the leader returns none (``ReplicaManager.fetchOffset``). That is so again and
         again where much is written, and for ``replica.lag.time.max.ms`` when a follower dies, first of its cluster for
         example. It gets the request once more; then an end that did not move has the time it had, and one that did

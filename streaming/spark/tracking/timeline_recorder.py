@@ -1,9 +1,10 @@
 """Takes the steps of the timelines from what the tracker knows already, and gives them to the store.
 
-A step is taken when the first look of a new minute (or whatever step is set) finds a run: one walk over its partitions,
-once a minute and not once a batch. Only committed batches count, so a step never says more than was consumed. The last
-step of a run is taken when it ends. The store is written at most once a minute for each query: what a kill can take is
-the steps of that minute. Where the store is away, steps wait in memory, a day of them at minute steps.
+A step is taken when the first look of a new minute (or whatever step is set) finds a run. It is one walk over its
+partitions, once a minute and not once a batch. Only committed batches count, so a step never says more than was
+consumed. The last step of a run is taken when it ends. The store is written at most once a minute for each query: what
+a kill can take is the steps of that minute. Where the store is away, steps wait in memory, a day of them at minute
+steps.
 """
 
 from array import array

@@ -1,9 +1,9 @@
 """What is known of one run's way through its topics, and the positions that follow from it; pure.
 
-A position says three things, and each only where it was seen: the offset (from the checkpoint); the records right
-before it (only when the log was read at that very offset); and whether the way there was dense (every offset held a
-record that the query read). Spark's row count proves the last even of a dead cluster, but only for a source that is
-read once per batch: a sink that runs two jobs counts its rows twice, and twice a half is a whole.
+A position says three things, and each only where it was seen. It says the offset (from the checkpoint), and the records
+right before it (only when the log was read at that very offset). And it says whether the way there was dense (every
+offset held a record that the query read). Spark's row count proves the last even of a dead cluster, but only for a
+source that is read once per batch. A sink that runs two jobs counts its rows twice, and twice a half is a whole.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -160,7 +160,7 @@ class RunProgress:
         self, now: datetime, samples: Mapping[TopicPartition, EndSample], topics: Mapping[str, TopicFacts]
     ) -> list[Position]:
         """Positions that are new or better known than when they were last fetched. What is reported again keeps the
-        time of the first report: to a store, a newer batch that was tracked before an older one belongs to a checkpoint
+        time of the first report. To a store, a newer batch that was tracked before an older one belongs to a checkpoint
         that is gone. Also reported are this run's batches whose ends were never read: consecutive rows are what proves
         a gap dense when the newest ring is older than the checkpoint. What an earlier run left is reported only where
         it was read again: its own rows may know more, and the cluster may be dead by now.
@@ -227,7 +227,7 @@ class RunProgress:
     def _remembered(self, place: TrackedPartition, offset: int) -> Fingerprints:
         """The records read last before an end.
 
-        Where some are uncommitted, only as far back as every offset was looked at: the standby may lack them, and its
+        Where some are uncommitted, only as far back as every offset was looked at. The standby may lack them, and its
         next record is then unread only if none was read unseen between.
         """
         if not self._was_read(place, offset):

@@ -1,8 +1,8 @@
 """Tracks positions beside the queries: hears of batches, reads the records before their ends, stores both.
 
 One thread per cluster, so that a dead one holds up no other. The queries never wait for it: they leave word and
-continue. It would take no more than a fiftieth of the machine and a twentieth of one core: after each look it rests for
-as long as its own CPU time demands, and then reads the newest batches only; those between are counted. But it never
+continue. It would take no more than a fiftieth of the machine and a twentieth of one core. After each look it rests for
+as long as its own CPU time demands. Then it reads the newest batches only; those between are counted. But it never
 rests longer than a second: the store keeps twelve batches, and a ring from before them could not be counted on from.
 """
 
@@ -31,8 +31,8 @@ from streaming.spark.tracking.timeline_recorder import TimelineOf, TimelineRecor
 from streaming.spark.tracking.track import RunProgress
 
 _ASK_SECONDS, _ASK_SILENT_SECONDS = 1.0, 0.25
-"""How long a cluster gets requests; shorter while this process sees by other means that it does not answer, for words
-of batches wait, and so does a reader of their positions.
+"""How long a cluster gets requests. It is shorter while this process sees by other means that it does not answer, for
+words of batches wait, and so does a reader of their positions.
 """
 _SAMPLE_SECONDS, _LONGEST_SAMPLE_SECONDS = 1.0, 5.0
 _SAMPLE_SHARE = 0.005
@@ -46,7 +46,7 @@ _LONGEST_REST_SECONDS = 1.0
 _DEAD_PAUSE_SECONDS = 2.0
 _LOOK_SECONDS = 0.02
 _DEAD_LOOK_SECONDS = 0.1
-"""How long a caller that needs the positions waits for a look at a cluster that did not answer the one before: it takes
+"""How long a caller that needs the positions waits for a look at a cluster that did not answer the one before. It takes
 a second and more, and what it would bring is not coming."""
 
 _T = TypeVar("_T")
