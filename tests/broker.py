@@ -102,7 +102,7 @@ def _properties(folder: Path, listen: str, controller: str) -> dict[str, str]:
         "transaction.state.log.min.isr": "1",
         "transaction.state.log.num.partitions": "4",
         "group.initial.rebalance.delay.ms": "0",
-        "auto.create.topics.enable": "true",  # a link that creates topics by asking shall be caught
+        "auto.create.topics.enable": "true",  # a link that creates topics by a request shall be caught
         "log.retention.ms": "-1",  # tests write records of long ago
     }
 

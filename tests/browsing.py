@@ -71,7 +71,7 @@ class Browser(Chrome):
         until(lambda: words in self._part_now(name), f"{name} does not say {words!r}")
 
     def _part_now(self, name: str) -> str:
-        """Parts are replaced while somebody reads them, so the text is asked for in one step."""
+        """Parts are replaced while a person reads them, so the text is requested in one step."""
         return str(self.execute_script("return document.getElementById(arguments[0])?.innerText ?? ''", name))
 
     def complaints(self) -> list[str]:

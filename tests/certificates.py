@@ -1,4 +1,4 @@
-"""Certificates for listeners of the loopback, made anew for each session by openssl; all PEM."""
+"""Certificates for listeners of the loopback, made again for each session by openssl; all PEM."""
 
 import subprocess
 from datetime import UTC, datetime, timedelta

@@ -13,7 +13,7 @@ SourceOffset = TopicOffsets | Mapping[str, int] | int
 
 
 PLANNED_MS = 1_795_250_471_909
-"""When a batch was planned, unless told otherwise."""
+"""When a batch was planned, unless said otherwise."""
 
 
 def offset_text(
@@ -46,7 +46,7 @@ def commit_text(next_watermark_ms: int = 0, ids: object = None) -> str:
 
 @dataclass
 class CheckpointFolder:
-    """A checkpoint that grows batch by batch; one source, topic ``orders``, two partitions, unless told otherwise."""
+    """A checkpoint that grows batch by batch; one source, topic ``orders``, two partitions, unless said otherwise."""
 
     path: Path
     version: int = 1

@@ -70,7 +70,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where a report of faults is wanted, whoever collects the results of all processes writes it."""
+    """Where a report of faults is wanted, the process that collects all results writes it."""
     if os.environ.get("TIDEOVER_FAULTS_REPORT") == "1" and not hasattr(config, "workerinput"):
         from reports.errors import ReportsError
         from tests.injected import plugin  # with the simulation behind it: no other run shall pay for that

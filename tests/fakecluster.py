@@ -76,7 +76,7 @@ class FakeCluster:
         self.strangers: set[int] = set()
         """Brokers that are of another cluster."""
         self.lie: Callable[[int, int, tuple[int, int]], tuple[int, int]] | None = None
-        """Makes of broker, time that was asked for, and the true offset and time what is answered to a look-up."""
+        """Makes of broker, time that was requested, and the true offset and time: what is answered to a look-up."""
         self.asked: list[tuple[int, int, int]] = []
         """Broker, api key and version of every request."""
         self.created: list[str] = []

@@ -1,4 +1,4 @@
-"""Real brokers behind TLS or SCRAM whose authorizer allows nobody anything, and what an administrator does there.
+"""Real brokers behind TLS or SCRAM whose authorizer allows no one anything, and what an administrator does there.
 
 The ACLs of Tideover come from where its users read them: the table in ``docs/security.md``.
 """
@@ -53,7 +53,7 @@ class Guarded:
 
     def allow(self, user: str, topic: str, *operations: str, prefixed: bool = False) -> None:
         """Give a user ACLs on a topic, or on all whose names begin so."""
-        admin = self._admin  # it ends with its last name, and what it was asked for with it
+        admin = self._admin  # it ends with its last name, and what it was ordered to do with it
         kind = ResourcePatternType.PREFIXED if prefixed else ResourcePatternType.LITERAL
         for future in admin.create_acls([binding(AclBinding, user, topic, each, kind) for each in operations]).values():
             future.result(_SECONDS)

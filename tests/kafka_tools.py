@@ -1,4 +1,4 @@
-"""Kafka's own test producers as processes, and what their JSON lines say: the truth of a story.
+"""Kafka's own test producers as processes, and what their JSON lines say: the truth of a test run.
 
 ``VerifiableProducer`` sends increasing integers and prints one line for each that was acknowledged;
 ``TransactionalMessageCopier`` copies one partition into a topic in transactions, of which it aborts one in three at

@@ -1,4 +1,4 @@
-"""Look-ups as Kafka's own tests know them: what is written, what is asked, and the answer; one table for every log.
+"""Look-ups as Kafka's own tests know them: what is written, what is requested, and the answer; one table for every log.
 
 A case is a script. Its writer brings the records to a log of one kind, and ``follow`` holds the log's answers against
 the table's.

@@ -71,7 +71,7 @@ class MemoryCluster:
         self._created = 0
 
     def create(self, topic: str, partitions: int = 1, *, append_time: bool = False, cleanup: str = "delete") -> None:
-        """Make a topic anew, with a new topic id; what was there under its name is gone."""
+        """Make a topic again, with a new topic id; what was there under its name is gone."""
         self._created += 1
         self.topics[topic] = MemoryTopic(
             partitions={number: MemoryPartition() for number in range(partitions)},
@@ -121,7 +121,7 @@ class MemoryCluster:
         self.elect(topic, partition)
 
     def elect(self, topic: str, partition: int, leader_epoch: int | None = None) -> None:
-        """Let a new leader go on at the log's end, under the next epoch or a later one."""
+        """Let a new leader continue at the log's end, under the next epoch or a later one."""
         log = self.partition(topic, partition)
         log.leader_epoch = log.leader_epoch + 1 if leader_epoch is None else leader_epoch
         log.epoch_starts[log.leader_epoch] = log.end
@@ -247,7 +247,7 @@ class MemoryCluster:
             found = max(log.records, key=lambda record: (record.timestamp_ms, -record.offset), default=None)
         else:
             found = next((record for record in log.records if record.timestamp_ms >= time), None)
-        if found is None or found.offset >= end:  # a broker does not go on to one that may be seen
+        if found is None or found.offset >= end:  # a broker does not continue to one that may be seen
             return OffsetAnswer(offset=None, timestamp_ms=None, leader_epoch=None)
         return OffsetAnswer(offset=found.offset, timestamp_ms=found.timestamp_ms, leader_epoch=found.leader_epoch)
 

@@ -1,7 +1,7 @@
 """The SQL store over SQLite in memory, for tests and the simulation.
 
 The schema is made once a process and copied, and all stores share what was compiled. A store has one connection, so its
-threads take turns. What was read is kept until somebody writes to that table: who waits in simulated time polls
+threads take turns. What was read is kept until a writer comes to that table: who waits in simulated time polls
 thousands of times, and a statement costs 300 us.
 """
 
@@ -49,7 +49,7 @@ class MemoryStore(SqlStore):
         event.listen(self._engines.read, "before_cursor_execute", self._note)
 
     def close(self) -> None:
-        """The content stays as long as the store: somebody may look at it after the process in question has gone."""
+        """The content stays as long as the store: a person may look at it after the process in question has gone."""
 
     @property
     def engines(self) -> Engines:
@@ -57,11 +57,11 @@ class MemoryStore(SqlStore):
         return self._engines
 
     def wakeups(self) -> Wakeups:
-        """None ever come: whoever waits looks by itself."""
+        """None ever come: a waiting thread looks on its own."""
         return Wakeups()
 
     def force(self, table: sa.Table, row: Noun) -> None:
-        """Write a row past the guards: SQLite asks no trigger about a row that is replaced."""
+        """Write a row past the guards: SQLite runs no trigger for a row that is replaced."""
         with self._writing() as connection:
             connection.execute(sa.insert(table).prefix_with("OR REPLACE").values(**values_of(row)))
 

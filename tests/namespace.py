@@ -38,7 +38,7 @@ class Namespace:
         return ["nsenter", f"--net=/run/netns/{self.name}", "--", *command]
 
     def cut(self, cluster: str) -> None:
-        """Pull the cable: nothing comes through, and nobody is told."""
+        """Pull the cable: nothing comes through, and no one gets word of it."""
         ip("link", "set", self.cables[cluster].outer, "down")
 
     def mend(self, cluster: str) -> None:
@@ -51,7 +51,7 @@ class Namespace:
         relay.communicate()
 
     def accept(self, cluster: str) -> None:
-        """Start the relay, for the first time or anew."""
+        """Start the relay, for the first time or again."""
         far = self.cables[cluster].outer_address
         pairs = [f"127.0.0.1:{port}={far}:{port}" for port in self.ports[cluster]]
         self.relays[cluster] = relaying(self.command(*RELAY, *pairs))

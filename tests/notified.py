@@ -1,4 +1,4 @@
-"""Receivers of notices, and lines of the history that they are told of."""
+"""Receivers of notices, and lines of the history of what they report."""
 
 import threading
 from dataclasses import dataclass, field

@@ -59,7 +59,7 @@ class ObjectStore:
 
 @contextmanager
 def running_store(folder: Path, *options: str) -> Iterator[ObjectStore]:
-    """A server from nothing; ``options`` of its backend, such as ``--nometa``, under which it heeds no condition."""
+    """A server from nothing; ``options`` of its backend, such as ``--nometa``, under which it obeys no condition."""
     program = find_program()
     port = free_port()
     store = ObjectStore(port, folder / f"checkpoints-{port}")  # Hadoop keeps one client per bucket, with its endpoint

@@ -8,7 +8,7 @@ _given: set[int] = set()
 
 
 def free_port() -> int:
-    """A port that nobody listens on now, and that this process was not given before."""
+    """A port that no one listens on now, and that this process was not given before."""
     for _ in range(1000):
         port = random.SystemRandom().randrange(12000, 19000)
         if port not in _given and is_free(port):

@@ -37,7 +37,7 @@ class Race:
 
 
 _loaded: dict[Any, JavaObject] = {}
-"""By JVM: py4j keeps methods by the name of their class, and calls them on another class of that name in vain
+"""By JVM: py4j keeps methods by the name of their class, and calls them on another class of that name without effect
 (``MethodDescriptor`` and ``ReflectionEngine`` of py4j 0.10.9)."""
 
 
@@ -61,7 +61,7 @@ def _load(jvm: Any, scratch: Path, name: str) -> JavaObject:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of rounds in which a run wrote an entry while somebody planted it."""
+    """Of rounds in which a run wrote an entry while a fence planted it."""
 
     entries: int
     """Rounds that the run won."""

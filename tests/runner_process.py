@@ -41,7 +41,7 @@ class RunnerProcess:
         return self._process.wait(seconds)
 
     def terminate(self) -> int:
-        """Ask it to stop, and return its exit code."""
+        """Order it to stop, and return its exit code."""
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(PROCESS_SECONDS)
 

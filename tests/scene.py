@@ -45,7 +45,7 @@ class Said:
 
 
 class Typed:
-    """A verb that somebody has typed and that is under way."""
+    """A verb that a person has typed and that is under way."""
 
     def __init__(self, config: Path, arguments: Sequence[str]) -> None:
         self.words = " ".join(arguments)
@@ -63,7 +63,7 @@ class Typed:
         self.process.communicate()
 
     def told(self) -> str:
-        """How it stands, for a test that has failed; it is ended to hear what it said."""
+        """How it is, for a test that has failed; it is ended to hear what it said."""
         if self.process.stderr is None or self.process.stderr.closed:
             return f"{self.words}: ended with {self.process.returncode}"
         code = self.process.poll()
@@ -124,9 +124,9 @@ class Driver:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def freeze(self) -> None:
-        """SIGSTOP, the JVM included: as if the whole host stood still; returns when every thread does.
+        """SIGSTOP, the JVM included: as if the whole host was frozen; returns when every thread does.
 
-        A signal to a process stops its threads one by one, each when it next runs: on a busy machine some go on for a
+        A signal to a process stops its threads one by one, each when it next runs: on a busy machine some run for a
         while after ``kill`` has returned.
         """
         for pid in self._pids():
@@ -140,7 +140,7 @@ class Driver:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it ended although nobody ended it."""
+        """Whether it ended although no one ended it."""
         return not self._ended and self.process.poll() is not None
 
     def kill(self) -> None:
@@ -228,7 +228,7 @@ class Scene:
         return self.typed[-1]
 
     def failover(self, query: str, to: str, *more: str) -> Typed:
-        """Somebody types a failover of one query, or of all by ``--all``."""
+        """A person types a failover of one query, or of all by ``--all``."""
         return self.type("failover", query, "--to", to, "--yes", "-o", "json", *more)
 
     def close(self) -> None:
@@ -263,7 +263,7 @@ class Scene:
         return found[0]
 
     def await_asked(self, query: str) -> Operation:
-        """Wait until a runner was asked for something, which it has not done."""
+        """Wait until a runner got a request, which it has not done."""
 
         def asked() -> bool:
             standing = self.store.operations(query=query, only_open=True, limit=1)
@@ -349,7 +349,7 @@ def one_query(world: World, url: str, folder: Path, name: str, pipeline: str) ->
 
 
 def is_stopped(stat: Path) -> bool:
-    """Whether a thread stands still, by its ``/proc/PID/task/TID/stat``; one that has ended does, too."""
+    """Whether a thread is frozen, by its ``/proc/PID/task/TID/stat``; one that has ended does, too."""
     try:
         return stat.read_text().rpartition(")")[2].split()[0] in {"T", "t", "Z", "X"}
     except (FileNotFoundError, ProcessLookupError):

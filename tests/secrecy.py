@@ -19,5 +19,5 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def files_with(secret: str, paths: list[Path]) -> list[str]:
-    """Those in which it stands."""
+    """Those in which it is found."""
     return [str(path) for path in paths if secret.encode() in path.read_bytes()]

@@ -1,4 +1,4 @@
-"""Searches among whole segments: what is asked, and the answer; one table for every log that knows them.
+"""Searches among whole segments: what is requested, and the answer; one table for every log that knows them.
 
 The log holds ``RECORDS`` records in segments of ``SEGMENT_RECORDS``, and each segment's file was last written at the
 time of its last record; the newest is being written. Known cases of Kafka's ``LogOffsetTest`` (before now, before the

@@ -48,7 +48,7 @@ KNOWN = {
     "SPARK-52824: CheckpointFileManager.create() throws uncategorized error": "here a manager is named",
     "failOnDataLoss=false should not return duplicated records: continuous processing": "our source knows no such mode",
 }
-"""Tests that fail with what is ours, by what they ask for; why that is as it should be."""
+"""Tests that fail with what is ours, by what they request; why that is as it should be."""
 EXCHANGED = "read by the companion's source: "
 _SECONDS = 900.0
 _OPENED = (
@@ -78,7 +78,7 @@ class Outcome:
 
 
 def run_suite(suite: str, scratch: Path, *, sparks_own: bool = False) -> Outcome:
-    """Run one suite in a JVM of its own, with what is the companion's or with what Spark takes by itself."""
+    """Run one suite in a JVM of its own, with what is the companion's or with what Spark takes by default."""
     line = spark_line()
     jars = [companion_jar(), *jar_paths(f"suites-{line.spark}"), *jar_paths(f"golden-{line.spark}")]
     jars += jar_paths(f"spark-{line.spark}")

@@ -61,7 +61,7 @@ class Cluster:
     """Most records that a producer sends as one batch, which a consumer fetches as a whole."""
 
     def make(self, topic: str, *, foreign: bool, partitions: int = 2) -> None:
-        """Make a topic; with ``foreign`` records of somebody else come first."""
+        """Make a topic; with ``foreign`` records of another writer come first."""
         keep = {"retention.ms": "-1"}  # the records' times are long past
         make_topic({"bootstrap.servers": self.bootstrap, **self.security}, NewTopic(topic, partitions, 1, config=keep))
         self.ends[topic] = 0
@@ -281,7 +281,7 @@ class Move:
         return prepare(self.files, self._request(treatment, report, self.new), {"orders": [self.topic]}).data_batch
 
     def switch(self) -> None:
-        """Fence it, and write beside its checkpoint where it goes on; the batch in flight is planned again."""
+        """Fence it, and write beside its checkpoint where it continues; the batch in flight is planned again."""
         self.fence()
         report = self.inspect()
         assert report.planned is not None

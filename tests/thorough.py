@@ -1,6 +1,6 @@
 """How much a test tries: all of it in ``make test-all`` and continuous integration, a drawn part of it in other runs.
 
-``TIDEOVER_TESTS=all`` asks for all of it. What a quick run leaves out is drawn anew in each run, by the seed that the
+``TIDEOVER_TESTS=all`` requests all of it. What a quick run leaves out is drawn again in each run, by the seed that the
 run prints.
 """
 

@@ -1,4 +1,4 @@
-"""A story told by Kafka's own producers: transactions that commit and abort, a primary that dies among them.
+"""A test run by Kafka's own producers: transactions that commit and abort, a primary that dies among them.
 
 Four queries read the topic, append and stateful, read_uncommitted and read_committed. What was acknowledged and copied
 is known from the tools' own lines, what was delivered from the sinks, and the two are compared here by plain counting;
@@ -158,7 +158,7 @@ def _is_remembered(stage: Stage, query: str) -> bool:
     """Whether the records before the newest commit are in the store, and those of a batch in flight, which may commit.
 
     A cluster that dies before they were read leaves a gap that cannot be counted over among transactions: its records
-    are read again, as the plan forecasts. That is no fault of the place, which this story is about.
+    are read again, as the plan forecasts. That is no fault of the place, which this test run is about.
     """
     checkpoint = str(stage.folder / "checkpoints" / query)
     newest = {batch_ids(LocalFiles(), checkpoint, log)[-1] for log in ("commits", "offsets")}

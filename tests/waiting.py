@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 PROCESS_SECONDS = 120.0
-"""For a process, a JVM or a broker, and for what one of them is asked."""
+"""For a process, a JVM or a broker, and for what is requested of one of them."""
 THREAD_SECONDS = 60.0
 """For a thread of this process."""
 

@@ -15,7 +15,7 @@ from lab.world import CLUSTERS, Options, World
 
 ROOT = Path(__file__).resolve().parents[1]
 RATE_BESIDE_OTHERS = 500
-"""Records a second of a whole story in ``make test-all``: its four queries share two cores with all other tests. Under
+"""Records a second of a whole run in ``make test-all``: its four queries share two cores with all other tests. Under
 2,000, which the reports have, a batch took half a minute beside a load, and a query fell behind by 160,000 records:
 none could be moved that far behind."""
 

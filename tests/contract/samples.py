@@ -47,7 +47,7 @@ EAST_ID, OTHER_ID = "MkU3OEVBNTcwNTJENDM2Qg", "4L6g3nShT-eMCtK--X86sw"
 
 
 def term_of(store: ControllerStore, holder: str = "one") -> int:
-    """Take the controllers' lease, whoever has it: a lease without time to live lapses at once."""
+    """Take the controllers' lease from any holder: a lease without time to live lapses at once."""
     lease = store.lead(CONTROLLER, holder, timedelta(0))
     assert lease is not None
     return lease.term

@@ -1,4 +1,4 @@
-"""Grafana's board asks only for what is exported, and compose has it and Prometheus as files."""
+"""Grafana's board queries only what is exported, and compose has it and Prometheus as files."""
 
 import json
 import re

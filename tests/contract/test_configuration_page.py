@@ -60,7 +60,7 @@ def default_of(path: str, field: FieldInfo) -> str:
 
 
 def table_behind(text: str, heading: str) -> Mapping[str, tuple[str, ...]]:
-    """The rows of the first table behind a heading, by what stands in back-ticks in their first cell."""
+    """The rows of the first table behind a heading, by what is in back-ticks in their first cell."""
     _, found, rest = text.partition(heading)
     assert found, f"there is no {heading}"
     section = re.split(r"^## ", rest, maxsplit=1, flags=re.MULTILINE)[0]

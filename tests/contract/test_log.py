@@ -1,4 +1,4 @@
-"""What every ``ClusterLog`` promises, asked of the cluster in memory and of the link to brokers made of sockets."""
+"""What every ``ClusterLog`` promises, tried on the cluster in memory and on the link to brokers made of sockets."""
 
 import socket
 import time
@@ -28,7 +28,7 @@ from tests.segments import RECORDS, over_segments, written_at
 
 PARTITIONS = [TopicPartition("t", number) for number in range(6)]
 WHO_IT_IS = {3, 18}
-"""Metadata and versions: what a broker is asked before it is known to be of the cluster."""
+"""Metadata and versions: what a broker gets as requests before it is known to be of the cluster."""
 BY_TIME = dict.fromkeys(PARTITIONS, BASE_MS + 5 * STEP_MS)
 
 
@@ -63,7 +63,7 @@ def log(request: pytest.FixtureRequest) -> ClusterLog:
     return answer
 
 
-# -- every log ---------------------------------------------------------------------------------------------------------
+# -- every log -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_segments_are_not_requested_of_a_broker_with_a_changed_protocol(fake: Fa
     assert 2 not in {key for _, key, _ in fake.asked}
 
 
-# -- tails across holes ------------------------------------------------------------------------------------------------
+# -- tails across holes ----------------------------------------------------------------------------------------------
 
 
 def test_a_tail_steps_back_over_a_hole() -> None:
@@ -342,7 +342,7 @@ def test_a_tail_stops_at_the_begin_of_the_log() -> None:
     assert tail.dense
 
 
-# -- faults of a cluster -----------------------------------------------------------------------------------------------
+# -- faults of a cluster ---------------------------------------------------------------------------------------------
 
 
 def test_a_request_for_a_missing_topic_creates_nothing(link: Link, fake: FakeCluster) -> None:
@@ -494,7 +494,7 @@ def test_another_cluster_behind_remembered_leaders_answers_nothing(fake: FakeClu
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_kept_connection_gives_no_answer_of_a_cluster_without_its_name(fake: FakeCluster, question: str) -> None:
-    """A process that saw nothing of the change reads the pin, and asks the cluster that has the name now."""
+    """A process that saw nothing of the change reads the pin, and queries the cluster that has the name now."""
     store = MemoryStore(lambda: datetime(2026, 3, 1, tzinfo=UTC))
     known = Identities(Tideover.model_validate({"store": "sqlite://", "clusters": {"east": {"bootstrap": ["e:1"]}}}))
     with FakeCluster({"t": 6}) as successor:

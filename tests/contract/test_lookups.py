@@ -1,8 +1,8 @@
-"""Known cases of Kafka's own tests for its look-ups, asked of the cluster in memory.
+"""Known cases of Kafka's own tests for its look-ups, tried on the cluster in memory.
 
 ``LogSegmentTest`` (time index), ``LogOffsetTest``, ``ListOffsetsIntegrationTest``, ``GetOffsetShellTest``,
 ``PlaintextAdminIntegrationTest`` (deletion), ``TransactionsTest`` and ``ListOffsetsRequestTest`` (another leader): the
-table is ``tests.lookups``; ``tests/real/test_lookups.py`` asks it of real brokers.
+table is ``tests.lookups``; ``tests/real/test_lookups.py`` puts it to real brokers.
 """
 
 import pytest
@@ -12,7 +12,7 @@ from tests.memory_log import MemoryCluster
 
 
 class MemoryWriter:
-    """Writes to a topic of the cluster in memory; its clock goes on by one from batch to batch."""
+    """Writes to a topic of the cluster in memory; its clock advances by one from batch to batch."""
 
     def __init__(self, cluster: MemoryCluster, case: Case) -> None:
         self._cluster = cluster

@@ -73,12 +73,25 @@ def literals(tree: ast.Module) -> Iterator[str]:
             yield node.value
 
 
-def of_python(source: str) -> list[str]:
-    """What a person reads in a module. Comments that follow each other are one text."""
+def comments_of(source: str) -> str:
+    """Comments that follow each other are one paragraph."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     comments = [(token.start[0], token.string.lstrip("# ")) for token in tokens if token.type == tokenize.COMMENT]
-    text = "\n".join(("" if (line - 1) in dict(comments) else "\n") + words for line, words in comments)
-    return [text, *(each for each in literals(ast.parse(source)) if " " in each.strip() and not NOT_PROSE.search(each))]
+    return "\n".join(("" if (line - 1) in dict(comments) else "\n") + words for line, words in comments)
+
+
+def of_python(source: str) -> list[str]:
+    """What a person reads in a module."""
+    read = [each for each in literals(ast.parse(source)) if " " in each.strip() and not NOT_PROSE.search(each)]
+    return [comments_of(source), *read]
+
+
+def of_tests(source: str) -> list[str]:
+    """Docstrings, texts below a constant and comments; other strings of a test are its data."""
+    bodies = [getattr(node, "body", None) for node in ast.walk(ast.parse(source))]
+    texts = [part.value for body in bodies if isinstance(body, list) for part in body if isinstance(part, ast.Expr)]
+    docstrings = [text.value for text in texts if isinstance(text, ast.Constant) and isinstance(text.value, str)]
+    return [comments_of(source), *docstrings]
 
 
 def of_java(source: str) -> list[str]:
@@ -123,6 +136,12 @@ def test_configuration_manifests_and_templates_have_no_dialect() -> None:
     assert faults_of(texts)[0] == []
 
 
+def test_docstrings_and_comments_of_tests_have_no_dialect() -> None:
+    files = [file for file in (ROOT / "tests").rglob("*.py") if file != Path(__file__)]
+    found = {file.name: of_files([file], of_tests)[0] for file in files}
+    assert {name: words for name, words in found.items() if words} == {}
+
+
 def test_names_of_tests_have_no_dialect() -> None:
     files = (ROOT / "tests").rglob("test_*.py")
     names = [name for file in files for name in re.findall(r"def (test_\w+)", file.read_text(encoding="utf-8"))]
@@ -145,6 +164,11 @@ def test_messages_docstrings_and_comments_of_a_module_are_seen() -> None:
     assert sorted(faults_of(of_python(source))[0]) == ["asked", "goes on", "told"]
     assert faults_of(of_python('"""What is told; ``asked`` is a name."""\n'))[0] == ["told"]
     assert faults_of(of_python('"""' + "word " * 31 + '"""\n'))[1] != []
+
+
+def test_docstrings_and_comments_of_a_test_are_seen_and_its_data_are_not() -> None:
+    source = 'WORD = "asked"\n"""Somebody."""\ndef f():\n    """It goes on."""\n    return "told"  # in vain\n'
+    assert sorted(faults_of(of_tests(source))[0]) == ["Somebody", "goes on", "in vain"]
 
 
 def test_comments_and_messages_of_java_are_seen() -> None:

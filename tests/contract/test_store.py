@@ -16,7 +16,7 @@ from tests.contract import samples
 from tests.contract.samples import AT, SECOND, TTL, held, term_of
 
 
-# -- leading -----------------------------------------------------------------------------------------------------------
+# -- leading ---------------------------------------------------------------------------------------------------------
 def test_the_first_to_lead_has_a_term_and_keeps_it_while_renewing(store: ControllerStore) -> None:
     before = store.now()
     lease = store.lead(CONTROLLER, "one", TTL)
@@ -123,7 +123,7 @@ def test_a_write_before_anybody_led_is_refused(store: ControllerStore) -> None:
     assert store.operation("op-1") is None
 
 
-# -- requests ----------------------------------------------------------------------------------------------------------
+# -- requests --------------------------------------------------------------------------------------------------------
 def test_the_requests_of_one_command_are_found_by_their_group(store: ControllerStore) -> None:
     later = samples.request(id="request-0", created_at=AT + SECOND)
     for each in (later, samples.request(), samples.request(id="other", group="group-2")):
@@ -197,7 +197,7 @@ def test_an_answer_and_its_line_of_history_are_one_write(store: ControllerStore)
     assert [event.text for event in store.history()] == ["no", "by the way"]
 
 
-# -- assignments -------------------------------------------------------------------------------------------------------
+# -- assignments -----------------------------------------------------------------------------------------------------
 def test_the_first_to_adopt_a_query_has_it(store: ControllerStore) -> None:
     assert store.adopt(samples.assignment(runner="a")) == samples.assignment(runner="a")
     assert store.adopt(samples.assignment(runner="b")).runner == "a"
@@ -346,7 +346,7 @@ def test_a_place_that_conflicts_leaves_everything_as_it_was(store: ControllerSto
     assert (store.assignment("revenue"), store.operation("op-1"), store.steps("op-1"), store.history()) == before
 
 
-# -- operations --------------------------------------------------------------------------------------------------------
+# -- operations ------------------------------------------------------------------------------------------------------
 def test_an_operation_is_recorded_with_its_steps_events_and_intents(store: ControllerStore) -> None:
     term = held(store)
     ended = samples.step(ended_at=AT + SECOND, outcome="done", detail={"epoch": 2})

@@ -1,4 +1,4 @@
-"""What every store tells of changes: by open operation a mark, another one once something came for its driver."""
+"""What every store reports of changes: by open operation a mark, another one once something came for its driver."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +12,7 @@ from tests.contract.samples import AT, SECOND, held
 
 
 def waiting(store: ControllerStore) -> int:
-    """An operation whose intent is asked, of a query that a runner reported; the term."""
+    """An operation whose intent is requested, of a query that a runner reported; the term."""
     term = held(store)
     store.record(samples.operation(), term=term, intents=[samples.intent()])
     assert store.report_query(samples.fact())

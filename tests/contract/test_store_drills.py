@@ -1,4 +1,4 @@
-"""A drill is open beside whatever else a query is in: it hides nothing, holds nothing up, and is asked for by name."""
+"""A drill is open beside whatever else a query is in: it hides nothing, holds nothing up, and is requested by name."""
 
 import pytest
 

@@ -17,7 +17,7 @@ from tests.contract import samples
 from tests.contract.samples import AT, SECOND, held, term_of
 
 
-# -- intents -----------------------------------------------------------------------------------------------------------
+# -- intents ---------------------------------------------------------------------------------------------------------
 def test_an_intent_is_recorded_once(store: ControllerStore) -> None:
     term = held(store)
     store.record(samples.operation(), term=term, intents=[samples.intent()])
@@ -69,7 +69,7 @@ def test_an_intent_of_an_unknown_operation_is_a_conflict(store: ControllerStore)
     assert store.operation("op-1") is None
 
 
-# -- facts -------------------------------------------------------------------------------------------------------------
+# -- facts -----------------------------------------------------------------------------------------------------------
 def test_a_second_instance_of_a_runner_learns_of_the_first(store: ControllerStore) -> None:
     before = store.now()
     assert store.register(samples.runner()) is None
@@ -193,7 +193,7 @@ def test_a_process_that_began_after_the_backup_reports_to_the_restored_store(sto
     assert not store.report_query(samples.fact(state=RunState.STOPPED)), "the one before it has lost the name"
 
 
-# -- positions ---------------------------------------------------------------------------------------------------------
+# -- positions -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("length", [0, 1, 4, 32, 256])
 def test_a_ring_comes_back_as_it_went_in(store: ControllerStore, length: int) -> None:
     saved = samples.position(ring=samples.ring(length, 2**40))
@@ -219,7 +219,7 @@ def test_recent_records_are_counted_without_reading_them(store: ControllerStore)
 
 
 def test_records_that_were_not_committed_are_not_counted_twice(store: ControllerStore) -> None:
-    """What says so stands behind the records: sixteen of them take as much room as four more records."""
+    """What says so is behind the records: sixteen of them take as much room as four more records."""
     ring = Fingerprints.of(samples.ring(32, 2**40), [2**40 - 1 - each for each in range(16)])
     store.save_positions([samples.position(ring=ring)])
     (found,) = store.positions("revenue", rings=False)
@@ -347,7 +347,7 @@ def test_an_end_of_a_host_whose_clock_is_a_little_ahead_is_the_newest(store: Con
     assert [each.end for each in store.ends("east").values()] == [120]
 
 
-# -- history -----------------------------------------------------------------------------------------------------------
+# -- history ---------------------------------------------------------------------------------------------------------
 def test_history_is_numbered_in_order_and_can_be_followed(store: ControllerStore) -> None:
     for number in range(6):
         store.note(samples.event(text=str(number), query="late" if number % 2 else "revenue", operation=f"op-{number}"))

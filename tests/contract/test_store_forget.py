@@ -1,4 +1,4 @@
-"""What every store promises about forgetting: a query by hand, and by age what nobody needs any more."""
+"""What every store promises about forgetting: a query by hand, and by age what no one needs any more."""
 
 from datetime import timedelta
 
@@ -104,7 +104,7 @@ def test_a_move_that_comes_after_finds_no_query(store: ControllerStore) -> None:
     assert store.operations() == []
 
 
-# -- by age ------------------------------------------------------------------------------------------------------------
+# -- by age ----------------------------------------------------------------------------------------------------------
 def test_the_name_of_a_runner_goes_when_nothing_names_it(store: ControllerStore) -> None:
     for runner in ("assigned", "reported", "silent"):
         store.register(samples.runner(runner=runner))

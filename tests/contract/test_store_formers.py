@@ -31,7 +31,7 @@ def told(store: ControllerStore) -> list[str]:
     return [event.text for event in store.history()]
 
 
-# -- kept --------------------------------------------------------------------------------------------------------------
+# -- kept ------------------------------------------------------------------------------------------------------------
 def test_a_move_keeps_what_it_leaves(store: ControllerStore) -> None:
     moved(store)
     assert store.formers() == store.formers("revenue") == [LEFT]
@@ -96,7 +96,7 @@ def test_a_checkpoint_that_is_left_again_starts_a_new_age(store: ControllerStore
     assert not store.ask_to_clean(LEFT, runner="a", epoch=6, event=TOLD), "from what was seen before"
 
 
-# -- asked and answered ------------------------------------------------------------------------------------------------
+# -- requested and answered ------------------------------------------------------------------------------------------
 def test_one_runner_gets_a_cleaning_and_answers_it_once(store: ControllerStore) -> None:
     term = moved(store)
     before = store.now()
@@ -164,7 +164,7 @@ def test_a_stale_leader_orders_no_cleaning(store: ControllerStore) -> None:
     assert store.formers() == [LEFT]
 
 
-# -- forgotten ---------------------------------------------------------------------------------------------------------
+# -- forgotten -------------------------------------------------------------------------------------------------------
 def test_a_row_goes_by_age_once_its_checkpoint_was_cleaned(store: ControllerStore) -> None:
     term = moved(store)
     just_now, an_hour_ago = timedelta(microseconds=1), timedelta(hours=1)

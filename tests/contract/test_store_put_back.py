@@ -1,4 +1,4 @@
-"""A store that is put back to an older copy while somebody leads: the next leader has a term of its own."""
+"""A store that is put back to an older copy while a controller leads: the next leader has a term of its own."""
 
 import sqlite3
 from collections.abc import Callable

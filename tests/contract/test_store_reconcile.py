@@ -103,7 +103,7 @@ def test_an_operation_that_came_back_open_can_be_written_down_to_be_undone(store
 
 
 def test_a_driver_from_before_a_reconcile_writes_nothing_over_it(store: ControllerStore) -> None:
-    """A driver that read it a moment ago goes on, and is told."""
+    """A driver that read it a moment ago continues, and gets word of it."""
     term = held(store)
     stands = store.operations(only_open=True)[0]
     store.record(stands, term=term, intents=[samples.intent(operation=stands.id)])

@@ -1,4 +1,4 @@
-"""What every store promises about schedules: asked for once, by whoever leads, and never after a cancellation."""
+"""What every store promises about schedules: requested once, by the leader, and never after a cancellation."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""A PostgreSQL that stands still: its kernel acknowledges everything, and nobody answers."""
+"""A PostgreSQL that is frozen: its kernel acknowledges everything, and no one answers."""
 
 import socket
 import time
@@ -20,7 +20,7 @@ from tests.postgres import Postgres
 
 PATIENCE = timedelta(milliseconds=300)
 LIMIT = 2 * PATIENCE.total_seconds() + 1
-"""Seconds that a call may take on a connection that stands."""
+"""Seconds that a call may take on a connection that is open."""
 CONNECTING = 2
 """Seconds that a connection may take to be made, the least that libpq knows."""
 SLACK = 20

@@ -36,7 +36,7 @@ def engines(url: str) -> Iterator[Engines]:
 
 @pytest.fixture
 def old(url: str, engines: Engines, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A store of the first version, with a query that was moved by whoever led then; the program is of the next one."""
+    """A store of the first version, with a query that an earlier leader moved; the program is of the next one."""
     upgrade_store(url)
     store = open_store(url)
     store.adopt(samples.assignment())

@@ -46,7 +46,7 @@ def told(store: ControllerStore) -> list[str]:
     return [event.text for event in store.history()]
 
 
-# -- readiness ---------------------------------------------------------------------------------------------------------
+# -- readiness -------------------------------------------------------------------------------------------------------
 def test_readiness_enters_history_only_when_its_answer_changes(
     store: ControllerStore,
 ) -> None:
@@ -90,7 +90,7 @@ def test_a_replication_sample_comes_and_goes_with_its_readiness(
     assert store.replication("revenue") is None
 
 
-# -- samples -----------------------------------------------------------------------------------------------------------
+# -- samples ---------------------------------------------------------------------------------------------------------
 def test_samples_of_a_standby_are_kept_with_each_check_and_go_by_age(store: ControllerStore) -> None:
     term = term_of(store)
     first, second = samples.standby_sample(), samples.standby_sample(
@@ -112,7 +112,7 @@ def test_samples_of_a_standby_are_kept_with_each_check_and_go_by_age(store: Cont
     assert [store.standby_samples(query) for query in ("revenue", "late")] == [[second], []]
 
 
-# -- disorder ----------------------------------------------------------------------------------------------------------
+# -- disorder --------------------------------------------------------------------------------------------------------
 def test_each_receiver_of_notices_has_one_row_that_only_a_leader_writes(store: ControllerStore) -> None:
     assert store.notice_cursors() == []
     term = term_of(store)
@@ -143,7 +143,7 @@ def test_the_last_measure_of_disorder_is_kept(store: ControllerStore) -> None:
     assert (store.disorder("late"), store.disorder("revenue")) == (None, moved)
 
 
-# -- pruning -----------------------------------------------------------------------------------------------------------
+# -- pruning ---------------------------------------------------------------------------------------------------------
 def test_an_operation_goes_with_all_that_belongs_to_it(store: ControllerStore) -> None:
     term = term_of(store)
     for number in range(3):
@@ -254,7 +254,7 @@ def test_a_stale_term_and_a_time_to_come_prune_nothing(store: ControllerStore) -
 
 
 def test_pruning_with_an_earlier_time_than_before_is_harmless(store: ControllerStore) -> None:
-    """Somebody chose to keep more from now on: what is gone is gone, and the rest stays."""
+    """A person chose to keep more from now on: what is gone is gone, and the rest stays."""
     term = held(store)
     store.note(samples.event(operation=None, text="alone"))
     assert store.prune(AT + DAY, keep=1, limit=10, term=term) == PrunedRows(events=1)

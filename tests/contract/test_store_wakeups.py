@@ -1,4 +1,4 @@
-"""Both databases wake another process for what somebody waits for, and a lost connection is made again."""
+"""Both databases wake another process for what it waits for, and a lost connection is made again."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""What every real test gets: only the cases that the installed Spark can be asked for, and a world that is whole."""
+"""What every real test gets: only the cases that the installed Spark can run, and a world that is whole."""
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.real.core import is_core
 from tests.real.golden import unpack
 from tests.world import running_clusters
 
-pytest.register_assert_rewrite("tests.real.theatre")  # so that a failed one tells which ids are lost or repeated
+pytest.register_assert_rewrite("tests.real.theatre")  # so that a failed one shows which ids are lost or repeated
 
 SINCE = {
     ("version", 2): (4, 2),  # offset log v2
@@ -49,11 +49,11 @@ def has_jars(kind: str, version: str) -> bool:
 
 
 def is_known(parameters: dict[str, Any], spark: tuple[int, int]) -> bool:
-    """Whether this Spark can write what a test's parameters ask for."""
+    """Whether this Spark can write what a test's parameters name."""
     return all(spark >= since for (name, value), since in SINCE.items() if parameters.get(name) == value)
 
 
-@pytest.hookimpl(tryfirst=True)  # before the marks are asked for
+@pytest.hookimpl(tryfirst=True)  # before the marks are read
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the core; leave out what an older Spark cannot have; begin with long files where processes share work."""
     for item in items:
@@ -81,9 +81,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """One failure shall not become three: what a test left half done ends with it, and the next begins anew."""
+    """One failure shall not become three: what a test left half done ends with it, and the next begins again."""
     if item.stash.get(_FAILED, False) and item.get_closest_marker("shared"):
-        item.session._setupstate.teardown_exact(None)  # as behind the last test; there is no other way to ask for it
+        item.session._setupstate.teardown_exact(None)  # as behind the last test; there is no other way to order it
 
 
 def _parameters(item: pytest.Item) -> dict[str, Any]:

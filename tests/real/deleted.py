@@ -1,7 +1,7 @@
 """A query of real Spark whose checkpoint loses files, before a move and after it, wherever the checkpoint lies.
 
 Each case is a copy of one checkpoint without some of its files. A start either is refused, by the rules that a runner
-asks before each start, or by Spark itself in words; or the query continues as if nothing had been deleted: no batch
+queries before each start, or by Spark itself in words; or the query continues as if nothing had been deleted: no batch
 runs again, and its sink has every record once.
 """
 

@@ -1,4 +1,4 @@
-"""How the queries of Spark's golden checkpoints go on: query, rows, answers, as Spark's own suites have them.
+"""How the queries of Spark's golden checkpoints continue: query, rows, answers, as Spark's own suites have them.
 
 Where a suite's next batch would come out the same without any state, it has a row more here that needs some; where a
 suite only reads the state, the answer follows from the batches that it names.
@@ -25,7 +25,7 @@ class Step:
     rows: Mapping[int, Rows]
     answer: Rows = ()
     watermark: int | None = None
-    """Seconds, of the last batch; None where it is not asked for."""
+    """Seconds, of the last batch; None where it is not requested."""
 
 
 def step(rows: Rows, answer: Rows = ()) -> Step:
@@ -34,7 +34,7 @@ def step(rows: Rows, answer: Rows = ()) -> Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """A query, what its checkpoint has read of it, and how it goes on."""
+    """A query, what its checkpoint has read of it, and how it continues."""
 
     query: Callable[..., DataFrame]
     """From a frame for each source."""
@@ -199,7 +199,7 @@ public class Counts implements org.apache.spark.api.java.function.FlatMapGroupsW
   }
 }
 """
-"""Spark's suite counts a timeout of 10 s on a clock of its own; on the real one it is over when the query goes on."""
+"""Spark's suite counts a timeout of 10 s on a clock of its own; on the real one it is over when the query continues."""
 PROCESSOR = "org/apache/spark/sql/streaming/RunningCountStatefulProcessor.class"
 """In the tests jar; it needs no other class of it."""
 

@@ -2,7 +2,7 @@
 
 ``joined`` joins two topics, ``copied`` writes to Kafka, ``delta`` writes to a Delta table, and ``taken`` reads what
 ``handed`` writes to Kafka. Each id is produced once to ``asked`` and once to ``paid``. The topic of ``copied`` has a
-name that MirrorMaker 2 leaves out by default (``DefaultTopicFilter``), so what stands in it on either cluster was
+name that MirrorMaker 2 leaves out by default (``DefaultTopicFilter``), so what is in it on either cluster was
 written by the query, and a repeat cannot hide. The topic of ``handed`` is copied like any other.
 """
 
@@ -150,7 +150,7 @@ def tail(on: Stage, name: str, cluster: str, other: str) -> set[Place]:
 
 
 def delivered(on: Stage, name: str) -> Counter[int]:
-    """How often each id stands in a sink."""
+    """How often each id is in a sink."""
     if name == COPIED:
         both = (records(on, cluster, COPIES).values() for cluster in CLUSTERS)
         return Counter(json.loads(value)["id"] for each in both for _, value, _ in each)

@@ -57,7 +57,7 @@ def scala_list(session: SparkSession, values: Any) -> JavaObject:
 
 
 def compile_jar(session: SparkSession, jar: Path, sources: Iterable[str], classes: Mapping[str, bytes]) -> None:
-    """Put Java sources, compiled, and classes that there are into a jar; tell the executors of it."""
+    """Put Java sources, compiled, and classes that there are into a jar; make it known to the executors."""
     with zipfile.ZipFile(jar, "w") as archive:
         for source in sources:
             compiler = java_view(session).org.codehaus.janino.SimpleCompiler()

@@ -128,7 +128,7 @@ def _begun(folder: Path, frame: DataFrame) -> DataFrame:
 def _keep(folder: Path, batch: int, frame: DataFrame, rows: list[object]) -> None:
     """Write a batch as a sink by batch id does: once, and a second writing of the same id stays visible if it differs.
 
-    The epoch under which the batch ran stands beside it.
+    The epoch under which the batch ran is beside it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     epoch = int(frame.sparkSession.conf.get("spark.tideover.epoch") or 0)
@@ -159,7 +159,7 @@ def kept(folder: Path) -> list[dict[str, Any]]:
 
 
 def kept_ids(folder: Path) -> Counter[int]:
-    """How often each id stands in the sink of ``rows_by_batch``."""
+    """How often each id is in the sink of ``rows_by_batch``."""
     return Counter(number for each in kept(folder) for number in each["rows"])
 
 

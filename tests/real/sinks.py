@@ -1,6 +1,6 @@
 """A sink of each kind, a query for each, and how its batch is held while it is written.
 
-``table`` is Delta's own sink, ``known`` a Delta table that is told ``txnAppId`` and ``txnVersion``, ``files`` Spark's
+``table`` is Delta's own sink, ``known`` a Delta table that is given ``txnAppId`` and ``txnVersion``, ``files`` Spark's
 file sink, ``upserted`` a table of PostgreSQL by key, and ``copied`` a topic.
 
 While the file ``settings.hold`` is there, a query holds its batch at the id written in it; beside it appears a file

@@ -55,7 +55,7 @@ SPELLED = ("127.0.0.1", "127.1", "127.0.1", "0x7f000001", "2130706433")
 
 @dataclass
 class Side:
-    """A broker, and the number of the record at every offset; a number below 0 is somebody else's record."""
+    """A broker, and the number of the record at every offset; a number below 0 is another writer's record."""
 
     bootstrap: str
     held: dict[tuple[str, int], list[int]] = field(default_factory=dict)
@@ -251,7 +251,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan's JSON, and what a test asks of it."""
+    """A plan's JSON, and what a test needs of it."""
 
     value: dict[str, Any]
 

@@ -50,7 +50,7 @@ def impatient(rules: str) -> str:
 
 @contextmanager
 def prometheus(folder: Path, target: str, change: Callable[[str], str] = str, *, every: str = "1s") -> Iterator[str]:
-    """Prometheus, which asks that target again and again; its address. ``change`` makes the rules more impatient."""
+    """Prometheus, which queries that target again and again; its address. ``change`` makes the rules more impatient."""
     folder.mkdir()
     (folder / "alerts.yaml").write_text(change(impatient(RULES.read_text(encoding="utf-8"))), encoding="utf-8")
     settings = {

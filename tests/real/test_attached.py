@@ -201,7 +201,7 @@ def release(sites: Sites, application: Application) -> None:
 
 
 def configure(sites: Sites, application: Application, events: Path) -> None:
-    """By what is found of the application, and by asking the clusters."""
+    """By what is found of the application, and by querying the clusters."""
     found = application.type("inventory", str(application.out), str(events), "-o", "json")
     assert found.code == 0, found.out + found.err
     known = {row["query"]: (row["application"], row["ready"], row["topics"]) for row in json.loads(found.out)}

@@ -1,6 +1,6 @@
-"""Whole stories at random moments: the same promise that the demo makes, asserted. Many: ``tests/long``.
+"""Whole test runs at random moments: the same promise that the demo makes, asserted. Many: ``tests/long``.
 
-A freeze with a typed failover is told by ``test_failback.py`` every time, with the way home behind it.
+A freeze with a typed failover is reported by ``test_failback.py`` every time, with the way home behind it.
 """
 
 import random

@@ -40,7 +40,7 @@ def test_a_chain_moves_upstream_first_and_loses_and_repeats_nothing(tmp_path: Pa
 
 
 def moved_while_the_replicator_lags(on: Stage) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """``switchover --all``: the writer waits for the copies, and the reader reads on meanwhile; their operations."""
+    """``switchover --all``: the writer waits for the copies, and the reader reads on until then; their operations."""
     on.lab("freeze", "replicator")
     answered: list[tuple[int, list[str]]] = []
     verb = threading.Thread(target=lambda: answered.append(on.move("switchover", "--all", "--to", "west")))
@@ -66,7 +66,7 @@ def moved_while_the_replicator_lags(on: Stage) -> tuple[Mapping[str, Any], Mappi
 
 
 def assert_waited(first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
-    """The reader stopped when the writer was committed behind its copies, and both went on exactly."""
+    """The reader stopped when the writer was committed behind its copies, and both continued exactly."""
     gates = {gate["name"]: gate for gate in first["plan"]["gates"]}
     assert (gates["output-copied"]["ok"], gates["output-copied"]["measured"]) == (True, "2 of 2 partitions")
     assert "output-copied" not in {gate["name"] for gate in second["plan"]["gates"]}, "nobody here reads its output"

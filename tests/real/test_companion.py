@@ -99,7 +99,7 @@ def written(checkpoint: str | Path) -> dict[str, int]:
 
 
 def failure(query: StreamingQuery) -> str:
-    """The innermost cause, once the query has ended by itself."""
+    """The innermost cause, once the query has ended on its own."""
     until(lambda: not query.isActive, "the query runs on")
     return root_cause(java_query(query).exception().get())
 
@@ -190,7 +190,7 @@ def drivers(tmp_path: Path, executors: Mapping[str, str]) -> Iterator[Callable[[
 def test_a_driver_that_thaws_and_one_started_again_write_nothing(
     drivers: Callable[[int, str], Driver], tmp_path: Path
 ) -> None:
-    """Frozen in the middle of a batch, fenced by another process, and then back; and the same job submitted anew."""
+    """Frozen in the middle of a batch, fenced by another process, and then back; and the same job submitted again."""
     checkpoint, files = str(tmp_path / "checkpoint"), LocalFiles()
     frozen = drivers(3, "frozen")
     until(lambda: len(frozen.given()) >= 3)

@@ -69,7 +69,7 @@ def window(desk: tuple[World, Served]) -> Iterator[Browser]:
 
 
 def keep(window: Browser, name: str) -> None:
-    """A picture of the whole page, where somebody wants to look at it."""
+    """A picture of the whole page, where a person wants to look at it."""
     folder = os.environ.get("DESK_PICTURES")
     if folder:
         window.get_screenshot_as_file(str(Path(folder) / f"{name}.png"))

@@ -1,4 +1,4 @@
-"""The page in a real Chromium: it follows without a reload, acts by clicks, and shuts nobody out."""
+"""The page in a real Chromium: it follows without a reload, acts by clicks, and shuts no one out."""
 
 import contextlib
 import threading

@@ -14,7 +14,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.real
 
 REMEMBER = "window.stayed = true"
-"""Whatever a page is told this way it forgets as soon as it is loaded again."""
+"""Whatever a page is sent this way it forgets as soon as it is loaded again."""
 
 
 def test_a_cluster_dies_and_people_act_and_follow_by_the_page(tmp_path: Path) -> None:

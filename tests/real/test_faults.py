@@ -1,4 +1,4 @@
-"""Failovers that are struck while they are under way: whoever or whatever dies, every record is read once.
+"""Failovers that are struck while they are under way: whatever dies, every record is read once.
 
 One world and one runner serve all tests, in any order: each moves the queries from wherever they are to the other
 cluster. The sinks keep their rows by batch, so a batch that was skipped or given out twice shows as well.
@@ -124,7 +124,7 @@ def test_a_standby_killed_before_the_commit_is_waited_for(theatre: Theatre) -> N
         for query in epochs_of(theatre):
             theatre.await_asked(query)
         theatre.kill(there)
-        time.sleep(STANDBY_SECONDS)  # until no answer that it gave before stands any more
+        time.sleep(STANDBY_SECONDS)  # until no answer that it gave before counts any more
     theatre.until(
         "the verb says what it waits for",
         lambda: any("does not answer, trying again" in each.sentence for each in theatre.store.operations(limit=4)),
@@ -164,7 +164,7 @@ def test_a_standby_that_lost_the_topic_after_the_fence_gives_the_query_back(thea
         theatre.await_asked("boxed")
         admin = AdminClient({"bootstrap.servers": theatre.clusters[there].bootstrap})
         admin.delete_topics([PARCELS])[PARCELS].result(120)
-        time.sleep(STANDBY_SECONDS)  # so long stands what was seen and found there before
+        time.sleep(STANDBY_SECONDS)  # so long counts what was seen and found there before
     said = typed.end()
     assert said.code == 1, said.err
     sentence = said.operations["boxed"]["sentence"]
@@ -279,7 +279,7 @@ def test_retention_past_the_resume_offset_refuses_until_gap_consent(
     assert theatre.ids("boxed") == before + exactly({*range(read, read + 20), *range(end - 20, end)})
     theatre.assert_no_batch_skipped("boxed")
     theatre.extend(PARCELS, end)
-    # A log whose beginning was cut that close to the position has no place for whoever comes back to it.
+    # A log whose beginning was cut that close to the position has no place for a query that comes back to it.
     said = theatre.failover("boxed", here).end()
     assert said.code == 0, said.err
     admin.delete_topics([PARCELS])[PARCELS].result(120)
@@ -307,7 +307,7 @@ def test_a_standby_killed_after_the_commit_is_waited_for(theatre: Theatre) -> No
 
 
 def requests(theatre: Theatre) -> set[tuple[object, ...]]:
-    """The rows of what was asked, answered or not."""
+    """The rows of what was requested, answered or not."""
     with closing(sqlite3.connect(theatre.store_file)) as connection:
         return set(connection.execute("SELECT id FROM requests"))
 

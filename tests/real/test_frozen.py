@@ -1,4 +1,4 @@
-"""A controller and a runner that stand still fail the probe that Kubernetes asks; one that goes on passes it again."""
+"""A controller and a runner that stand still fail the probe of Kubernetes; one that continues passes it again."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ clusters:
   west: {bootstrap: ["127.0.0.1:2"]}
 runners: {a: {}}
 """
-"""Clusters that nobody reaches: to wait for them is no hanging."""
+"""Clusters that no one reaches: to wait for them is no hanging."""
 WAIT = 180.0
 
 

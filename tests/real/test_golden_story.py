@@ -1,4 +1,4 @@
-"""Spark's golden checkpoints go on after they were carried: as the originals do, and as Spark's suites say.
+"""Spark's golden checkpoints continue after they were carried: as the originals do, and as Spark's suites say.
 
 A checkpoint that Spark itself refuses is refused with the same words before and after it was carried.
 """
@@ -47,7 +47,7 @@ Opener = Callable[[Story], SparkSession]
 
 @pytest.fixture(scope="module")
 def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opener]:
-    """Sessions of one application, each with a story's settings."""
+    """Sessions of one application, each with a scenario's settings."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     launch = {"spark.jars": connector_jars(), "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
     launch_jvm(launch)  # what a JVM is launched with is known to every later session of the process: no more than this
@@ -79,7 +79,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opener]:
 
 
 class Run:
-    """A query that goes on from a checkpoint."""
+    """A query that continues from a checkpoint."""
 
     def __init__(self, session: SparkSession, story: Story, checkpoint: Path) -> None:
         self._session, self._story, self._checkpoint = session, story, checkpoint
@@ -96,7 +96,7 @@ class Run:
             self._memories[number].add(some)
 
     def answer(self, after: Step) -> tuple[list[tuple[Any, ...]], int | None]:
-        """The rows that came since the last answer, in order, and the watermark where the step asks for it."""
+        """The rows that came since the last answer, in order, and the watermark where the step requests it."""
         query = self._query or self._start()
         if self._story.once:
             query.awaitTermination()
@@ -155,7 +155,7 @@ def test_a_carried_checkpoint_continues_as_the_original_does(
 
 
 def refusal(session: SparkSession, story: Story, checkpoint: Path) -> str:
-    """What Spark says when the story goes on; nothing where it does."""
+    """What Spark says when the scenario continues; nothing where it does."""
     try:
         with Run(session, story, checkpoint) as run:
             for after in story.steps:

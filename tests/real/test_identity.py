@@ -239,7 +239,7 @@ def test_nothing_is_read_from_another_cluster_however_rare_the_checks(place: Pla
         runner.until("both are pinned", lambda: len(place.store.pins()) == 2)
         place.gateway.lead_to(place.brokers["stranger"])
         runner.until("the query has failed", lambda: place.failed_with(f"east leads to cluster {stranger}"))
-        time.sleep(12)  # until somebody has looked, and the query was started again meanwhile
+        time.sleep(12)  # until a person has looked, and the query was started again in the meantime
         assert sorted(map(int, place.sink.read_text().split())) == list(range(READ))
         place.gateway.lead_to(place.brokers["east"])
         east = Cluster(place.gateway.address, ends={"orders": READ})

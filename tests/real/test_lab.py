@@ -81,7 +81,7 @@ def test_a_world_of_which_everything_was_killed_comes_up_again_with_its_data(wor
 
 @pytest.mark.long
 def test_a_second_world_beside_the_first_is_exact_and_leaves_no_process(world: RunningWorld, tmp_path: Path) -> None:
-    """All that asks for a world to which nothing has happened yet."""
+    """All that needs a world to which nothing has happened yet."""
     before = world.pids()
     with running_world(tmp_path) as other:
         own = other.pids()

@@ -127,7 +127,7 @@ def test_times_begin_end_and_largest_time_agree_with_another_client(
 
 @pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
 def test_a_real_broker_contradicts_itself_nowhere(link: Link, bootstrap: str, kind: str) -> None:
-    """Records out of order in time, wherever in the log one of them is asked about."""
+    """Records out of order in time, wherever in the log one of them is looked up."""
     topic, source = f"honest-{kind}".lower(), random.Random(7)
     create(bootstrap, topic, 1, **{"message.timestamp.type": kind})
     produce(bootstrap, topic, [(b"%d" % i, b"%d" % i, BASE_MS + source.randrange(100_000)) for i in range(600)])

@@ -1,4 +1,4 @@
-"""Credentials against real listeners: the right ones work, wrong ones are told as ours and never as a dead cluster."""
+"""Credentials against real listeners: the right ones work, wrong ones are reported as such, never as a dead cluster."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,7 +57,7 @@ def sasl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def look(address: str, **security: Any) -> None:
-    """Ask one question; the broker may be a little late with its first answers."""
+    """Send one request; the broker may be a little late with its first answers."""
     with Link(Cluster(bootstrap=(address,), security=Security.model_validate(security)), name="east") as link:
         assert link.describe(["t"], timeout=60)["t"].name == "t"
 

@@ -1,4 +1,4 @@
-"""Known cases of Kafka's own look-up tests, asked of real brokers of two versions; the table is ``tests.lookups``."""
+"""Known cases of Kafka's own look-up tests, tried on real brokers of two versions; the table is ``tests.lookups``."""
 
 import time
 from collections.abc import Iterator

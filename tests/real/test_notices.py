@@ -1,4 +1,4 @@
-"""A controller as it is run: it tells of a cluster that is down, and one that comes after it does not repeat that."""
+"""A controller as it is run: it reports a cluster that is down, and one that comes after it does not repeat that."""
 
 import json
 import subprocess

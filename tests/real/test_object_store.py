@@ -161,7 +161,7 @@ def test_a_tree_is_listed_copied_read_and_deleted(files: HadoopFiles, folder: st
 
 @contextmanager
 def addressed(spark: SparkSession, store: ObjectStore, **more: str) -> Iterator[None]:
-    """Meanwhile Hadoop makes new clients, by the settings of another server, or by others."""
+    """In the meantime Hadoop makes new clients, by the settings of another server, or by others."""
     conf = java_context(spark).hadoopConfiguration()
     settings = {**store.conf(), **more, _UNCACHED: "true"}
     before = {key: conf.get(key) for key in settings}
@@ -198,7 +198,7 @@ def test_a_runner_tries_the_store_out_and_leaves_nothing_there(
 
 
 def test_a_runner_refuses_a_store_that_ignores_conditional_writes(spark: SparkSession, tmp_path: Path) -> None:
-    """The same server keeps no ETags so, and overwrites whatever it was asked."""
+    """The same server keeps no ETags so, and overwrites, whatever the condition was."""
     with running_store(tmp_path / "kept", "--nometa") as careless, addressed(spark, careless):
         with pytest.raises(UnsafeCheckpoint, match="is on a store that overwrites an object although"):
             require_exclusive_create(spark, declared(f"{careless.url}/revenue"), "a", Path("/"))

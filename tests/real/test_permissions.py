@@ -1,4 +1,4 @@
-"""Brokers that allow nobody anything: what is missing is said, what is given or changed counts without a restart."""
+"""Brokers that allow no one anything: what is missing is said, what is given or changed counts without a restart."""
 
 import shutil
 import struct
@@ -262,7 +262,7 @@ def reading(heartbeats: Heartbeats) -> Iterator[Callable[[Callable[[ProbeReport]
         yield await_word
     finally:
         heartbeats.close()
-        heartbeats._thread.join()  # it would ask through a link that is closed
+        heartbeats._thread.join()  # it would send through a link that is closed
 
 
 def beat(broker: Guarded) -> None:

@@ -294,7 +294,7 @@ def test_a_broker_without_a_segment_request_puts_the_error_into_each_row(stage: 
 
 
 def asked(stage: Stage, topic: str, *flags: str) -> list[tuple[int | None, int | None]]:
-    """Offset and time that the verb tells of every partition of a topic on the standby."""
+    """Offset and time that the verb reports of every partition of a topic on the standby."""
     code, rows = stage.say("offsets", "--cluster", "west", "--topic", topic, *flags)
     assert (code, [row["error"] for row in rows]) == (0, [None] * len(rows))
     return [(row["offset"], row["timestamp_ms"]) for row in rows]

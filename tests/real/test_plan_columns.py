@@ -1,4 +1,4 @@
-"""Which cluster-bound columns a query uses, read from the plans of real Spark; no broker is asked."""
+"""Which cluster-bound columns a query uses, read from the plans of real Spark; no broker gets a request."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A real runner whose row is put back to an older copy: it goes on, and starts anew where it stood once reconciled."""
+"""A real runner whose row is put back to an older copy: it continues, and starts again at its place once reconciled."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def put_back(stage: Stage, epoch: int) -> None:
 
 
 def turned_down(stage: Stage) -> str | None:
-    """What a failover that is asked for now is turned down with."""
+    """What a failover that is requested now is turned down with."""
     settings, clock = Tideover.model_validate(stage.settings), SystemClock()
     links = {name: Link(cluster) for name, cluster in settings.clusters.items()}
     try:

@@ -25,7 +25,7 @@ def session() -> Iterator[SparkSession]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.jars": connector_jars(),  # the first session of a process settles which jars its JVM has
-        "spark.python.task.killTimeout": "120s",  # 2 s; so long a task that was cancelled may go on
+        "spark.python.task.killTimeout": "120s",  # 2 s; so long a task that was cancelled may continue
     }
     known = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
     yield known
@@ -36,7 +36,7 @@ NAME = RunName("revenue", 1, "without the companion")
 
 
 def writing_run(session: SparkSession, folder: Path) -> Run:
-    """A run whose tasks write their rows once they may: Spark lets a Python worker go on, whatever was cancelled."""
+    """A run whose tasks write their rows once they may: Spark lets a Python worker continue, whatever was cancelled."""
 
     def write_late(number: int) -> int:
         (folder / "begun").touch()
@@ -60,7 +60,7 @@ def failed_run(session: SparkSession, folder: Path, *, callback: bool) -> Run:
 
     priced = functions.udf(price, "long", useArrow=False)
     gate = CallbackGate()
-    rate = session.readStream.format("rate").option("numPartitions", "1").load()  # so that it is asked of 0 first
+    rate = session.readStream.format("rate").option("numPartitions", "1").load()  # so that partition 0 comes first
     writer = rate.select(priced("value")).writeStream
     with gated(gate):
         writer = writer.foreachBatch(lambda frame, _: frame.collect()) if callback else writer.format("noop")  # type: ignore[arg-type] # Spark drops what it returns
@@ -86,7 +86,7 @@ def test_a_start_leaves_no_listener_behind(session: SparkSession, tmp_path: Path
     bus = java_context(session).listenerBus()
 
     def played(name: str) -> tuple[int, int]:
-        """How many listen while a run of a session of its own goes on, and when that is over."""
+        """How many listen while a run of a session of its own continues, and when that is over."""
         own = session.newSession()
         frame = own.readStream.format("rate").load()
         writer = frame.writeStream.format("noop").option("checkpointLocation", (tmp_path / name).as_uri())

@@ -1,4 +1,4 @@
-"""Pipelines that would start and could not be moved are refused: real Spark, and no broker is asked."""
+"""Pipelines that would start and could not be moved are refused: real Spark, and no broker gets a request."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime

@@ -113,7 +113,7 @@ def on_standby(stage: Stage) -> int:
 
 
 def is_written_down(stage: Stage) -> bool:
-    """Whether the replicator has noted that it read everything: later it shall send nothing again by itself."""
+    """Whether the replicator has noted that it read everything: later it shall send nothing again on its own."""
     noted: dict[int, int] = {}
     for _, _, key, value in read_whole(stage.clusters[WEST].bootstrap, f"mm2-offsets.{EAST}.internal"):
         source = json.loads(key or b"null")[1]

@@ -1,4 +1,4 @@
-"""A restored store on real parts: what runs goes on, and the files of a query show where it is."""
+"""A restored store on real parts: what runs continues, and the files of a query show where it is."""
 
 import pytest
 

@@ -59,7 +59,7 @@ class Load:
 
 
 def carry_out(on: Stage, query: str, to_time: str) -> Operation:
-    """One rewind, by whoever types it."""
+    """One rewind, typed by a person."""
     settings, clock = Tideover.model_validate(on.settings), SystemClock()
     links = {name: Link(cluster) for name, cluster in settings.clusters.items()}
     work = RequestWait(
@@ -91,7 +91,7 @@ def measured(on: Stage, operation: Operation) -> object:
 
 
 def newest_sums(on: Stage) -> dict[str, tuple[int, int]]:
-    """By key what its sink was told last."""
+    """By key what its sink was given last."""
     told = sorted(kept(on.folder / "sums"), key=lambda each: float(each["at"]))
     return {key: (count, weight(count, high, low)) for each in told for key, count, high, low in each["rows"]}
 

@@ -128,7 +128,7 @@ class Stage:
         return operation
 
     def ask(self, runner: RunnerProcess, operation: Operation, kind: IntentKind, request: Message) -> Intent:
-        """Ask the runner for something, and wait for its answer."""
+        """Request something of the runner, and wait for its answer."""
         intent = Intent(
             id=uuid.uuid4().hex,
             operation=operation.id,

@@ -62,7 +62,7 @@ def files(folder: Path, topic: str) -> dict[int, Path]:
 
 
 def backdate(path: Path, time_ms: int) -> None:
-    """Let a segment's file be last written then: the broker asks the file system whenever it is asked itself."""
+    """Let a segment's file be last written then: the broker queries the file system at each request."""
     os.utime(path, ns=(time_ms * 1_000_000,) * 2)
 
 

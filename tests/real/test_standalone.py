@@ -1,4 +1,4 @@
-"""A runner on a Spark standalone cluster, between two clusters that ask for credentials and allow what is documented.
+"""A runner on a Spark standalone cluster, between two clusters that request credentials and allow what is documented.
 
 East wants a client's certificate, west a password (SCRAM); each user has exactly the ACLs of ``docs/security.md``.
 """

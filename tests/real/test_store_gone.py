@@ -1,8 +1,8 @@
 """The store goes away while queries run: they read on, and what was tracked outlives the runner that tracked it.
 
-Two controllers live through it as well, go on leading and following, and move nothing because of it, though automatic
+Two controllers live through it as well, still lead and follow, and move nothing because of it, though automatic
 mode is on. Then a person takes the query over, the cluster and the leader die, and a move is made.
-The store asks for a password, which is nowhere to be read afterwards: a store that is away makes everybody talk of it.
+The store requests a password, which is nowhere to be read afterwards: a store that is away makes everybody talk of it.
 """
 
 from collections.abc import Iterator

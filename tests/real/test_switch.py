@@ -35,7 +35,7 @@ class Switched(Theatre):
         return self.checkpoint(query).joinpath("metadata").read_text(encoding="utf-8")
 
     def newest_offsets(self, query: str) -> dict[str, Any]:
-        """By topic, of the newest committed entry of the offset log; which cluster it is of stands in it as well."""
+        """By topic, of the newest committed entry of the offset log; it also names its cluster."""
         newest = newest_commit(LocalFiles(), str(self.checkpoint(query)))
         text = self.checkpoint(query).joinpath("offsets", str(newest)).read_text(encoding="utf-8")
         offsets: dict[str, Any] = json.loads(text.splitlines()[-1])
@@ -168,7 +168,7 @@ def test_a_planned_move_and_its_way_back_are_made_in_one_run(stage: Switched) ->
 
 
 def test_a_topic_that_matches_on_the_standby_alone_is_read_there(stage: Switched) -> None:
-    """``sums`` subscribes by a pattern; the topic is empty, so that nothing but its log tells of it."""
+    """``sums`` subscribes by a pattern; the topic is empty, so that nothing but its log shows it."""
     here, there = stage.gathered()
     stage.clusters[there].make(LATE, foreign=False)
     done = stage.move("switchover", there, "--consent", "replication")
@@ -245,7 +245,7 @@ def test_a_running_query_outlives_a_restart_of_its_cluster(stage: Switched) -> N
 
 
 def test_a_batch_in_flight_runs_again_under_its_id_on_the_standby(stage: Switched) -> None:
-    """Its driver is killed when sink and store have it and Spark does not; its cluster dies, another runner goes on."""
+    """Its driver is killed when sink and store have it and Spark does not; its cluster dies, another runner follows."""
     ids = stage.query_ids()
     here, there = stage.gathered()
     lost = stage.host

@@ -1,4 +1,4 @@
-"""A cluster freezes while tasks read: they go on with the next record of the other one, in the same run and batch."""
+"""A cluster freezes while tasks read: they read on with the next record of the other one, in the same run and batch."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ class InBatch(Theatre):
         return Counter(read_ids(self.clusters[WEST].bootstrap, COPIES))
 
     def begun(self) -> int:
-        """How many records were sent to the topic of copies, asked quickly."""
+        """How many records were sent to the topic of copies, requested quickly."""
         watching = Consumer({"bootstrap.servers": self.clusters[WEST].bootstrap, "group.id": "watch", "log_level": 0})
         try:
             return sum(watching.get_watermark_offsets(TopicPartition(COPIES, number))[1] for number in range(2))

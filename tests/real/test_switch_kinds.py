@@ -1,7 +1,7 @@
 """Queries of many kinds move by ``resume: switch`` to a cluster that calls a topic otherwise, and back in one run.
 
 One reads under a rate limit, in more tasks than there are partitions, with headers; one joins a topic with itself, so
-that the source stands in the log twice; one writes Spark's own files; two read a topic that is called otherwise there,
+that the source is in the log twice; one writes Spark's own files; two read a topic that is called otherwise there,
 of which one takes topic, partition and offset for the identity of a record; and of one the topic has a partition more
 there.
 """

@@ -1,4 +1,4 @@
-"""A query that ends by itself goes on from its own checkpoint on another cluster: every record once, under its id."""
+"""A query that ends on its own continues from its own checkpoint on another cluster: each record once, under its id."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -40,7 +40,7 @@ def records(move: Move, cluster: str, placed: int) -> DataFrame:
 
 
 def end(writer: DataStreamWriter, trigger: str, checkpoint: str) -> str:
-    """Run a query until it has ended by itself; its id."""
+    """Run a query until it has ended on its own; its id."""
     ends = writer.trigger(availableNow=True) if trigger == "availableNow" else writer.trigger(once=True)
     query = ends.option("checkpointLocation", checkpoint).start()
     assert query.awaitTermination(120), "it did not end"

@@ -1,4 +1,4 @@
-"""A runner that is killed right behind the commit: another one proves it gone on the new checkpoint, and goes on."""
+"""A runner that is killed right behind the commit: another one proves it gone on the new checkpoint, and continues."""
 
 import re
 

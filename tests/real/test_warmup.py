@@ -65,7 +65,7 @@ def copies(sources: Sources) -> DataStreamWriter:
 
 
 def misspelt(sources: Sources) -> DataStreamWriter:
-    """Asks for a column that there is not."""
+    """Requests a column that there is not."""
     return sources["orders"].select("valeu").writeStream
 
 
@@ -84,7 +84,7 @@ def deduplicated(sources: Sources, settings: Settings) -> DataStreamWriter:
 
 
 class Heard:
-    """What the warm-up tells."""
+    """What the warm-up shows."""
 
     def __init__(self) -> None:
         self.plans: dict[str, str] = {}

@@ -217,7 +217,9 @@ def test_an_end_keeps_its_time_while_its_newest_record_is_not_replicated(
         on_all, on_the_leader = (
             Delivery({"bootstrap.servers": bootstrap[0], "acks": acks, "log_level": 0}) for acks in ("all", "1")
         )
-        produce(on_the_leader, partition, timestamp_ms=1_000_000)  # later it asks nobody who leads: not a frozen one
+        produce(
+            on_the_leader, partition, timestamp_ms=1_000_000
+        )  # later it queries no broker about leaders: not a frozen one
         produce(on_all, partition, timestamp_ms=1_000_000)  # else the end that is sampled first may lie before it
         sampler = EndSampler("east", link)
         former: list[EndSample] = []
@@ -239,7 +241,7 @@ def test_an_end_keeps_its_time_while_its_newest_record_is_not_replicated(
 
 
 def leaders(three: World) -> set[int]:
-    """Who leads the partitions of the topic, by its first broker; a new client asks no other one."""
+    """Who leads the partitions of the topic, by its first broker; a new client queries no other one."""
     admin = AdminClient({"bootstrap.servers": three.bootstrap("east")[0], "log_level": 0})
     return {each.leader for each in admin.list_topics(TOPIC, timeout=60).topics[TOPIC].partitions.values()}
 

@@ -168,7 +168,7 @@ class Theatre(Stage):
         return str(found[-1])
 
     def freeze_host(self) -> Driver:
-        """The runner stands still, but not in a transaction: the lock of a SQLite file would stand still with it."""
+        """The runner is frozen, but not in a transaction: the lock of a SQLite file would stand still with it."""
         host = self.host
         while True:
             host.freeze()
@@ -179,9 +179,9 @@ class Theatre(Stage):
 
     @contextmanager
     def frozen_host(self) -> Iterator[None]:
-        """The runner stands still, so that whatever is asked of it stays asked.
+        """The runner is frozen, so that whatever is requested of it stays open.
 
-        Its heart is beaten for it: else a verb that starts slowly, as on a busy machine, finds no runner to ask.
+        Its heart is beaten for it: else a verb that starts slowly, as on a busy machine, finds no runner.
         """
         host = self.freeze_host()
         over = threading.Event()
@@ -280,7 +280,7 @@ def read_ids(bootstrap: str, topic: str) -> list[int]:
 
 
 def is_unlocked(path: Path) -> bool:
-    """Whether nobody stands still with the store's one write lock; who merely writes is waited for."""
+    """Whether no process is frozen with the store's one write lock; who merely writes is waited for."""
     with closing(sqlite3.connect(path, isolation_level=None, timeout=0.5)) as connection:
         try:
             connection.execute("BEGIN IMMEDIATE")

@@ -65,7 +65,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     store = open_store(f"sqlite:///{folder}/t.db")
     made = World(store=store)
-    made.runner.clock = made.other.clock = Now()  # type: ignore[assignment] # only tells the time
+    made.runner.clock = made.other.clock = Now()  # type: ignore[assignment] # only gives the time
     monkeypatch.setattr(CliWorld, "log", lambda self, name: made.clusters[name])
     with living(made):
         yield made
@@ -79,7 +79,7 @@ def living(world: World) -> Iterator[None]:
 
     def live() -> None:
         while not stop.wait(0.02):
-            with contextlib.suppress(StoreUnavailable):  # a real one asks again, too
+            with contextlib.suppress(StoreUnavailable):  # a real one queries again, too
                 world.runner.live()
 
     thread = threading.Thread(target=live)

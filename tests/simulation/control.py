@@ -100,7 +100,7 @@ def scheduler(world: World, lead: Leadership | None = None) -> InLineScheduler:
 
 
 def see_to(world: World, held: InLineScheduler, seconds: float) -> None:
-    """Let a scheduler take what is asked for and drive what is open, for so long."""
+    """Let a scheduler take what is requested and drive what is open, for so long."""
     until = world.clock.passed + seconds
     while world.clock.passed < until:
         assert held.lead.stands()

@@ -61,7 +61,7 @@ class Run:
 
     row: Assignment
     begun: float
-    """When it was asked for, in seconds of the world's clock."""
+    """When it was requested, in seconds of the world's clock."""
     due: float
     data_batch: int
     is_told_to_stop: bool = False
@@ -93,7 +93,7 @@ class Driver:
     frozen: bool = False
     alive: bool = True
     is_stubborn: bool = False
-    """A run that is told to stop goes on with its batch."""
+    """A run that is ordered to stop continues with its batch."""
     start_errors: dict[str, str] = field(default_factory=dict)
     """By query, why it cannot be started here."""
     prepare_error: Failure | None = None
@@ -113,7 +113,7 @@ class Driver:
     _due: float = 0.0
     _beat: float = 0.0
     _told: dict[str, tuple[object, datetime]] = field(default_factory=dict)
-    """By query, what was told last, and when."""
+    """By query, what was reported last, and when."""
 
     def __post_init__(self) -> None:
         self.instance = f"{self.name}-{len(self.processes) + 1}"
@@ -148,7 +148,7 @@ class Driver:
         self._reports.append((self.world.clock.passed + self.report_delay, seen))
 
     def kill(self) -> None:
-        """SIGKILL: nothing of it goes on."""
+        """SIGKILL: nothing of it continues."""
         self.alive = False
 
     def _is_active(self, run: Run) -> bool:
@@ -242,7 +242,7 @@ class Driver:
         return run is not None and run.error is not None and run.row.epoch == row.epoch
 
     def _hosts(self, query: str) -> bool:
-        """Whether a run of a query goes on here."""
+        """Whether a run of a query continues here."""
         return any(self._is_active(run) for run in (*self.runs.values(), *self.ended) if run.row.query == query)
 
     def _refrain(self, action: Skip) -> None:
@@ -332,7 +332,7 @@ class Driver:
         if run.first_commit is None and planned.batch >= run.data_batch:
             run.first_commit = now
 
-    # -- telling ---------------------------------------------------------------------------------------------------
+    # -- reporting -------------------------------------------------------------------------------------------------
     def _flush(self) -> None:
         """What was remembered goes to the store, oldest first; it waits here while that is away."""
         while self._spool:

@@ -39,7 +39,7 @@ class Account(NamedTuple):
 
 @dataclass(kw_only=True)
 class Replicator:
-    """Copies what was produced on one cluster to another, in its order, and tells that it lives."""
+    """Copies what was produced on one cluster to another, in its order, and shows that it lives."""
 
     world: "LiveWorld"
     source: str
@@ -86,7 +86,7 @@ class Replicator:
 
 
 class LiveWorld(World):
-    """Two drivers, producers, a replicator, a sink, and whoever checks the rules all the time."""
+    """Two drivers, producers, a replicator, a sink, and a checker of the rules all the time."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class LiveWorld(World):
         return driver
 
     def run_of(self, query: str) -> Run | None:
-        """The one run of a query that goes on."""
+        """The one run of a query that continues."""
         return next((run for each in self.processes.values() for run in each.goes_on if run.row.query == query), None)
 
     def account(self, query: str = "revenue") -> Account:
@@ -160,7 +160,7 @@ class LiveWorld(World):
             end - read.get(str(tp.partition), 0) for tp, end in self.clusters[row.cluster].ends("orders").items()
         )
 
-    # -- going on --------------------------------------------------------------------------------------------------
+    # -- continuing --------------------------------------------------------------------------------------------------
     def _produce(self) -> None:
         if self.clock.passed >= self._due:
             self._produce_second()

@@ -33,7 +33,7 @@ class Looks:
     viewpoint: str
     instance: str
     blocked: dict[str, ProbeFailure] = field(default_factory=dict)
-    """What stands between this process and a cluster, whatever the cluster's own state."""
+    """What lies between this process and a cluster, whatever the cluster's own state."""
     proven: dict[str, float] = field(default_factory=dict)
     """By cluster, when a query last proved that it lives."""
     reads_heartbeats: bool = False

@@ -284,7 +284,7 @@ class Stage:
         outcome.typed.append(command)
 
     def _drive(self) -> None:
-        """A controller leads again, and goes on with what is open."""
+        """A controller leads again, and continues with what is open."""
         lead = self.world.lead()
         while not lead.take():
             self.world.clock.wait(1.0)

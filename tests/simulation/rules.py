@@ -1,6 +1,6 @@
 """The rules that hold at every moment of a world, and what broke them.
 
-They are told from what the drivers do and from what the store holds, never from what an operation says of itself: a
+They are judged by what the drivers do and by what the store holds, never by what an operation says of itself: a
 step that is skipped leaves no trace in its own sentence.
 """
 
@@ -55,7 +55,7 @@ class Rules:
             self._say(f"batch {batch} of {query} came with other records")
 
     def begin_anew(self) -> None:
-        """The store was put back: its epochs may be old ones, and what nobody began is as if it had never been."""
+        """The store was put back: its epochs may be old ones, and what no one began is as if it had never been."""
         self._epochs.clear()
         begun = {(query, epoch) for _, query, epoch in self._begun}
         for query, rows in self._given.items():
@@ -133,7 +133,7 @@ class Rules:
         return stays and self._may_begin(former)
 
     def _is_fenced(self, name: str, epoch: int) -> bool:
-        """Whether a fence of this very epoch was answered with a proof, or somebody answers for the lack of it."""
+        """Whether a fence of this very epoch was answered with a proof, or a person consented to the lack of it."""
         operation = self.world.store.operation(name)
         consents = operation.consents if operation is not None else ()
         fences = [each for each in self._done(name, IntentKind.FENCE) if each.epoch == epoch]
@@ -145,7 +145,7 @@ class Rules:
 
 
 def _is_answered_for(fence: Intent, consents: Iterable[str]) -> bool:
-    """Whether somebody has consented to go on without proof of the very run that this fence was to stop."""
+    """Whether a person has consented to continue without proof of the very run that this fence was to stop."""
     hosting: Any = fence.request.get("hosting")
     run = "" if hosting is None else f"instance {hosting['instance']}"
     return any(consent.startswith("unfenced") and run in consent for consent in consents)

@@ -1,6 +1,6 @@
 """What a query's sink was given: it keeps a batch once by its id, and remembers everything that came twice.
 
-Ids count from 0 again in a checkpoint that was begun afresh; this sink is told which one that was, as one is that keeps
+Ids count from 0 again in a checkpoint that was begun afresh; this sink is given which one that was, like one that keeps
 the epoch with each batch.
 """
 

@@ -46,7 +46,7 @@ class CrashingStore:
         self.writes: list[str] = []
 
     def die_after(self, writes: int) -> None:
-        """Count anew from now on."""
+        """Count again from now on."""
         self.writes.clear()
         self._after = writes
 
@@ -71,14 +71,14 @@ class CrashingStore:
 
 
 class DoubtfulStore(CrashingStore):
-    """A store that writes its n-th write and says that it is away: whoever asked cannot know."""
+    """A store that writes its n-th write and says that it is away: the caller cannot know."""
 
     def _fail(self, name: str) -> None:
         raise StoreUnavailable(f"the connection was lost while {name} was answered")
 
 
 class FrozenStore:
-    """A store whose process freezes once, right before it uses this verb; meanwhile others act."""
+    """A store whose process freezes once, right before it uses this verb; in the meantime others act."""
 
     def __init__(self, store: ControllerStore, name: str, meanwhile: Callable[[], None], *, after: int = 0) -> None:
         self._store = store

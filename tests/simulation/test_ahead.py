@@ -9,7 +9,7 @@ CHANGES, ANSWERS = 20.0, 26.0
 
 
 def test_a_standby_that_changes_during_the_fence_is_looked_up_again() -> None:
-    """A runner takes its time, and the standby loses its newest records meanwhile: only a second answer knows."""
+    """A runner takes its time, and the standby loses its newest records in the meantime: only a second answer knows."""
     world = World()
     world.runner.answers = False
     begun = world.clock.passed

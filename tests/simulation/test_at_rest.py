@@ -1,4 +1,4 @@
-"""What a controller costs while nothing happens: its store is left alone, and is told at once when something does."""
+"""What a controller costs while nothing happens: its store is left alone, and wakes it when something does."""
 
 from collections import Counter
 from typing import Any
@@ -13,7 +13,7 @@ MINUTE = 60.0
 
 
 class CountedStore:
-    """Counts what a controller asks and tells."""
+    """Counts what a controller reads and writes."""
 
     def __init__(self, store: ControllerStore) -> None:
         self._store = store

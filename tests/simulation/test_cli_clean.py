@@ -1,4 +1,4 @@
-"""``clean``: what retention would take and why the rest stays; what goes is shown, asked for, and waited for."""
+"""``clean``: what retention would take and why the rest stays; what goes is shown, confirmed, and waited for."""
 
 import sys
 from dataclasses import replace

@@ -139,7 +139,7 @@ def test_an_interrupted_verb_says_so(folder: Path) -> None:
             text=True,
         )
         silent.settimeout(120)
-        with silent.accept()[0]:  # it has begun to ask
+        with silent.accept()[0]:  # it has begun its request
             asking.send_signal(signal.SIGINT)
             out, _ = asking.communicate(timeout=120)
     assert asking.returncode == 3

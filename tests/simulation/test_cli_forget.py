@@ -1,4 +1,4 @@
-"""``forget``: what is in use is refused, what goes is shown, and a person is asked."""
+"""``forget``: what is in use is refused, what goes is shown, and a person confirms it."""
 
 import sys
 from datetime import UTC, datetime, timedelta

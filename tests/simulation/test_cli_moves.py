@@ -1,4 +1,4 @@
-"""What ``failover`` asks for is what the person saw, and no more; ``list`` and ``show`` go by the store's clock."""
+"""What ``failover`` requests is what the person saw, and no more; ``list`` and ``show`` go by the store's clock."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ __all__ = ["two"]
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody sits there."""
+    """A person sits there."""
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
 
 
@@ -126,7 +126,7 @@ def test_ages_go_by_the_clock_that_stamped_them(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(capsys, "failover", "revenue", "--to", "west", "--yes")[0] == 0
-    # More than the hour: the store is asked for its time first, and what a runner reports meanwhile is a little newer.
+    # More than the hour: the store gives its time first, and what a runner reports in the meantime is a little newer.
     monkeypatch.setattr(SqlStore, "now", lambda self: datetime.now(UTC) + timedelta(minutes=61))
     (row,) = run_json(capsys, "list")[1]
     _, shown = run_json(capsys, "show", "revenue")

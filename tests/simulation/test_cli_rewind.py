@@ -1,4 +1,4 @@
-"""``rewind`` and its plan on the command line: output, exit codes, and what is asked."""
+"""``rewind`` and its plan on the command line: output, exit codes, and questions."""
 
 import sys
 

@@ -238,7 +238,7 @@ def test_bad_usage_changes_nothing(
     assert (world.store.pauses(), world.store.history()) == ([], before)
 
 
-# -- check -------------------------------------------------------------------------------------------------------------
+# -- check -----------------------------------------------------------------------------------------------------------
 def test_a_ready_standby_is_shown_with_every_gate(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     code, shown = run_json(capsys, "check")
     assert code == 0
@@ -360,7 +360,7 @@ def test_the_worst_answer_of_several_queries_is_the_exit_code(
     assert told.splitlines()[1].startswith(f"revenue: {worst} (")
 
 
-# -- a followed history ------------------------------------------------------------------------------------------------
+# -- a followed history ----------------------------------------------------------------------------------------------
 def note(folder: Path, text: str) -> None:
     store = open_store(f"sqlite:///{folder}/t.db")
     store.note(

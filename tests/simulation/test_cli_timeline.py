@@ -1,4 +1,4 @@
-"""``timeline``: where a query stood at which time, from the store alone."""
+"""``timeline``: where a query was at which time, from the store alone."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -17,7 +17,7 @@ HOUR = 60 * MINUTE
 
 @pytest.fixture(autouse=True)
 def began_ms(world: World) -> int:
-    """An hour ago three minutes on east, half an hour ago one step on west; no broker is asked for any of it."""
+    """An hour ago three minutes on east, half an hour ago one step on west; no broker gets a request for it."""
     began_ms = int(datetime.now(UTC).timestamp()) * 1000 - HOUR
     for log in world.clusters.values():
         log.reachable = False

@@ -158,7 +158,7 @@ def test_an_interval_that_makes_no_sense_is_bad_usage(
     assert "interval" in error["error"]["text"]
 
 
-# -- in this process ---------------------------------------------------------------------------------------------------
+# -- in this process -------------------------------------------------------------------------------------------------
 class Enough(Exception):
     """The test has seen what it wanted."""
 
@@ -179,7 +179,7 @@ class Clock:
 
 
 class Shown:
-    """What a display was asked to show."""
+    """What a display was given to show."""
 
     def __init__(self) -> None:
         self.seen: list[Status | str] = []

@@ -1,4 +1,4 @@
-"""The whole controller in a world of lists: it sees, believes, asks, and carries out; hours pass in seconds."""
+"""The whole controller in a world of lists: it sees, believes, queries, and carries out; hours pass in seconds."""
 
 from datetime import timedelta
 from typing import Any, cast

@@ -37,7 +37,7 @@ def assigned(world: World) -> Assignment:
     return assignment
 
 
-# -- operations, each as far as its first process came, and then to its end --------------------------------------------
+# -- operations, each as far as its first process came, and then to its end ------------------------------------------
 def plain() -> World:
     return World()
 
@@ -82,7 +82,7 @@ def unproven() -> World:
 
 
 def when_blocked(world: World, act: Callable[[], object]) -> World:
-    """What somebody does, once, a while after the operation was found BLOCKED, whoever leads then."""
+    """What a person does, once, a while after the operation was found BLOCKED, whichever controller leads then."""
     seen: list[float] = []
 
     def look() -> None:
@@ -118,7 +118,7 @@ def copied_late() -> World:
 
 
 def called_off() -> World:
-    """Nothing proves that the old run is gone, and the person who asked asks for where it is."""
+    """Nothing proves that the old run is gone, and the person who requested the move requests where it is."""
     world = unproven()
     return when_blocked(world, lambda: world.request(target="east"))
 
@@ -143,7 +143,7 @@ def without_its_runner() -> World:
 
 
 def loses_its_runner() -> World:
-    """Runner a dies when it is told to start on west; b can prove it."""
+    """Runner a dies when it is ordered to start on west; b can prove it."""
     world = World()
     world.other.alive, world.other.proof, world.runner.commits = True, Proof.PROCESS, False
     obey = world.runner._obey
@@ -158,7 +158,7 @@ def loses_its_runner() -> World:
 
 
 def loses_its_runner_in_place() -> World:
-    """The same of a query that stays on east: runner a dies when it is told to start there again."""
+    """The same of a query that stays on east: runner a dies when it is ordered to start there again."""
     world = World()
     world.other.alive, world.other.proof, world.runner.commits = True, Proof.PROCESS, False
     obey = world.runner._obey
@@ -226,7 +226,7 @@ def moved_before() -> World:
 
 
 def comes_home() -> World:
-    """The query failed over, read on there, and replication was turned round; heartbeats arrive at home."""
+    """The query failed over, read on there, and replication was reversed; heartbeats arrive at home."""
     world, _ = away()
     world.starts.clear()
     beaten = [-math.inf]
@@ -435,7 +435,7 @@ def test_an_operation_interrupted_at_any_write_ends_as_it_would_have(name: str, 
     assert writes >= story.writes
 
 
-# -- controllers and drivers -------------------------------------------------------------------------------------------
+# -- controllers and drivers -----------------------------------------------------------------------------------------
 def is_over(world: LiveWorld) -> bool:
     """Moved, and the query has read there."""
     return any(each.outcome for each in world.store.operations()) and assigned(world).cluster == "west"

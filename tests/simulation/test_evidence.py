@@ -92,7 +92,7 @@ class Page(HTMLParser):
         self.text += data
 
 
-# -- written -----------------------------------------------------------------------------------------------------------
+# -- written ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", STORIES)
 def test_the_evidence_shows_how_an_operation_ended(name: str) -> None:
     story = STORIES[name]
@@ -192,7 +192,7 @@ def test_a_cluster_that_is_not_declared_any_more_does_not_keep_it_back() -> None
     assert document(world, operation)["partitions"][0]["measured_exposure_records"] is None
 
 
-# -- its page ----------------------------------------------------------------------------------------------------------
+# -- its page --------------------------------------------------------------------------------------------------------
 def test_a_page_escapes_everything_and_leads_nowhere() -> None:
     world = World()
     operation = moved(world)
@@ -214,7 +214,7 @@ def test_a_page_escapes_everything_and_leads_nowhere() -> None:
         assert part in shown.text
 
 
-# -- housekeeping and its folder ---------------------------------------------------------------------------------------
+# -- housekeeping and its folder -------------------------------------------------------------------------------------
 def with_folder(world: World, folder: Path) -> tuple[Housekeeping, int]:
     world.settings = world.settings.model_copy(update={"evidence": EvidenceSettings(folder=folder)})
     term = lead(world)
@@ -268,7 +268,7 @@ def test_a_file_is_made_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.
     assert not write_once(tmp_path / "a.json", "second")
     assert (tmp_path / "a.json").read_text() == "first"
     with monkeypatch.context() as between:
-        between.setattr(Path, "exists", lambda _: False)  # it was made right after somebody looked
+        between.setattr(Path, "exists", lambda _: False)  # it was made right after a person looked
         assert not write_once(tmp_path / "a.json", "third")
     assert (tmp_path / "a.json").read_text() == "first"
 
@@ -281,7 +281,7 @@ def test_a_file_is_made_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.
     assert [each.name for each in tmp_path.iterdir()] == ["a.json"]
 
 
-# -- checked again -----------------------------------------------------------------------------------------------------
+# -- checked again ---------------------------------------------------------------------------------------------------
 def test_every_claim_of_a_move_holds_in_the_logs() -> None:
     for world in (World(), by_time()):
         operation = moved(world)
@@ -368,7 +368,7 @@ def test_another_cluster_under_the_name_is_not_read() -> None:
     assert world.clusters["west"].asked == asked
 
 
-# -- typed -------------------------------------------------------------------------------------------------------------
+# -- typed -----------------------------------------------------------------------------------------------------------
 def test_show_op_and_verify_op_from_the_command_line(
     world: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

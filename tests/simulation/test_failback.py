@@ -1,4 +1,4 @@
-"""The way home: on replication that was turned round, exact, and never while both directions copy."""
+"""The way home: on replication that was reversed, exact, and never while both directions copy."""
 
 import json
 from typing import Any

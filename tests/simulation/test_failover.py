@@ -428,7 +428,7 @@ def test_storage_lost_before_the_commit_ends_the_operation_and_returns_it() -> N
 
 
 def test_a_checkpoint_still_written_to_is_given_up_and_stays_with_its_runner() -> None:
-    """Somebody consented that the silent runner's run was over, and it was not."""
+    """A person consented that the silent runner's run was over, and it was not."""
     world = World()
     world.clock.wait(1)
     world.runner.alive, world.other.alive, world.other.proof = False, True, None

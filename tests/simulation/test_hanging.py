@@ -1,4 +1,4 @@
-"""A runner whose file system hangs: its heart beats, and what it was asked for neither returns nor fails."""
+"""A runner whose file system hangs: its heart beats, and what was requested of it neither returns nor fails."""
 
 import pytest
 

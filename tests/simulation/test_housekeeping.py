@@ -74,7 +74,7 @@ def told(world: World) -> list[str]:
     return [event.text for event in world.store.history() if event.kind == "readiness"]
 
 
-# -- readiness ---------------------------------------------------------------------------------------------------------
+# -- readiness -------------------------------------------------------------------------------------------------------
 def test_readiness_is_kept_and_a_changed_answer_is_in_the_history() -> None:
     world = World()
     term = lead(world)
@@ -98,7 +98,7 @@ def test_readiness_is_kept_and_a_changed_answer_is_in_the_history() -> None:
     assert world.store.history()[-1].actor == "controller:one"
 
 
-# -- former checkpoints ------------------------------------------------------------------------------------------------
+# -- former checkpoints ----------------------------------------------------------------------------------------------
 def keeping_checkpoints(**kept: Any) -> World:
     """A query that two moves of a month ago have carried on, and retention that says so."""
     tideover = settings()
@@ -240,7 +240,7 @@ def test_housekeeping_queries_no_cluster_while_a_query_is_moved() -> None:
     assert world.clusters["west"].asked == 0
 
 
-# -- retention ---------------------------------------------------------------------------------------------------------
+# -- retention -------------------------------------------------------------------------------------------------------
 def closed(world: World, term: int, name: str, days: int) -> None:
     at = START - days * DAY
     done = samples.operation(id=name, phase=Phase.ABORTED, outcome="aborted", started_at=at, ended_at=at)
@@ -316,7 +316,7 @@ def test_samples_are_kept_with_each_check_and_go_when_retention_says(monkeypatch
     assert world.store.standby_samples("revenue") == kept[3:]
 
 
-# -- disorder ----------------------------------------------------------------------------------------------------------
+# -- disorder --------------------------------------------------------------------------------------------------------
 def consumed(world: World, *, steps: int, back_seconds: int) -> None:
     """A timeline of so many minutes up to now, in which times once went back."""
     now_ms, lane = int(world.store.now().timestamp() * 1000), SourcePartition("orders", "orders", 0)
@@ -366,7 +366,7 @@ def test_nothing_is_measured_for_a_query_whose_buffer_is_fixed() -> None:
     assert world.store.disorder("revenue") is None
 
 
-# -- the scheduler -----------------------------------------------------------------------------------------------------
+# -- the scheduler ---------------------------------------------------------------------------------------------------
 def old_lines(world: World) -> int:
     return sum(1 for event in world.store.history() if event.text == "old")
 

@@ -44,7 +44,7 @@ def test_http_answers_with_what_the_verbs_print(
             answer = served.ask(path, token=VIEWER)
             assert answer.code == 200
             said = run_json(capsys, *verb)[1]
-            if verb[0] == "show-op":  # which measures anew, and asks clusters for it
+            if verb[0] == "show-op":  # which measures again, and sends requests to clusters
                 assert answer.json["measured"].keys() == said["measured"].keys()
                 said["measured"] = answer.json["measured"]
             assert lasting(answer.json) == lasting(said)
@@ -116,7 +116,7 @@ def test_every_controller_serves_also_one_that_follows(folder: Path) -> None:
         assert [asked(port, "/healthz") for port in ports] == ["the loop turns\n"] * 2
 
         def agree() -> bool:
-            """Both name whoever has the lease: the other one, where the first was starved for as long as it lasts."""
+            """Both name the holder of the lease: the other one, where the first was starved for as long as it lasts."""
             told = [json.loads(asked(port, "/api/status"))["leader"] for port in ports]
             lease, (first, second) = store.leader(CONTROLLER), told
             if lease is None or first is None or first != second:

@@ -1,4 +1,4 @@
-"""What is asked for over HTTP becomes the request rows of the verbs, with the same gates behind them."""
+"""What is requested over HTTP becomes the request rows of the verbs, with the same gates behind them."""
 
 import contextlib
 import threading
@@ -33,7 +33,7 @@ def served(world: World, folder: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def led(world: World) -> Iterator[None]:
-    """Somebody leads, and takes nothing yet."""
+    """Another controller leads, and takes nothing yet."""
     with leading(world.store):
         yield
 

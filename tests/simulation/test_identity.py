@@ -1,4 +1,4 @@
-"""Another cluster behind a name: a verdict, a gate, and nothing that moves, until somebody accepts it."""
+"""Another cluster behind a name: a verdict, a gate, and nothing that moves, until a person accepts it."""
 
 from dataclasses import replace
 
@@ -41,7 +41,7 @@ def verdicts(world: World) -> dict[str, Verdict]:
 
 
 def asked(world: World, site: Site) -> Operation | str:
-    """What became of a failover that a person asked for: the operation, or the sentence that turned it down."""
+    """What became of a failover that a person requested: the operation, or the sentence that turned it down."""
     request = world.request()
 
     def answered() -> bool:
@@ -125,9 +125,9 @@ def test_a_query_leaves_a_replaced_cluster_without_reading_its_successor() -> No
     world, site = watched()
     ends = world.store.ends("east").values()
     world.clusters["east"].cluster_id = OTHER_ID
-    world.clusters["east"].create("orders", 2)  # it is empty: asked, it would say that what was read is gone
+    world.clusters["east"].create("orders", 2)  # it is empty: if queried, it would say that what was read is gone
     pass_time(world, 1, site)
-    # A cluster that answered a moment ago is asked whether its log was cut; but this is another one since.
+    # A cluster that answered a moment ago is queried whether its log was cut; but this is another one since.
     world.store.save_ends(replace(each, sampled_at=world.store.now()) for each in ends)
     world.clock.wait(0.1)
     found = successor_of(world.store, world.settings, site.looks.log("east"), "east")

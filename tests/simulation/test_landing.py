@@ -1,4 +1,4 @@
-"""Behind the commit: runners and standbys that die before the first batch, and the verbs that come meanwhile."""
+"""Behind the commit: runners and standbys that die before the first batch, and the verbs that come in the meantime."""
 
 from dataclasses import replace
 from typing import Any
@@ -28,7 +28,7 @@ def carried_out(world: World, request: Request, *, seconds: float = 60.0) -> Ope
 
 
 def loses_its_runner(*, started: bool = False) -> World:
-    """Runner a dies when it is told to start on west, or right after it did; b is alive and can prove it."""
+    """Runner a dies when it is ordered to start on west, or right after it did; b is alive and can prove it."""
     world = World()
     world.other.alive, world.other.proof = True, Proof.PROCESS
     world.runner.commits = False
@@ -53,7 +53,7 @@ def loses_its_standby(world: World | None = None) -> tuple[World, Request]:
     return world, request
 
 
-# -- the runner dies ---------------------------------------------------------------------------------------------------
+# -- the runner dies -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("started", [False, True])
 def test_a_runner_that_dies_after_the_commit_is_followed_once_proven_gone(started: bool) -> None:
     world = loses_its_runner(started=started)
@@ -106,7 +106,7 @@ def test_a_lost_run_without_proof_is_not_followed_without_consent() -> None:
 
 
 def test_a_consent_for_the_run_of_a_dead_host_answers_for_no_later_run() -> None:
-    """A person has looked at the host of ``a``; of ``b``, silent behind the commit, nobody has said a word."""
+    """A person has looked at the host of ``a``; of ``b``, silent behind the commit, no one has said a word."""
     world = World()
     world.runner.proof = world.other.proof = None
     world.other.commits = False
@@ -208,7 +208,7 @@ def test_a_takeover_that_cannot_fence_is_undone_and_leaves_the_query() -> None:
     assert world.checkpoints[assignment.checkpoint].planted == set()
 
 
-# -- the standby dies --------------------------------------------------------------------------------------------------
+# -- the standby dies ------------------------------------------------------------------------------------------------
 def test_a_standby_that_stays_away_ends_the_operation_with_the_query_there() -> None:
     world, request = loses_its_standby()
     operation = carried_out(world, request, seconds=60)
@@ -279,7 +279,7 @@ def test_a_fresh_start_that_read_nothing_is_moved_on_as_well() -> None:
     assert world.starts[-1].starting_offsets == {"orders": {"orders": {"0": 100, "1": 100}}}
 
 
-# -- verbs that come meanwhile -----------------------------------------------------------------------------------------
+# -- verbs that come in the meantime ---------------------------------------------------------------------------------
 def refusal(world: World, request: Request) -> str:
     assert world.carry_out(request) is None
     answered = world.store.request(request.id)

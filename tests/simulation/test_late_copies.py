@@ -1,4 +1,4 @@
-"""A query that reads what another one writes never skips what that one wrote on the other cluster meanwhile."""
+"""A query that reads what another one writes never skips what that one wrote on the other cluster in the meantime."""
 
 from collections.abc import Mapping
 from dataclasses import replace

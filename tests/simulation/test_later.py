@@ -34,7 +34,7 @@ def moved(world: World) -> Operation:
 
 
 def come(world: World, partition: int, count: int) -> None:
-    """The replicator goes on where it stood, behind what a producer has written since."""
+    """The replicator continues where it was, behind what a producer has written since."""
     west, east = world.clusters["west"], world.clusters["east"]
     west.write("orders", partition, f"new-{partition}", START_MS)
     for record in east.between("orders", partition, 100 - LACKING, 100 - LACKING + count):

@@ -1,4 +1,4 @@
-"""Every way in which an operation can end is told as its end once, whatever the history says of it afterwards."""
+"""Every way in which an operation can end is reported as its end once, whatever the history says of it afterwards."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Asking the standby: how long an answer stands, and how long that there was none."""
+"""Querying the standby: how long an answer counts, and how long that there was none."""
 
 from orchestrator.decide.lookup_wants import rules_of
 from orchestrator.facts.gather import SILENCE_SECONDS, FactGatherer

@@ -37,7 +37,7 @@ from tests.simulation.test_cli import Terminal, run, run_json
 from tests.simulation.world import QUERY, START, World, settings
 
 PLACE = 33 + 100
-"""Where the query stands on west."""
+"""Where the query is on west."""
 REFUSAL = (
     "store-current: runner a runs revenue under epoch 2, but the store knows only epoch 1: the store was "
     "restored from an older backup; tideover reconcile revenue"
@@ -166,7 +166,7 @@ def test_a_restored_open_operation_is_left_alone_until_reconciled(disk: Disk) ->
     assert (world.starts[-1].cluster, world.starts[-1].epoch) == ("west", 3)
 
 
-# -- nobody left who could tell ----------------------------------------------------------------------------------------
+# -- nothing left that could show ------------------------------------------------------------------------------------
 HELD = (
     "store-current: /cp/revenue is held by operation {}, which this store does not know. The store was restored from a "
     "backup older than that move; tideover reconcile revenue"
@@ -286,7 +286,7 @@ def test_the_files_show_where_the_query_went_and_it_continues_there(disk: Disk) 
 
 
 def test_a_query_that_kept_its_checkpoint_is_found_by_its_mapping(tmp_path: Path) -> None:
-    """The store is a copy of before a switch, and nothing that ran then runs: the checkpoint alone tells."""
+    """The store is a copy of before a switch, and nothing that ran then runs: the checkpoint alone shows."""
     world, moved = moved_put_back_and_started_anew(Disk(tmp_path, resume="switch"))
     assert [start.cluster for start in world.starts] == ["west"], "it is not started on east"
     lost = lost_of(world.store, QUERY)
@@ -305,13 +305,13 @@ def test_a_query_that_kept_its_checkpoint_is_found_by_its_mapping(tmp_path: Path
     assert (world.starts[-1].cluster, world.starts[-1].epoch) == ("west", 3)
 
 
-# -- what the lost operation had only begun ----------------------------------------------------------------------------
+# -- what the lost operation had only begun --------------------------------------------------------------------------
 def take_as_found(world: World, lost: Lost) -> Assignment:
     return reconcile_as_found(world.store, world.settings, lost, runner=None, actor="ann", reason="backup of Monday")
 
 
 def fenced_and_put_back(disk: Disk) -> tuple[Request, Operation, Lost]:
-    """The store is a copy of before an operation that had fenced, and moved nothing; its request as it was asked."""
+    """The store is a copy of before an operation that had fenced, and moved nothing; its request as it was."""
     world = disk.world
     disk.back_up()
     world.runner.proof = None
@@ -415,9 +415,9 @@ def test_an_operation_that_the_store_knows_is_no_stranger(disk: Disk) -> None:
     assert moved.outcome == "done"
 
 
-# -- the verb ----------------------------------------------------------------------------------------------------------
+# -- the verb --------------------------------------------------------------------------------------------------------
 def report(world: World, **changes: Any) -> QueryFact:
-    """What a runner tells of an epoch that the store has lost."""
+    """What a runner reports of an epoch that the store has lost."""
     newer = samples.fact(
         **{"epoch": 4, "cluster": "west", "runner": "b", "checkpoint": "/cp/new", "mapping": None, **changes}
     )

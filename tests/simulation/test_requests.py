@@ -28,7 +28,7 @@ def world() -> World:
 
 
 def asked_by_itself(world: World) -> Request:
-    """A failover that a leader, who may be gone since, asked for."""
+    """A failover that a leader, who may be gone since, requested."""
     wish = RequestSpec(
         kind=OperationKind.FAILOVER, targets={"first": "west"}, expect_active={}, actor=AUTOMATIC,
         reason="east is down", consents=(),

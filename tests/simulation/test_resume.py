@@ -1,4 +1,4 @@
-"""``resume: auto``: what the runners of a query have in their Spark decides how it goes on."""
+"""``resume: auto``: what the runners of a query have in their Spark decides how it continues."""
 
 import pytest
 

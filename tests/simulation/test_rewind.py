@@ -75,7 +75,7 @@ def assert_where_it_was(world: World) -> None:
     assert world.checkpoints[f"/cp/{QUERY}"].planted == set()
 
 
-# -- without state -----------------------------------------------------------------------------------------------------
+# -- without state ---------------------------------------------------------------------------------------------------
 def test_each_partition_begins_at_the_first_record_of_the_time() -> None:
     world = World()
     operation = rewound(world)
@@ -187,7 +187,7 @@ def test_a_log_that_was_cut_below_the_position_is_refused() -> None:
     assert "the log ends at 90" in gate["text"]
 
 
-# -- with state --------------------------------------------------------------------------------------------------------
+# -- with state ------------------------------------------------------------------------------------------------------
 def test_state_goes_back_to_a_batch_that_is_still_held() -> None:
     world = stateful(World())
     operation = rewound(world, START_MS - 25_000)
@@ -250,7 +250,7 @@ def test_without_state_batch_ids_continue_and_no_sink_drops_a_batch() -> None:
     assert not planned(World(settings(sink="batch-id")))["refused"]
 
 
-# -- other operations, and what breaks ---------------------------------------------------------------------------------
+# -- other operations, and what breaks -------------------------------------------------------------------------------
 def test_a_second_rewind_joins_only_for_the_same_time() -> None:
     world = World()
     world.runner.proof = None

@@ -83,7 +83,7 @@ class Hand:
         self.world.store.record(self.open, term=self.term, intents=[intent])
 
     def place(self, **changes: Any) -> None:
-        """Give the query to runner b on west, whatever else changes, and let the world go on."""
+        """Give the query to runner b on west, whatever else changes, and let the world continue."""
         there: dict[str, Any] = {
             "epoch": 2, "placed_epoch": 2, "desired": Desired.RUNNING, "cluster": "west", "runner": "b",
             "checkpoint": TARGET,
@@ -129,7 +129,7 @@ def test_an_epoch_that_falls_is_seen(hand: Hand) -> None:
     hand.names("epoch of revenue fell to 1")
 
 
-# -- fences ------------------------------------------------------------------------------------------------------------
+# -- fences ----------------------------------------------------------------------------------------------------------
 UNFENCED = "revenue began under epoch {} before a fence was confirmed"
 
 
@@ -211,7 +211,7 @@ def test_returning_a_query_to_another_runner_behind_a_fence_is_allowed(hand: Han
     assert hand.world.broken == []
 
 
-# -- places ------------------------------------------------------------------------------------------------------------
+# -- places ----------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def placed(hand: Hand) -> Hand:
     """Rightly."""
@@ -251,7 +251,7 @@ def test_a_checkpoint_that_holds_other_offsets_than_were_chosen_is_seen(hand: Ha
     hand.names("revenue resumes at")
 
 
-# -- sinks -------------------------------------------------------------------------------------------------------------
+# -- sinks -----------------------------------------------------------------------------------------------------------
 def test_a_batch_that_comes_again_with_other_records_is_seen(hand: Hand) -> None:
     hand.world.sink.take(QUERY, 7, [b"another record"])
     hand.world.clock.wait(1)

@@ -1,4 +1,4 @@
-"""Schedules: typed by a person, kept in the store, asked for once by whoever leads when their time has come."""
+"""Schedules: typed by a person, kept in the store, requested once by the leader when their time has come."""
 
 import json
 from datetime import timedelta

@@ -220,7 +220,7 @@ class Stage:
         assert announced is None or account.repeated <= announced
 
     def _announced(self) -> int | None:
-        """Repeats of all moves that were forecast; None where one could not be told."""
+        """Repeats of all moves that were forecast; None where one could not be known."""
         plans = [plan for plan in (self._plans | self._known_plans()).values() if plan]
         counts = [
             plan["totals"][name]
@@ -260,17 +260,17 @@ SET_BACK_WHILE_BLOCKED: Schedule = [
     ("set_the_stores_clock", 6.0), ("ask_for_west", 0.7), ("ask_for_west", 15.0), ("set_the_clock", 6.0),
     ("set_the_stores_clock", 0.7), ("freeze_or_thaw_a", 1.9), ("freeze_or_thaw_a", 6.0),
 ]  # fmt: skip
-"""What was asked while the store's clock was ahead stays the newest by time, until an hour later."""
+"""What was requested while the store's clock was ahead stays the newest by time, until an hour later."""
 
 PUT_BACK_WHILE_TAKEN_OVER: Schedule = [
     ("kill_or_start_east", 1.9), ("copy_or_put_back_the_store", 0.2), ("take_or_give_a_its_store", 0.2),
     ("kill_or_start_a", 0.2), ("copy_or_put_back_the_store", 1.9), ("copy_or_put_back_the_store", 1.9),
     ("copy_or_put_back_the_store", 0.2), ("acknowledge", 0.2), ("acknowledge", 0.2),
 ]  # fmt: skip
-"""The takeover is begun again, under the epoch that it had, and fences the checkpoint that its runner went on with."""
+"""The takeover is begun again, under the epoch that it had, and fences the checkpoint that its runner went to."""
 
 CALLED_OFF_WITHOUT_PROOF: Schedule = [("let_a_be_stubborn_or_obey", 0.2), ("ask_for_west", 0.7), ("ask_for_east", 6.0)]
-"""Back where it was, on the very runner whose old run nobody has seen quiet."""
+"""Back where it was, on the very runner whose old run no one has seen quiet."""
 
 
 PUT_BACK_TWO_MOVES: Schedule = [

@@ -1,4 +1,4 @@
-"""Automatic mode goes on judging what it has begun until the old run is proven stopped, but not what a person wants."""
+"""Automatic mode judges what it has begun until the old run is proven stopped, but not what a person wants."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A hundred queries cost a hundred times what one costs: no statement is asked more often because there are more."""
+"""A hundred queries cost a hundred times what one costs: no statement is sent more often because there are more."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ class Cost:
 
 @contextmanager
 def counted(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cost]:
-    """What the store is asked, by anybody."""
+    """What is read from the store, by anybody."""
     cost, engines, plain = Cost(), world.store._engines, Part._rows  # type: ignore[attr-defined]
 
     def read(*_: object) -> None:
@@ -56,7 +56,7 @@ def counted(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cost]:
 
 
 def moved(queries: int, waves: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> tuple[float, float, float]:
-    """``failover --all`` of so many, side by side; what the store was asked for each of them."""
+    """``failover --all`` of so many, side by side; what was read from the store for each of them."""
     names = tuple(f"q{number:03}" for number in range(queries))
     world = World(settings(queries=names), partitions=1)
     with counted(world, monkeypatch) as cost:

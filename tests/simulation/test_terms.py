@@ -130,7 +130,7 @@ def test_a_request_answered_since_it_was_listed_moves_nothing_again() -> None:
 
 
 def test_places_that_were_found_in_an_earlier_term_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Meanwhile another leader may have driven the operation on, and the standby's log may be another one."""
+    """In the meantime another leader may have driven the operation on, and the standby's log may be another one."""
     world = World()
     request, lead = world.request(), world.lead()
     assert lead.take()

@@ -1,4 +1,4 @@
-"""More moves are asked for than are made side by side: who waits runs on until its turn comes."""
+"""More moves are requested than are made side by side: who waits runs on until its turn comes."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -188,7 +188,7 @@ def test_a_move_that_waits_for_something_keeps_the_others_for_a_while_only() -> 
         if intent.query == "third":
             answers(intent)
 
-    world.runner._answer = stubborn  # type: ignore[method-assign] # nobody answers for the first two
+    world.runner._answer = stubborn  # type: ignore[method-assign] # no one confirms the first two
     ask_for_all(world, NAMES[:2])
     scheduler, passed_over = narrow(world), list[str]()
     begin = scheduler._begin

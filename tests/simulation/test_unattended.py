@@ -1,4 +1,4 @@
-"""What nobody can tell is taken upon himself by the person who asked; automatic mode has nobody for that."""
+"""The person who requests a move takes upon himself what nothing proves; automatic mode has no person for that."""
 
 import random
 from collections.abc import Callable
@@ -71,7 +71,7 @@ def test_a_known_loss_within_the_limit_is_nobodys_question() -> None:
 
 @pytest.mark.parametrize(("name", "consent"), [("schemas-agree", "columns"), ("answers-consistent", "gap")])
 def test_a_refusal_of_the_last_check_refuses_the_move(name: str, consent: str) -> None:
-    """The cluster that is left cannot be asked any more."""
+    """The cluster that is left cannot be queried any more."""
     world = unattended()
     said = {"name": name, "ok": False, "measured": "differ", "limit": "agree", "text": "as checked"}
     now, lead = world.store.now(), world.lead()

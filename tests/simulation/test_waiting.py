@@ -8,7 +8,7 @@ from tests.simulation.world import World
 
 
 def looks(world: World, seconds: float) -> int:
-    """How often a fence was asked for, while nothing proves that the old run has stopped."""
+    """How often a fence was requested, while nothing proves that the old run has stopped."""
     world.runner.proof = None
     operation = world.carry_out(world.request(), seconds=seconds)
     assert operation is not None

@@ -1,4 +1,4 @@
-"""Several requests, several processes: one operation for each query, side by side, whoever leads."""
+"""Several requests, several processes: one operation for each query, side by side, whichever controller leads."""
 
 import threading
 from collections.abc import Callable
@@ -223,12 +223,12 @@ def test_requests_stand_as_the_store_has_them() -> None:
     assert settled.phase is Phase.SETTLED
 
 
-# -- a scheduler that is kept for long ---------------------------------------------------------------------------------
+# -- a scheduler that is kept for long -------------------------------------------------------------------------------
 NAMES = ("one", "two", "three", "four", "five")
 
 
 def keep(world: World, held: Scheduler, over: Callable[[], bool] | None = None) -> None:
-    """What a controller does, until nothing is asked and nothing is open, or until it is over."""
+    """What a controller does, until nothing is requested and nothing is open, or until it is over."""
 
     def is_idle() -> bool:
         return not world.store.open_requests() and not world.store.operations(only_open=True)
@@ -237,7 +237,7 @@ def keep(world: World, held: Scheduler, over: Callable[[], bool] | None = None) 
         if held.lead.stands():
             held.resume()
             held.take()
-        world.clock.wait(0.25)  # else simulated time flies, and what is asked runs out before it is looked at
+        world.clock.wait(0.25)  # else simulated time flies, and what is requested runs out before it is looked at
         return (over or is_idle)()
 
     until(turn)
@@ -294,7 +294,7 @@ def test_operations_that_wait_for_a_person_leave_their_threads_to_the_others() -
         world.runner.proof = None if intent.query in {"one", "two"} else Proof.RUNNER
         original(intent)
 
-    world.runner._answer = answer  # type: ignore[method-assign] # nobody can prove these two stopped
+    world.runner._answer = answer  # type: ignore[method-assign] # no one can prove these two stopped
     wish(world, *NAMES)
     held = scheduler(world, width=1)
     keep(world, held, lambda: sorted(map(str, outcomes(world).values())) == ["None", "None", "done", "done", "done"])
@@ -352,7 +352,7 @@ def test_a_defect_stops_one_driver_and_says_so() -> None:
     assert outcomes(world) == {"revenue": None}
 
 
-# -- requests of others ------------------------------------------------------------------------------------------------
+# -- requests of others ----------------------------------------------------------------------------------------------
 def knowing(world: World, *queries: str) -> Tideover:
     """Our configuration, in which only these queries are declared."""
     return world.settings.model_copy(update={"queries": {name: world.settings.queries[name] for name in queries}})
@@ -368,7 +368,7 @@ def automatic(world: World, query: str) -> Request:
 @pytest.mark.parametrize("of", ["a person", "automatic mode"])
 @pytest.mark.parametrize("declared", [("one",), ("one", "two")])
 def test_a_verb_that_leads_leaves_the_requests_of_others_alone(of: str, declared: tuple[str, ...]) -> None:
-    """It may have another configuration, and no way to their clusters; the controller that asked may be gone."""
+    """It may have another configuration, and no way to their clusters; the controller of the request may be gone."""
     world = World(settings(queries=("one", "two")))
     theirs = wish(world, "two")[0] if of == "a person" else automatic(world, "two")
     ours = wish(world, "one")

@@ -80,12 +80,12 @@ _LOOK_SECONDS = 0.001
 
 
 class ManualClock:
-    """Time that passes only when somebody waits; every wait lets the world live a moment."""
+    """Time that passes only when a thread waits; every wait lets the world live a moment."""
 
     def __init__(self) -> None:
         self.passed = 0.0
         self.set_ahead = 0.0
-        """By how much somebody has set the hosts' wall clocks; the store's keeps its time."""
+        """By how much a person has set the hosts' wall clocks; the store's keeps its time."""
         self.store_set_ahead = 0.0
         self.lives: list[Callable[[], None]] = []
         self._lock = threading.RLock()
@@ -116,7 +116,7 @@ class ManualClock:
                 live()
 
     def _await_turn(self, me: threading.Thread) -> None:
-        """Nobody lets time pass twice before each other thread has come to wait, too.
+        """No one lets time pass twice before each other thread has come to wait, too.
 
         On a loaded machine a thread may get no core for a while, in which another would let minutes pass.
         """
@@ -142,7 +142,7 @@ def _drives(thread: threading.Thread) -> bool:
 
 @dataclass
 class Checkpoint:
-    """What a checkpoint holds, as far as the controller can tell."""
+    """What a checkpoint holds, as far as the controller can show."""
 
     batch: int
     offsets: dict[str, dict[str, dict[str, int]]]
@@ -165,7 +165,7 @@ class Checkpoint:
     """When the planned batch was planned."""
     sink_memory: SinkMemory = SinkMemory.OWN_CODE
     mapped: dict[int, tuple[str, "Checkpoint"]] = field(default_factory=dict)
-    """By the epoch of a move that keeps this checkpoint: its operation, and where the query goes on by it."""
+    """By the epoch of a move that keeps this checkpoint: its operation, and where the query continues by it."""
     taken: int = 0
     """The epoch of the newest such move that was started: runs of older ones write nothing more."""
     moves: tuple[MoveFile, ...] = ()
@@ -174,7 +174,7 @@ class Checkpoint:
     """That its mark names; None where no move made it."""
 
     def map(self, request: PrepareRequest, made: "Checkpoint") -> Failure | None:
-        """Write where the query goes on beside the checkpoint, for the operation that holds it."""
+        """Write where the query continues beside the checkpoint, for the operation that holds it."""
         if not self.planted or self.holder != request.operation:
             if request.epoch in self.mapped:
                 return already_run(request.target)
@@ -210,7 +210,7 @@ class Checkpoint:
         return next((each for each in later if store.operation(each[1]) is None), None)
 
     def retained(self, to_time_ms: int | None) -> Retained | None:
-        """How far back it reaches, as a runner tells it of a query with state."""
+        """How far back it reaches, as a runner reports it of a query with state."""
         if to_time_ms is None or not self.operators:
             return None
         before = [each for each in self.history if each.planned_at_ms <= to_time_ms]
@@ -231,7 +231,7 @@ class Checkpoint:
         kept = [each for each in self.history if each.batch == batch]
         return Checkpoint(
             batch=batch, offsets=request.target_offsets, operators=self.operators, cluster=request.cluster or None,
-            begun=self.begun if request.back_to is None else request.target,  # as its sink is told
+            begun=self.begun if request.back_to is None else request.target,  # as its sink is given it
             history=[each.model_copy(update={"offsets": request.target_offsets}) for each in kept],
             sink_memory=self.sink_memory,
         )  # fmt: skip
@@ -259,7 +259,7 @@ class Checkpoint:
             self.planted.clear()
 
     def went_on(self, request: ReleaseRequest) -> bool:
-        """Whether the query goes on from here by the move that is to be undone."""
+        """Whether the query continues from here by the move that is to be undone."""
         made = any(operation == request.operation for operation, _ in self.mapped.values())
         held = bool(self.planted) and self.holder == request.operation
         return request.mapped and made and not held and not request.reconciled
@@ -358,15 +358,15 @@ class FakeRunner:
     instance: str = "one"
     host: str = "h"
     proof: Proof | None = Proof.RUNNER
-    """What it can prove by itself; else there is only what the hosting process said."""
+    """What it can prove on its own; else there is only what the hosting process said."""
     failures: dict[IntentKind, list[Failure]] = field(default_factory=dict)
     start_error: str | None = None
     answers: bool = True
     hangs: set[IntentKind] = field(default_factory=set)
-    """What it neither does nor fails for now, and does later, whatever became of the asking meanwhile."""
+    """What it neither does nor fails for now, and does later, whatever became of the request in the meantime."""
     commits: bool = True
     idle: bool = False
-    """The standby has nothing new: the query asks, and commits nothing."""
+    """The standby has nothing new: the query looks, and commits nothing."""
     stuck: list[Intent] = field(default_factory=list)
     """Begun, and not done."""
     ran: dict[str, int] = field(default_factory=dict)
@@ -376,7 +376,7 @@ class FakeRunner:
     cleans: CleanedFiles | str = field(default_factory=lambda: CleanedFiles(12, 3_000))
     """What it says of each checkpoint that it is to clean."""
     begun: dict[tuple[str, int, str], datetime] = field(default_factory=dict)
-    """By query, epoch and process, when a run was first told of."""
+    """By query, epoch and process, when a run was first reported."""
     first_commits: dict[tuple[str, int, str], datetime] = field(default_factory=dict)
     _told: dict[str, tuple[object, float]] = field(default_factory=dict)
     """By query, what was reported last, and when."""
@@ -421,7 +421,7 @@ class FakeRunner:
         for assignment in self.store.assignments():
             under = self.runs.get(assignment.query) if assignment.query in self.ran else None
             if under is not None and is_older(assignment, under):
-                self._report(under, committed=True)  # the store was put back: what runs goes on
+                self._report(under, committed=True)  # the store was put back: what runs continues
             elif assignment.runner == self.name and assignment.desired is Desired.RUNNING:
                 self._obey(assignment)
             elif assignment.runner == self.name and under is None:
@@ -605,7 +605,7 @@ class World:
         self._staff()
 
     def _staff(self) -> None:
-        """Two runners that answer as they are told; one of them is there."""
+        """Two runners that answer as they are set; one of them is there."""
         self.runner = FakeRunner(self.store, self.clock, "a", self.checkpoints, self.starts)
         self.other = FakeRunner(self.store, self.clock, "b", self.checkpoints, self.starts, alive=False)
         self.runner.ran = dict.fromkeys(self.settings.queries, 1)

@@ -1,4 +1,4 @@
-"""The judge of the matrix: by numbers alone it tells a late place from an early one and from a right one."""
+"""The judge of the matrix: by numbers alone it distinguishes a late place from an early one and from a right one."""
 
 import pytest
 

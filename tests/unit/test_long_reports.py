@@ -110,7 +110,7 @@ def test_the_matrix_of_positions_has_a_cell_for_each_column() -> None:
     assert Row.__dataclass_fields__.keys() == {"case", "answers"}
 
 
-# -- failovers that nobody typed -------------------------------------------------------------------------------------
+# -- failovers that no one typed -------------------------------------------------------------------------------------
 def told(*seconds: tuple[float, float], fault: str = "kill") -> list[Note]:
     """Runs by their seconds to the verdict, and to the first commit."""
     return [{**AUTOMATIC, "fault": fault, "down": down, "commits": [first, first + 9.0]} for down, first in seconds]

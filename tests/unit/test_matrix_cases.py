@@ -1,4 +1,4 @@
-"""Which cases of the real tests an older Spark is asked for."""
+"""Which cases of the real tests an older Spark runs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What every scenario begins with, and what it asks of its world."""
+"""What every scenario begins with, and what it needs of its world."""
 
 from collections.abc import Sequence
 from typing import Any

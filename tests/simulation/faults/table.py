@@ -95,7 +95,7 @@ def fault(
             assert repeats or [account.repeated for account in accounts] == [0] * len(accounts)
 
         del checked.__wrapped__  # pytest would follow it to the scenario
-        checked.__signature__ = inspect.signature(scenario)  # type: ignore[attr-defined] # and asks for its parameters
+        checked.__signature__ = inspect.signature(scenario)  # type: ignore[attr-defined] # and takes its parameters
         return checked
 
     return decorate

@@ -15,7 +15,7 @@ FAR = float("inf")
 
 
 class Clock:
-    """Goes on by one at each look of the bench."""
+    """Advances by one at each look of the bench."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -33,7 +33,7 @@ def fake_docker(
 
 
 def put_in_place(folder: Path, monkeypatch: pytest.MonkeyPatch, answers: str) -> Path:
-    """Answer for Docker and Compose by these cases of a shell; returns the list of what they were asked."""
+    """Answer for Docker and Compose by these cases of a shell; returns the list of the commands they got."""
     for name in ("docker", "docker-compose"):
         program = folder / name
         program.write_text(f'#!/bin/sh\necho "$@" >> {folder}/asked\ncase "$*" in\n{answers}esac\n', encoding="utf-8")

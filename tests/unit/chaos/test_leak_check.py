@@ -1,4 +1,4 @@
-"""Whether a secret that stands somewhere is found there, and whether a search that could not find it says so."""
+"""Whether a secret that is somewhere is found there, and whether a search that could not find it says so."""
 
 import io
 import os
@@ -112,7 +112,7 @@ class Leaky(Environment):
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """What the volumes of an environment hold after a story."""
+    """What the volumes of an environment hold after a test run."""
     for name, text in FILES.items():
         lay(tmp_path / "var/lib/lab/secrets" / name, text)
     lay(tmp_path / "var/lib/tideover/checkpoints/q/offsets/0", "{}")

@@ -1,4 +1,4 @@
-"""A story told against an environment that only notes what it is asked for, and who shares an environment."""
+"""A test run against an environment that only notes what is requested, and who shares an environment."""
 
 import json
 import time
@@ -94,7 +94,7 @@ class Asked:
 
 
 class Told(Watcher):
-    """Sees one situation after the other, the next one whenever it is asked."""
+    """Sees one situation after the other, the next one at each look."""
 
     def __init__(self, sights: Sequence[Observation]) -> None:
         self._sights = []
@@ -102,7 +102,7 @@ class Told(Watcher):
         self.reconnects = []
         self.begun = False
         self.looks: list[Observation | None] = []
-        """What is seen when it is asked for anew, one after the other; else what was told last."""
+        """What is seen at each further look, one after the other; else what was reported last."""
 
     def begin(self) -> None:
         self.begun = True

@@ -296,7 +296,7 @@ def test_every_verdict_of_the_history_counts_whether_anybody_watched_or_not() ->
 @pytest.mark.parametrize(("seconds", "right"), [(9.0, False), (10.0, True), (13.0, True), (13.8, False)])
 def test_a_fault_in_the_middle_of_a_move_must_meet_one(seconds: float, right: bool) -> None:
     met = replace(deed(seconds, "worker-1", when=When.MOVING), found="an executor of tideover a")
-    # a move goes on from 10 s to 14 s
+    # a move continues from 10 s to 14 s
     worker = replace(MOVED, deeds=(*MOVED.deeds, met))
     late = "kill worker-1: that came too late or too early to hit a move"
     assert judge(scenario("worker-dies-in-move"), worker) == ([] if right else [late])

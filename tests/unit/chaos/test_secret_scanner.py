@@ -20,7 +20,7 @@ SCRIPT = Path(secret_scanner.__file__).read_text(encoding="utf-8")
 
 
 def sift(*words: str, given: str = "") -> Any:
-    """As a container's Python is asked."""
+    """As a container's Python is called."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, *words], input=given, capture_output=True, text=True, check=True
     )

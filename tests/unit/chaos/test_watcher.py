@@ -16,7 +16,7 @@ def _well(seen: Observation) -> bool:
 
 
 class Quiet(Environment):
-    """An environment whose watch told one situation and says nothing from then on; looks are answered one by one."""
+    """An environment whose watch reported one situation and says nothing from then on; looks get one answer each."""
 
     def __init__(self, *answers: str | DockerFailed) -> None:
         self.answers = list(answers)

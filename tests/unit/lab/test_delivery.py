@@ -1,4 +1,4 @@
-"""Records that are written by the lab and by tests: what was refused is told, though it had an answer."""
+"""Records that are written by the lab and by tests: what was refused is reported, though it had an answer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What ``make demo`` finds wrong with a story, and the page at its end."""
+"""What ``make demo`` finds wrong with a test run, and the page at its end."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,7 +28,7 @@ def event(at: str, kind: str, text: str, query: str | None = "orders") -> Mappin
 
 EVENTS = (
     event("00.858", "verdict", DOWN, None),
-    event("03.900", "settled", COMMITTED),  # each operation writes by itself: lines come out of their order
+    event("03.900", "settled", COMMITTED),  # each operation writes for itself: lines come out of their order
     event("00.966", "hold", MOVE),
     event("00.996", "fence", "ordering runner a to stop the query and to fence its checkpoint"),
     event("01.059", "fence", "waiting for runner a to stop the query"),

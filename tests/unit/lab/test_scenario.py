@@ -1,4 +1,4 @@
-"""When a story of the lab strikes: not before the queries could be moved."""
+"""When a test run of the lab strikes: not before the queries could be moved."""
 
 import json
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ def plans(*, ok: bool, age: float | None = None) -> list[dict[str, Any]]:
 
 
 class Answers(Stage):
-    """A stage on which each plan that is asked for is the next of these, and the last one over and over."""
+    """A stage on which each plan that is requested is the next of these, and the last one over and over."""
 
     def __init__(self, folder: Path, answers: Sequence[tuple[int, Any]]) -> None:
         super().__init__(folder, lambda _: None)

@@ -1,4 +1,4 @@
-"""How much was acknowledged and delivered, told without a verdict: what shows that there is load."""
+"""How much was acknowledged and delivered, shown without a verdict: what shows that there is load."""
 
 import json
 import shutil

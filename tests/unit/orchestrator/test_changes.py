@@ -1,4 +1,4 @@
-"""Drivers wait together: one thread asks the store, and wakes those for whom something came."""
+"""Drivers wait together: one thread queries the store, and wakes those for whom something came."""
 
 import threading
 import time
@@ -38,7 +38,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 
 def let_it_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No thread asks any more."""
+    """No thread queries any more."""
     monkeypatch.setattr(module, "_IDLE_SECONDS", 0.0)
     for each in threading.enumerate():
         if each.name == "changes":
@@ -52,7 +52,7 @@ def known(changes: Changes, operation: str) -> Hashable:
 
 
 def test_a_driver_is_woken_by_what_came_for_it(store: Store) -> None:
-    changes = Changes(store)  # type: ignore[arg-type] # all that is asked of a store here
+    changes = Changes(store)  # type: ignore[arg-type] # all that is needed of a store here
     mark = known(changes, "one")
     threading.Timer(0.02, lambda: store.marks.update(one=1)).start()
     began = time.monotonic()
@@ -66,7 +66,7 @@ def test_news_between_the_mark_and_the_wait_are_not_missed(store: Store) -> None
     mark = known(changes, "one")
     store.marks["one"] = 1
     changes.wait("one", mark, LONG)
-    changes.wait("one", mark, LONG)  # it has been seen meanwhile: nothing is waited for
+    changes.wait("one", mark, LONG)  # it has been seen in the meantime: nothing is waited for
     assert changes.mark("one") == 1
 
 

@@ -44,7 +44,7 @@ class World:
         """Who does not see which cluster."""
         self.trouble = "refused"
         self.answered: tuple[LayerPassed, ...] = ()
-        """What whoever does not see it met, and how far it came."""
+        """What a prober that does not see it met, and how far it came."""
         self.west = MemoryCluster("west")
         self.lock = threading.Lock()
 

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @dataclass
 class Written:
-    """Stands in for a cluster that is written to: which topics it has, and what was done in order."""
+    """Takes the place of a cluster that is written to: which topics it has, and what was done in order."""
 
     has_topics: set[str] = field(default_factory=set)
     done: list[Any] = field(default_factory=list)

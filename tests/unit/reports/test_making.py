@@ -35,7 +35,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
 
 
 class Maker:
-    """Stands in for the commands: writes a result of the commit, and notes what was made."""
+    """Takes the place of the commands: writes a result of the commit, and notes what was made."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ def test_the_machine_of_a_report_has_no_host_name_and_no_path() -> None:
     assert all(word in said for word in ("cores", "GiB", "Java", "Python"))
 
 
-# -- going on --------------------------------------------------------------------------------------------------------
+# -- continuing ------------------------------------------------------------------------------------------------------
 def test_an_interrupted_run_continues_on_the_same_commit(checkout: Checkout) -> None:
     first, second, third = Maker(checkout, stopped="soak"), Maker(checkout), Maker(checkout)
     with pytest.raises(KeyboardInterrupt):

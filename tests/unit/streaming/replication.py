@@ -3,7 +3,7 @@
 The standby may have compacted what came, or let the first of it expire, and the replicator may have changed the order.
 Another kind of world has several partitions, and a replicator that deals the records to them by another hash.
 
-Each record carries a serial number that the resolver never sees; with it the harness tells what was skipped and what
+Each record carries a serial number that the resolver never sees; with it the harness shows what was skipped and what
 was read twice. The draws come from one seeded ``random.Random``, so a failing world is named by its seed.
 """
 
@@ -49,10 +49,10 @@ class World:
     telling: bool
     """No two of the remembered records are alike."""
     shows_order: bool
-    """The replicator kept the order, or sent the remembered records themselves out of their turn: else nothing tells an
+    """The replicator kept the order, or sent the remembered records themselves out of their turn: else nothing shows an
     unread one among them from an aborted one that filled the hole there."""
     lookalikes: bool
-    """Equal records that content cannot tell apart: then only safety is owed, not exactness."""
+    """Equal records that content cannot distinguish: then only safety is owed, not exactness."""
 
     def skipped(self, target: Target) -> set[int]:
         """Unread serials that the standby holds, but not at or after the place."""
@@ -179,7 +179,7 @@ def _has_lookalikes(sent: Sequence[OldRecord], seen: Sequence[OldRecord], last: 
 
 def _old_log(rnd: random.Random, fate: Fate) -> list[OldRecord]:
     alphabet, same_ms, jitter = rnd.choice([1, 2, 3, 10, 10**6]), rnd.choice([1, 1, 3, 30]), rnd.choice([0, 0, 20])
-    jitter = 0 if fate.compacted else jitter  # older unread records cannot be told from read ones there
+    jitter = 0 if fate.compacted else jitter  # older unread records cannot be distinguished from read ones there
     keys = rnd.choice([4, 40, 10**6])
     aborts, markers = rnd.choice([(0.0, 0.0), (0.1, 0.05)])
     records, offset = [], rnd.choice([0, 0, 100]) - 1

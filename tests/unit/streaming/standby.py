@@ -60,7 +60,7 @@ class Slot:
 
 @dataclass
 class Standby:
-    """An in-memory cluster that answers a few records at a time and remembers what was asked."""
+    """An in-memory cluster that answers a few records at a time and remembers what was requested."""
 
     slots: dict[TopicPartition, Slot]
     per_fetch: int = 7

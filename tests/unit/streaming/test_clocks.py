@@ -24,7 +24,7 @@ class Host:
 
 
 def read(host: Host, clock: ForwardClock, passed: float, ahead: float = 0.0) -> float:
-    """Seconds after noon that the clock tells, so many after the host began."""
+    """Seconds after noon that the clock shows, so many after the host began."""
     host.passed, host.ahead = passed, ahead
     return (clock() - NOON).total_seconds()
 

@@ -1,4 +1,4 @@
-"""Whether the store's clock goes on as ours: a jump is told once, a slow answer is none."""
+"""Whether the store's clock advances as ours: a jump is reported once, a slow answer is none."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""The jar cache without a network: a downloader that writes files stands in for Ivy."""
+"""The jar cache without a network: a downloader that writes files takes the place of Ivy."""
 
 import hashlib
 import threading
@@ -22,7 +22,7 @@ CONTENT = {CLIENTS: b"clients", POOL: b"pool", NATIVE: b"native"}
 
 @dataclass
 class Repository:
-    """Serves what it holds, and counts how often it was asked."""
+    """Serves what it holds, and counts how often it was read."""
 
     holds: Mapping[Coordinate, bytes]
     asked: list[list[Coordinate]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Credentials as they are now: read again for a new connection, broken ones told without what is in them."""
+"""Credentials as they are now: read again for a new connection, broken ones reported without what is in them."""
 
 import ssl
 import subprocess

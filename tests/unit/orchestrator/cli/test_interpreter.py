@@ -1,4 +1,4 @@
-"""What a process of ours asks of Python once, when it has loaded what it needs."""
+"""What a process of ours needs of Python once, when it has loaded what it needs."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The measured buffer: what it is made of, when the default stands, and how far back each partition reaches."""
+"""The measured buffer: what it is made of, when the default counts, and how far back each partition reaches."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -45,7 +45,7 @@ def one(
     return found
 
 
-# -- one topic ---------------------------------------------------------------------------------------------------------
+# -- one topic -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("disorder_ms", "buffer_ms", "text"),
     [
@@ -131,7 +131,7 @@ def test_a_standby_that_stamps_records_itself_counts_with_its_clock(
     assert text in found.text
 
 
-# -- one partition -----------------------------------------------------------------------------------------------------
+# -- one partition ---------------------------------------------------------------------------------------------------
 def wanted(t_ms: int | None, *times: int, topic: str = "t") -> Want:
     return Want(
         source="orders", topic=topic, partition=0, target_topic=topic, offset=len(times), ring=ring(*times),

@@ -187,7 +187,7 @@ def test_whatever_was_left_the_active_one_the_young_and_the_newest_stay(
     assert {each.placed_epoch for each in going}.isdisjoint(sorted(epochs)[-newest:])
 
 
-# -- folders -----------------------------------------------------------------------------------------------------------
+# -- folders ---------------------------------------------------------------------------------------------------------
 def test_a_move_makes_its_folders_in_that_of_the_query() -> None:
     assert belongs_to("file:///cp/revenue/epoch-2-op-2-3/", "/cp/revenue")
     assert belongs_to("hdfs://names/cp/epoch-2-op", "hdfs://names/cp/")

@@ -221,7 +221,7 @@ def longest_of_the_nearest(rows: list[Position], offset: int) -> tuple[int | Non
 
 
 rings = some.tuples(some.integers(0, 3), some.integers(0, 8), some.sets(some.integers(1, 9), max_size=3))
-"""How far a position stands behind the one before, how many records it remembers, and which of them it does not."""
+"""How far a position is behind the one before, how many records it remembers, and which of them it does not."""
 
 
 @given(some.lists(rings, max_size=6), some.integers(0, 12))

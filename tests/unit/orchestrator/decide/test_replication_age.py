@@ -1,4 +1,4 @@
-"""How old copies are: which partitions have one, what is told of each, and which one the sentence names."""
+"""How old copies are: which partitions have one, what is reported of each, and which one the sentence names."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -59,7 +59,7 @@ def copy(partition: int = 0, age_ms: int | None = 0, records: int | None = 0, **
     return made._replace(**changes)
 
 
-# -- which partitions --------------------------------------------------------------------------------------------------
+# -- which partitions ------------------------------------------------------------------------------------------------
 def test_partitions_are_those_described_or_else_those_sampled() -> None:
     ends = {KEY: sample(), TopicPartition("t", 7): sample(partition=7), TopicPartition("x", 0): sample(topic="x")}
     assert partitions_of(GOOD, {"t": topic(2), "x": topic(1)}, ends) == (KEY, OTHER)
@@ -84,7 +84,7 @@ def test_a_partition_has_its_copy_or_the_reason_why_not(facts: MoveFacts, found:
     assert counterparts(facts, [KEY, OTHER])[OTHER] == found
 
 
-# -- what is told of each ----------------------------------------------------------------------------------------------
+# -- what is reported of each ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("facts", "of", "age_ms", "records", "note"),
     [
@@ -122,7 +122,7 @@ def test_a_silent_source_counts_as_it_was_sampled() -> None:
     assert (silent.newest_ms, silent.seen_ms, silent.note) == (None, None, "both are away")
 
 
-# -- how late copies are stamped ---------------------------------------------------------------------------------------
+# -- how late copies are stamped -------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("facts", "of", "latencies"),
     [
@@ -153,7 +153,7 @@ def test_samples_of_the_same_route_are_continued_and_bounded() -> None:
     assert continued(second, full).latencies["t"] == (*range(1, LATENCIES), 7)
 
 
-# -- the sentence ------------------------------------------------------------------------------------------------------
+# -- the sentence ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("copies", "worst", "text"),
     [
@@ -182,7 +182,7 @@ def test_the_sentence_names_the_worst_copy_and_the_age_of_the_sample(
     assert replication_json(None, later) is None
 
 
-# -- as it is kept -----------------------------------------------------------------------------------------------------
+# -- as it is kept ---------------------------------------------------------------------------------------------------
 def test_3500_copies_are_one_small_value() -> None:
     many = replication(*(copy(n, n % 900, n, newest_ms=NOW_MS - n * 7 % 5_000) for n in range(3_500)))
     packed = pack(many)

@@ -202,7 +202,7 @@ def test_a_batch_of_two_renamed_topics_continues_in_its_run() -> None:
 
 
 def test_a_source_without_records_in_the_batch_stops_no_run() -> None:
-    """Nobody could say which topic of it is which there, and no task of it is under way."""
+    """No one could say which topic of it is which there, and no task of it is under way."""
     idle = {"a": {"0": 5}, "b": {"0": 5}}
     known = report(held=True)
     assert known.planned is not None

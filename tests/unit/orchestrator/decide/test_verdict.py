@@ -20,7 +20,7 @@ RUNNER, REPLICATOR = "runner:a", "replicator:east->west"
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """Looks as ``what@second``; ``now`` is when the verdict is asked for."""
+    """Looks as ``what@second``; ``now`` is when the verdict is requested."""
 
     mine: str
     runner: str = ""
@@ -221,7 +221,7 @@ def test_a_cluster_that_is_only_in_doubt_is_not_down_yet() -> None:
     assert doubt.down_since is None
 
 
-# -- rules -------------------------------------------------------------------------------------------------------------
+# -- rules -----------------------------------------------------------------------------------------------------------
 WORDS = ("ok", "refused", "silent", "credential", "no-network")
 LOOKS = st.lists(st.tuples(st.integers(0, 100), st.sampled_from(WORDS)), max_size=12, unique_by=lambda each: each[0])
 
@@ -245,7 +245,7 @@ def test_down_needs_a_full_row_of_failures_after_all_evidence(
     probe_report, judgement = found
     verdict_event = max(
         (when for when, what in others if what == "ok"), default=now + 11
-    )  # a report tells its newest only
+    )  # a report shows its newest only
     alive = [when for when in (verdict_event, *(at for at, what in mine if what == "ok")) if when <= now + 10]
     against = [when for when, what in mine if what in ("refused", "silent") and when > max(alive, default=-1)]
     if judgement.verdict is Verdict.DOWN:
@@ -276,7 +276,7 @@ def test_fresh_evidence_of_another_never_makes_things_worse(
         assert after[1].verdict is not Verdict.DOWN
 
 
-# -- in real time, at any phase ----------------------------------------------------------------------------------------
+# -- in real time, at any phase --------------------------------------------------------------------------------------
 PHASES = st.floats(0.0, 0.49).map(lambda each: round(each, 2))
 DELAYS = st.lists(st.floats(0.0, 0.5).map(lambda each: round(each, 2)), min_size=1, max_size=4)
 TROUBLE = st.sampled_from(("refused", "refused", "silent"))

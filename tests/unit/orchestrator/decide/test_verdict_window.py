@@ -84,7 +84,7 @@ LOOKS = st.lists(
 )
 
 
-@settings(deadline=None)  # a hundred orders of each story
+@settings(deadline=None)  # a hundred orders of each test run
 @given(LOOKS)
 def test_the_order_in_which_looks_end_does_not_change_the_row(looks: list[tuple[int, str]]) -> None:
     sights = [sight(float(when), what) for when, what in looks]

@@ -1,4 +1,4 @@
-"""A receiver that takes no notices is seen by whoever looks at the status."""
+"""A receiver that takes no notices is seen by a reader of the status."""
 
 from dataclasses import replace
 from datetime import timedelta

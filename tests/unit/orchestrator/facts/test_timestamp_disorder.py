@@ -39,7 +39,7 @@ def seen(*stretches: list[Moment], precision_ms: int = 0) -> TopicDisorder:
         (steps((10, 900, 0), (20, 800, 250)), 350, 1),
         (steps((10, 900, 0), (20, NO_TIME, 0), (30, 850, 0)), 50, 1),
         (steps((10, 900, 0), (10, 900, 0), (10, 900, 0)), 0, 0),
-        (steps((10, 9_000_000, 0), (20, 900, 0)), 100, 1),  # ahead of the clock, which stands at 1000 then
+        (steps((10, 9_000_000, 0), (20, 900, 0)), 100, 1),  # ahead of the clock, which is at 1000 then
     ],
 )
 def test_disorder_is_the_way_back_from_the_largest_time_so_far(

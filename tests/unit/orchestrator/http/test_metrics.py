@@ -40,7 +40,7 @@ routes:
 
 @dataclass
 class Shown:
-    """A store whose clock we set, and what is told of it."""
+    """A store whose clock we set, and what is reported of it."""
 
     store: MemoryStore
     reader: FigureReader

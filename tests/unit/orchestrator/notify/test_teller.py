@@ -1,4 +1,4 @@
-"""Who is told what, when: only by a leader, from where the former one stood, and never in anybody's way."""
+"""Who gets which notice, when: only from a leader, from where the former one was, and never in anybody's way."""
 
 import threading
 import time
@@ -23,7 +23,7 @@ HANGS = 0.05
 
 @dataclass
 class World:
-    """A store with a clock, and whoever leads."""
+    """A store with a clock, and the leader."""
 
     now: list[datetime]
     store: MemoryStore
@@ -34,7 +34,7 @@ class World:
             self.store, given or target(), receiver, lambda: self.term,
             since=newest_line(self.store), send_seconds=HANGS,
         )  # fmt: skip
-        made.turn()  # from here on it tells what comes
+        made.turn()  # from here on it reports what comes
         return made
 
     def happens(self, *words: Verdict, cluster: str = "east") -> None:

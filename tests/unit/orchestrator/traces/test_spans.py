@@ -1,4 +1,4 @@
-"""Spans of closed operations: the same wherever they are written, in nobody's way, and none twice."""
+"""Spans of closed operations: the same wherever they are written, in no one's way, and none twice."""
 
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

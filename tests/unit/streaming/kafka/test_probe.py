@@ -41,7 +41,7 @@ def fake() -> Iterator[FakeCluster]:
 
 
 class Watcher:
-    """Probes of one cluster, made anew as a prober makes them."""
+    """Probes of one cluster, made again as a prober makes them."""
 
     def __init__(self, *bootstrap: str, topics: tuple[str, ...] = ("t",), **security: Any) -> None:
         self.cluster = Cluster(bootstrap=bootstrap, security=Security.model_validate(security))

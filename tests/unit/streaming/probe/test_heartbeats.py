@@ -43,7 +43,7 @@ def carried(*found: tuple[float, float | None]) -> ReplicatedHeartbeats:
         (((10, 9.5), (10.5, 10.3), (11, 10.3)), 10.3),
         (((10, None), (10.5, 10.3)), 10.3),
         (((10, 14.5), (10.5, 15.3)), 10.5),  # the replicator's clock is five seconds ahead
-        (((10, 9.5), (60, 59.5)), None),  # nobody looked for 50 s
+        (((10, 9.5), (60, 59.5)), None),  # no one looked for 50 s
         (((10, 9.5), (60, 59.5), (60.5, 60.4)), 60.4),
     ],
 )
@@ -71,7 +71,7 @@ def test_a_target_that_cannot_be_read_takes_no_evidence_away_and_adds_none() -> 
         (((10, 9.9), (10.5, 10.1), (11, 60.9), (11.5, 61.2)), 12.5),  # it was set ahead
         (((10, 9.9), (10.5, 10.1), (11, 5.9), (11.5, 6.2)), 12.5),  # it was set back
         (((10, 4), (11, 7), (12, 7), (13, 7), (14, 10)), None),  # too rare to be waited for
-        (((10, 9.9), (11, 10.9), (12, 11.9), (60, 59.9)), None),  # nobody looked for 48 s
+        (((10, 9.9), (11, 10.9), (12, 11.9), (60, 59.9)), None),  # no one looked for 48 s
     ],
 )
 def test_a_heartbeat_is_due_one_usual_interval_after_the_last(

@@ -30,7 +30,7 @@ class Hands:
         self.now += seconds
 
 
-# -- the pace ----------------------------------------------------------------------------------------------------------
+# -- the pace --------------------------------------------------------------------------------------------------------
 def test_a_look_is_due_every_interval() -> None:
     hands = Hands()
     pace = Pace(0.5, 1.0, hands.clocks)
@@ -64,7 +64,7 @@ def test_a_clock_that_jumped_or_a_host_that_was_suspended_says_so_once(jump: flo
     assert pace.tick() is None
 
 
-# -- the prober --------------------------------------------------------------------------------------------------------
+# -- the prober ------------------------------------------------------------------------------------------------------
 class SlowClocks:
     """Clocks on which ten real seconds are half a second, so that a busy machine is never late; a test may jump ahead.
 

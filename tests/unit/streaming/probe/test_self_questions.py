@@ -89,7 +89,7 @@ def test_an_honest_cluster_contradicts_itself_nowhere_in_its_log(fake: FakeClust
 
 
 def test_a_change_between_two_answers_is_no_lie(fake: FakeCluster) -> None:
-    """Retention took the record away that was read: asked once more, all is well."""
+    """Retention took the record away that was read: looked up once more, all is well."""
     late = iter([True])
 
     def once(node: int, asked: int, true: Answer) -> Answer:

@@ -35,7 +35,7 @@ REFUND = '{"type": "record", "name": "Refund", "fields": [{"name": "id", "type":
 
 
 class Registry:
-    """Schemas by id, and what was asked; ``status`` other than 200 answers everything."""
+    """Schemas by id, and what was requested; ``status`` other than 200 answers everything."""
 
     def __init__(self, schemas: Mapping[int, str]) -> None:
         self.schemas = dict(schemas)

@@ -203,7 +203,7 @@ def test_the_scan_ends_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Expiring(Standby):
-    """Retention takes all that it holds as soon as somebody reads it."""
+    """Retention takes all that it holds as soon as it is read."""
 
     def fetch(
         self, starts: Mapping[TopicPartition, tuple[int, int]], *, until: Mapping[TopicPartition, int] | None = None,
@@ -405,7 +405,7 @@ def test_time_never_goes_past_a_place_that_content_has_proven() -> None:
 
 
 def test_the_forecast_counts_every_record_before_the_place_by_content() -> None:
-    """Others wrote 500 of them, or they are copies that came before: nothing tells which."""
+    """Others wrote 500 of them, or they are copies that came before: nothing shows which."""
     foreign, old = stream(0, 500, name="foreign"), stream(0, 60)
     here = [*foreign, *copied(old, 500)]
     shows(one(standby(Slot(here)), want(old[:40]), rules(MethodName.TIMESTAMP, buffer_ms=10**6)), replay_records=540)
@@ -494,7 +494,7 @@ RUN = [*stream(0, 30), *[(i, T0 + 300, "same") for i in range(30, 130)]]
 @pytest.mark.parametrize(
     ("old", "here"),
     [
-        (stream(0, 15), stream(0, 100)),  # too few records to tell a copy from chance
+        (stream(0, 15), stream(0, 100)),  # too few records to distinguish a copy from chance
         (ALIKE[:60], ALIKE),  # another partition may hold the same
         (RUN[:90], RUN),  # so many agree, but at many places
         (stream(0, 60), stream(0, 40)),  # where the records went that are not here is not known

@@ -134,7 +134,7 @@ def test_later_records_never_exceed_the_forecast() -> None:
 
 
 def aborted_last(*, after: int) -> Log:
-    """Forty committed records, ten that are aborted, and some that nobody has read yet."""
+    """Forty committed records, ten that are aborted, and some that no one has read yet."""
     log = Log()
     for _ in range(40):
         log.append(transactional=False)

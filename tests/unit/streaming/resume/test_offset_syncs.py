@@ -20,7 +20,7 @@ def of(*pairs: tuple[int, int]) -> Syncs:
 
 
 KAFKA = [
-    # syncs in their order, asked, Kafka's answer, ours
+    # syncs in their order, requested offset, Kafka's answer, ours
     ("above a sync never more than one further", [(100, 200)], 150, 201, 201),
     ("at a sync", [(100, 200)], 100, 200, 200),
     ("at the newer of two", [(100, 200), (150, 250)], 150, 250, 250),

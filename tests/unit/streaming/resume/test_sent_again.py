@@ -1,4 +1,4 @@
-"""Copies of read records that lie behind the place: they are counted, or the plan says that nobody can tell."""
+"""Copies of read records that lie behind the place: they are counted, or the plan says that nothing shows it."""
 
 from dataclasses import replace
 

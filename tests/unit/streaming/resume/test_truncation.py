@@ -129,7 +129,7 @@ def test_closest_without_timestamps_is_the_end_and_stays_in_the_log() -> None:
     assert resolved(TABLE["closest", Situation.UNKNOWN], begin=10, end=60, by_time=70) == 60
 
 
-# -- asked of a cluster
+# -- sent to a cluster
 
 
 def cluster(records: int = 100) -> MemoryCluster:

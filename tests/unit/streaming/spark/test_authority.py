@@ -38,7 +38,7 @@ DECLARED = {"orders": ["orders"]}
 
 
 class World:
-    """Query ``q``, held by operation ``op`` under epoch 2, and a fence of it that runner ``a`` is asked for."""
+    """Query ``q``, held by operation ``op`` under epoch 2, and a fence of it that is requested of runner ``a``."""
 
     def __init__(self, folder: Path) -> None:
         self.checkpoint = CheckpointFolder(folder / "checkpoint")
@@ -157,7 +157,7 @@ def test_a_fence_that_is_taken_back_is_not_begun(world: World) -> None:
 
 
 def test_entries_of_a_later_attempt_are_not_taken_from_it(world: World) -> None:
-    """Both attempts plant the same entries: whoever comes late takes back what bears its own token."""
+    """Both attempts plant the same entries: a late attempt takes back what bears its own token."""
     first, second = (Authority(FILES, world.path, Fence(2, "op", attempt), lambda: None) for attempt in (1, 2))
     assert first.plant(lambda _: True) == (3, 4)
     assert second.plant(lambda _: True) == (3, 4)

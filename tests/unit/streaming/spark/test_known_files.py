@@ -69,7 +69,7 @@ class Resumed(NamedTuple):
     start: str
     """Where the batch begins: the offsets of the one before, or what was kept of the first look at the cluster."""
     end: str | None
-    """Where it ends; None where it is planned anew."""
+    """Where it ends; None where it is planned again."""
 
 
 def resumed(texts: Mapping[str, str]) -> Resumed | None:
@@ -292,7 +292,7 @@ def test_batches_of_another_folder_say_nothing_of_this_one() -> None:
 
 
 def test_after_a_reconcile_only_what_was_seen_since_counts() -> None:
-    """A person looked at the files then. A row that a move wrote, or gave back, was looked at by nobody."""
+    """A person looked at the files then. A row that a move wrote, or gave back, was looked at by no one."""
     row = samples.assignment(checkpoint=WHERE, epoch=5, operation=None)
     assert known_files(row, seen_of(CASES[2], epoch=4), None) == ()
     assert len(known_files(row, seen_of(CASES[2], epoch=5), None)) == 1

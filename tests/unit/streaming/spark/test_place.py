@@ -116,7 +116,7 @@ def test_a_mapping_that_cannot_be_read_is_said_and_nothing_else(checkpoint: Chec
     assert "2-move.1 is not a mapping" in found.text
 
 
-# -- carried -----------------------------------------------------------------------------------------------------------
+# -- carried ---------------------------------------------------------------------------------------------------------
 def carried(folder: CheckpointFolder) -> CheckpointFolder:
     """Operation ``move`` made a checkpoint for west, with its mark, below the first one."""
     held(folder)
@@ -143,7 +143,7 @@ def test_the_newest_checkpoint_that_was_run_is_in_use(
     assert (found.mapping, found.held_by, found.epoch) == (None, None, 2)
 
 
-# -- taken back --------------------------------------------------------------------------------------------------------
+# -- taken back ------------------------------------------------------------------------------------------------------
 def undo(folder: CheckpointFolder, operation: str, keeps: str | None) -> None:
     release(
         FILES,

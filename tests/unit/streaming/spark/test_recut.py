@@ -170,7 +170,7 @@ def test_only_a_sink_without_the_batch_or_by_key_takes_a_smaller_one(state: Sink
     assert objection(report, sink) == (None if sink is Sink.KEYED else SINKS[state])
 
 
-# -- the entry ---------------------------------------------------------------------------------------------------------
+# -- the entry -------------------------------------------------------------------------------------------------------
 def test_the_entry_gets_the_smaller_ends_and_nothing_else_changes(tmp_path: Path) -> None:
     checkpoint = planned(tmp_path)
     before, cut = checkpoint.files(), cut_of(tmp_path)

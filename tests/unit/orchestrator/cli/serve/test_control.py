@@ -1,4 +1,4 @@
-"""Who is told, as the configuration says it, and what is refused before a controller starts."""
+"""Who gets notices, as the configuration says it, and what is refused before a controller starts."""
 
 import sys
 from pathlib import Path

@@ -38,7 +38,7 @@ def status(verdict: Verdict = Verdict.UP, *, cluster: str = "east", said: timede
     return samples.status(cluster=cluster, verdict=verdict, since=NOW - 90 * SECOND, decided_at=NOW - said)
 
 
-# -- home -------------------------------------------------------------------------------------------------------------
+# -- home ------------------------------------------------------------------------------------------------------------
 def test_a_query_is_away_from_home_since_the_last_move_that_left_it() -> None:
     left = [
         Departure(query=query, source=source, target="x", operation="op", epoch=2, at=NOW - number * SECOND)
@@ -59,7 +59,7 @@ def test_a_query_is_away_from_home_since_the_last_move_that_left_it() -> None:
     assert (undeclared.home, undeclared.is_away) == (None, False)
 
 
-# -- the value ---------------------------------------------------------------------------------------------------------
+# -- the value -------------------------------------------------------------------------------------------------------
 def test_the_name_of_the_leader_comes_from_its_probe_reports() -> None:
     seen = (
         samples.probe_report(viewpoint="replicator:east->west", instance=HOLDER),
@@ -125,7 +125,7 @@ def test_a_query_that_is_not_declared_any_more_is_there_too() -> None:
     assert [(each.query, each.automatic) for each in of(rows).queries] == [("former", None), ("revenue", "off")]
 
 
-# -- the picture -------------------------------------------------------------------------------------------------------
+# -- the picture -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("at_once", "waiting"), [(1, 1), (2, 0)])
 def test_a_query_that_waits_its_turn_is_shown_among_the_held_back(at_once: int, waiting: int) -> None:
     asked = (samples.request(), samples.request(id="request-2", query="clicks"))

@@ -197,7 +197,7 @@ def test_of_two_pauses_the_one_that_ends_last_is_named() -> None:
     assert pause_in_force((short, long), "q", NOW + 2 * HOUR) is None
 
 
-# -- rules -------------------------------------------------------------------------------------------------------------
+# -- rules -----------------------------------------------------------------------------------------------------------
 MOMENTS = st.integers(-7200, 7200).map(lambda seconds: NOW + timedelta(seconds=seconds))
 PAST = st.integers(-7200, 0).map(lambda seconds: NOW + timedelta(seconds=seconds))
 
@@ -240,7 +240,7 @@ def situations(draw: st.DrawFn) -> AutomaticFacts:
     return AutomaticFacts(
         facts=replace(GOOD, policy=Policy(automatic=draw(st.booleans()))),
         now=NOW,
-        term=draw(st.sampled_from([None, 7])),  # nobody leads
+        term=draw(st.sampled_from([None, 7])),  # no one leads
         statuses={name: draw(cluster_statuses(name)) for name in draw(st.sets(st.sampled_from(["east", "west"])))},
         pauses=tuple(draw(st.lists(pauses(), max_size=3))),
         operations=draw(histories()),
@@ -289,7 +289,7 @@ def test_a_move_within_the_cooldown_blocks_the_next_unless_acknowledged(
 @given(situations())
 def test_a_pause_or_losing_the_lead_never_lets_anything_through(circumstances: AutomaticFacts) -> None:
     assert not may_act(replace(circumstances, pauses=(*circumstances.pauses, pause(scope=EVERY))))
-    assert not may_act(replace(circumstances, term=None))  # nobody leads
+    assert not may_act(replace(circumstances, term=None))  # no one leads
 
 
 @given(MOMENTS, pauses())

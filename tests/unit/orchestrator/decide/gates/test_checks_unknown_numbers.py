@@ -198,11 +198,11 @@ def test_readiness_is_never_better_with_a_number_that_is_unknown(target: Target,
         return
     for name, less in blanked(condition.facts):
         if name == "earliest" and not target.begin:
-            continue  # of a log that begins at 0 no time is asked for: nothing was deleted
+            continue  # of a log that begins at 0 no time is requested: nothing was deleted
         assert judge_readiness(replace(condition, facts=less)).ready is not True, name
 
 
-# -- upper bounds ------------------------------------------------------------------------------------------------------
+# -- upper bounds ----------------------------------------------------------------------------------------------------
 BOUND = AtMost(exposure_records=900, exposure_seconds=45.0, replay_later_records=700, by="by its records")
 LAGS = {
     "exact": False, "exposure_records": None, "exposure_seconds": 4.0, "replay_later_records": None, "at_most": BOUND,

@@ -122,7 +122,7 @@ def test_a_checkpoint_without_some_files_is_refused_with_the_way_out() -> None:
 
 
 def taking_over(*intents: Intent, **changes: Any) -> Snapshot:
-    """Runner ``a`` is silent behind the commit; the query is held anew, and ``b`` is alive."""
+    """Runner ``a`` is silent behind the commit; the query is held again, and ``b`` is alive."""
     held = replace(PLACED, epoch=3, desired=Desired.HELD)
     snapshot = at(Phase.STARTING, *intents, assignment=held, alive=(B,), **changes)
     return replace(snapshot, operation=replace(snapshot.operation, epoch=3))

@@ -78,9 +78,9 @@ def test_an_output_is_found_behind_a_pattern_too() -> None:
         ("active", "clean", True),  # both at home
         ("east", "clean", True),
         ("west", "clean", False),  # read on west is east.clean, and its copy on east is west.clean
-        ("west", "east.clean", True),  # there it is what the reader reads, whoever writes it
+        ("west", "east.clean", True),  # there it is what the reader reads, whatever writes it
         ("active", "west.clean", False),
-        ("north", "clean", False),  # a cluster that nobody reads, and no route leads from it
+        ("north", "clean", False),  # a cluster that no one reads, and no route leads from it
     ],
 )
 def test_names_are_those_of_the_cluster_that_is_written_to(cluster: str, topic: str, found: bool) -> None:

@@ -89,7 +89,7 @@ def test_so_it_is_where_more_is_remembered_than_is_read_of_the_standby(filler: i
 
 @pytest.mark.parametrize("in_order", [True, False])
 def test_a_hole_is_filled_only_if_all_that_is_remembered_came_in_order(in_order: bool) -> None:
-    """Offset 38 was aborted. Where the order was changed, 41, which nobody read, may lie in its place."""
+    """Offset 38 was aborted. Where the order was changed, 41, which no one read, may lie in its place."""
     old = [(offset, T0, value) for offset, _, value in OLD]
     read = [record for record in old[:40] if record[0] != 38]
     if in_order:

@@ -56,7 +56,7 @@ def reached(*stretches: Stretch, newest_ms: int | None, buffer_ms: int = 1_000) 
     return reached_by(stretches, [replace(LAGGING, buffer_ms=buffer_ms)], {KEY: newest_ms}).get(KEY)
 
 
-# -- which older batches are looked for --------------------------------------------------------------------------------
+# -- which older batches are looked for ------------------------------------------------------------------------------
 def test_two_batches_around_the_standbys_newest_time_are_looked_for() -> None:
     rows = [row(number, 1_000 * number, 10_000 * number) for number in range(1, 9)]
     found = older_batches(rows, [WANT], {KEY: 35_000})
@@ -78,7 +78,7 @@ def test_an_older_batch_is_looked_up_at_its_own_end() -> None:
     assert [each.offset for each in asked.ring] == [2_996, 2_997, 2_998, 2_999]
 
 
-# -- bounds ------------------------------------------------------------------------------------------------------------
+# -- bounds ----------------------------------------------------------------------------------------------------------
 def bounds(*older: Target) -> AtMost | None:
     return by_older_records(LAGGING, older)
 
@@ -98,7 +98,7 @@ def test_an_older_batch_that_was_not_found_bounds_nothing(change: dict[str, Any]
     assert bounds(place(**{"offset": 3_000, "exposure_records": 6_500, "exposure_seconds": 30.0, **change})) is None
 
 
-# -- the timeline ------------------------------------------------------------------------------------------------------
+# -- the timeline ----------------------------------------------------------------------------------------------------
 STEPS = ((10_000, 1_000, 9_000), (20_000, 2_000, 19_000), (30_000, 3_000, 29_000), (40_000, 4_000, 39_000))
 
 
@@ -147,7 +147,7 @@ def test_a_bound_by_the_timeline_counts_offsets_up_to_the_last_sample() -> None:
     assert by_timeline(LAGGING, Reached(9_001, 29_000), OLD_END) is None
 
 
-# -- what has a bound --------------------------------------------------------------------------------------------------
+# -- what has a bound ------------------------------------------------------------------------------------------------
 BOUND = AtMost(exposure_records=6_500, exposure_seconds=31.0, replay_later_records=6_000, by="by its records")
 
 

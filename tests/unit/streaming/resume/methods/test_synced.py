@@ -262,7 +262,7 @@ def test_a_sync_whose_place_has_expired_resumes_at_the_begin_and_is_marked() -> 
 
 
 def test_a_sync_never_leads_past_records_younger_than_the_position() -> None:
-    """The oldest sync that is left may be of a re-send, and then points behind first copies that nobody has read."""
+    """The oldest sync that is left may be of a re-send, and then points behind first copies that no one has read."""
     old = stream(0, 60)
     target = one(mirrored(Slot(copied(old, 100), begin=140), syncs=[(0, 20, 150)]), want(old[:23]), ONLY_SYNCED)
     assert (target.method, target.target_offset) == ("synced", 140)

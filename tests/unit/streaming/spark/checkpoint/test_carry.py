@@ -89,7 +89,7 @@ def test_each_line_of_a_source_that_is_read_twice_gets_its_own_place(tmp_path: P
 
 def test_a_copy_can_be_stopped_before_each_few_files(checkpoint: CheckpointFolder) -> None:
     class SteppedAside(Exception):
-        """It may not go on."""
+        """It may not continue."""
 
     def step_aside() -> None:
         raise SteppedAside

@@ -1,4 +1,4 @@
-"""Planted entries hold a checkpoint for one operation, whatever happens meanwhile, and go without a trace."""
+"""Planted entries hold a checkpoint for one operation, whatever happens in the meantime, and go without a trace."""
 
 from pathlib import Path
 
@@ -120,7 +120,7 @@ def test_an_epoch_goes_with_the_operation_that_planted_it(checkpoint: Checkpoint
 
 
 def test_a_fence_ends_the_run_of_every_process(checkpoint: CheckpointFolder) -> None:
-    """Each run needs its own file: so it is over even where somebody deletes the planted epoch afterwards."""
+    """Each run needs its own file: so it is over even where the planted epoch is deleted afterwards."""
     checkpoint.write("_tideover_epochs/run-of-a-driver", "")
     authority = Authority(FILES, str(checkpoint.path), Fence(9, "move"), lambda: None)
     authority.plant_epoch(is_held=True)
@@ -214,7 +214,7 @@ def test_a_lost_operation_that_went_nowhere_is_undone(checkpoint: CheckpointFold
 def test_a_lost_fence_stays_once_the_query_used_its_checkpoint(
     checkpoint: CheckpointFolder, tmp_path: Path, name: str, prepared: bool
 ) -> None:
-    """Also where a fresh start had nothing prepared, and where only a later move is left to tell."""
+    """Also where a fresh start had nothing prepared, and where only a later move is left to show it."""
     planted = plant(FILES, str(checkpoint.path), operation="lost", epoch=4)
     if prepared:
         claim(FILES, str(tmp_path / name), Mark(operation=name.split("-")[2], epoch=4))

@@ -1,4 +1,4 @@
-"""A query that keeps its checkpoint goes on by a mapping beside it, and nothing else of it is touched."""
+"""A query that keeps its checkpoint continues by a mapping beside it, and nothing else of it is touched."""
 
 import json
 from dataclasses import replace
@@ -102,7 +102,7 @@ def returned(folder: CheckpointFolder, batch: int) -> None:
 
 
 def offsets_at(folder: CheckpointFolder, placed: Placed) -> tuple[Offsets, Offsets | None]:
-    """The ends of the last committed batch and of the planned one, as a report tells them."""
+    """The ends of the last committed batch and of the planned one, as a report shows them."""
     report = read_checkpoint(FILES, str(folder.path), SOURCES, placed=placed)
     return report.offsets, None if report.planned is None else report.planned.offsets
 
@@ -262,7 +262,7 @@ def test_only_what_an_operation_holds_may_it_map(checkpoint: CheckpointFolder) -
 def test_a_mapping_that_comes_after_the_release_is_not_left(
     checkpoint: CheckpointFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A runner that hung writes it when nobody asks for it any more."""
+    """A runner that hung writes it when no one requests it any more."""
 
     class Late(LocalFiles):
         def create_atomically(self, path: str, content: bytes) -> bool:
@@ -310,7 +310,7 @@ def test_the_moves_that_lead_to_a_place_are_the_ones_of_the_shared_cases(told: d
             assert json.loads(moves.on_active(entry, "it").sources["0"] or "") == wanted
 
 
-# -- the way back ------------------------------------------------------------------------------------------------------
+# -- the way back ----------------------------------------------------------------------------------------------------
 def undo(folder: CheckpointFolder, operation: str = "move") -> ReleaseRequest:
     return ReleaseRequest(checkpoint=str(folder.path), planted=(), prepared=None, operation=operation, mapped=True)
 
@@ -380,7 +380,7 @@ def test_the_entries_go_and_the_epoch_stays_where_the_query_continues(checkpoint
     assert planted_epochs(FILES, str(checkpoint.path)) == (Fence(2, "move"),)
 
 
-# -- a store that was put back -----------------------------------------------------------------------------------------
+# -- a store that was put back ---------------------------------------------------------------------------------------
 def test_a_move_that_the_store_does_not_know_is_reported(checkpoint: CheckpointFolder) -> None:
     path = str(checkpoint.path)
 

@@ -1,4 +1,4 @@
-"""A checkpoint is reported as it stands, and what is none is named for what it is."""
+"""A checkpoint is reported as it is, and what is none is named for what it is."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

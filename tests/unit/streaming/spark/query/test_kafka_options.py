@@ -1,4 +1,4 @@
-"""What the companion's source is told beside the options of Spark's own."""
+"""What the companion's source is given beside the options of Spark's own."""
 
 import json
 from datetime import timedelta

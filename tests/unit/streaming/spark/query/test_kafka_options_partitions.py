@@ -1,4 +1,4 @@
-"""The task slots follow the partitions that are really there, as far as anybody can be asked."""
+"""The task slots follow the partitions that are really there, as far as any broker answers."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -51,7 +51,7 @@ def counted(clusters: Mapping[str, Mapping[str, int] | None], **options: Any) ->
             "queries": {"revenue": query, "elsewhere": query | {"runners": ["b"], "checkpoint": "d"}},
         }
     )
-    return count_partitions(settings, "a", lambda name: Described(clusters[name]))  # type: ignore[arg-type, return-value] # only asked to describe
+    return count_partitions(settings, "a", lambda name: Described(clusters[name]))  # type: ignore[arg-type, return-value] # only describes
 
 
 def test_partitions_are_counted_on_the_home_cluster() -> None:

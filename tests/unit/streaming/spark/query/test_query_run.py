@@ -16,7 +16,7 @@ IN_BATCH = ("write", "addBatch", "runBatch")
 
 
 class Query:
-    """Spark's query after it was told to stop: its thread may have ended or not."""
+    """Spark's query after it was ordered to stop: its thread may have ended or not."""
 
     def __init__(self, stack: Sequence[str] = (), *, active: bool = False) -> None:
         self.id, self.runId, self.isActive = "of the query", RUN, active
@@ -127,7 +127,7 @@ def test_nothing_is_proven_where_the_application_has_ended() -> None:
         unfinished(session(ended=True), RUN)
 
 
-# -- held between two batches ------------------------------------------------------------------------------------------
+# -- held between two batches ----------------------------------------------------------------------------------------
 class Holding:
     """The companion's answer."""
 
@@ -239,7 +239,7 @@ def test_a_run_is_kept_in_its_batch_only_if_all_of_its_tasks_wait(waiting: int, 
 
 
 def test_a_run_whose_tasks_cannot_be_counted_is_not_kept_in_its_batch() -> None:
-    """Else its tasks would wait for a hold that nobody has begun."""
+    """Else its tasks would wait for a hold that no one has begun."""
     holding = Holding(waits=False, tasks=1)
     known = held(Query(IN_BATCH, active=True), holding, ended=True)
     with pytest.raises(SparkMissing):

@@ -222,7 +222,7 @@ def test_batches_that_were_purged_between_two_looks_are_passed_over(
 
 
 class Closed(LocalFiles):
-    """Folders into which nobody may look."""
+    """Folders into which no one may look."""
 
     def exists(self, path: str) -> bool:
         raise AssertionError(path)
@@ -232,7 +232,7 @@ class Closed(LocalFiles):
 
 
 def told(folder: CheckpointFolder, *names: str) -> list[PublishedEntry]:
-    """Entries as the run tells them."""
+    """Entries as the run shows them."""
     return [read_news(f"{name}\n{folder.text(name)}") for name in names]
 
 

@@ -1,4 +1,4 @@
-"""The driver's session: what Spark is told, and by which way."""
+"""The driver's session: what Spark is given, and by which way."""
 
 import re
 import sys

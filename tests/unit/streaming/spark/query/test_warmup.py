@@ -18,7 +18,7 @@ from tests.memory_log import MemoryCluster
 
 @dataclass
 class FakeQuery:
-    """Without any progress until it has been asked so often."""
+    """Without any progress until it has been looked at so often."""
 
     asked_before: int = 0
     isActive: bool = True  # noqa: N815 - Spark's name

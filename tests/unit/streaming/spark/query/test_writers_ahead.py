@@ -31,7 +31,7 @@ class Writer(dict[str, str]):
 
 
 class Spark:
-    """Builds writers whose number tells which one it was."""
+    """Builds writers whose number shows which one it was."""
 
     def __init__(self) -> None:
         self.built: list[tuple[Assignment, bool]] = []
@@ -62,7 +62,7 @@ def ahead() -> WritersAhead:
 
 
 def ahead_of(resume: Resume) -> WritersAhead:
-    """Of a process whose queries go on so."""
+    """Of a process whose queries continue so."""
     return WritersAhead(cast(Any, SimpleNamespace(runner="a", now=lambda: AT, resume=lambda _: resume)))
 
 
@@ -125,7 +125,7 @@ def test_a_fresh_start_is_built_with_where_it_begins(ahead: WritersAhead, spark:
 def test_a_switch_is_built_on_the_companion_source(
     ahead: WritersAhead, spark: Spark, on_disk: bool, taken: bool
 ) -> None:
-    """Its mapping is written meanwhile; where none is there in the end, Spark's own source reads."""
+    """Its mapping is written in the meantime; where none is there in the end, Spark's own source reads."""
     move(ahead, resume="switch")
     spark.switched_on_disk = on_disk
     assert (ahead.take(row(checkpoint="/c", mapping="4-op.2")) is not None) is taken

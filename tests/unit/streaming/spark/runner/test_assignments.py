@@ -161,7 +161,7 @@ def test_pauses_double_up_to_half_a_minute() -> None:
     ]
 
 
-# -- what is left to its fence -----------------------------------------------------------------------------------------
+# -- what is left to its fence ---------------------------------------------------------------------------------------
 HELD = replace(ROW, desired=Desired.HELD, operation="op")
 
 

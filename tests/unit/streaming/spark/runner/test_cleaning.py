@@ -1,4 +1,4 @@
-"""What a runner does about checkpoints that it was asked to clean."""
+"""What a runner does about checkpoints that it was ordered to clean."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ WAIT = 30.0
 
 
 class Runner:
-    """A process whose query went on from its folder to one that a move made in it."""
+    """A process whose query continued from its folder to one that a move made in it."""
 
     def __init__(self, folder: Path) -> None:
         self.base = folder / "revenue"
@@ -55,7 +55,7 @@ class Runner:
         return self.store.to_clean("a")
 
     def take(self) -> FormerCheckpoint:
-        """Ask, have it done, and return what the store says of it then."""
+        """Request it, have it done, and return what the store says of it then."""
         self.cleaning.take(self.ask())
         self.finish()
         return self.store.formers()[0]

@@ -112,7 +112,7 @@ def test_there_are_no_more_changes(left: CheckpointFolder) -> None:
     assert files.left == 1
 
 
-# -- refused -----------------------------------------------------------------------------------------------------------
+# -- refused ---------------------------------------------------------------------------------------------------------
 def test_a_checkpoint_that_no_fence_holds_is_not_cleaned(tmp_path: Path) -> None:
     running = CheckpointFolder(tmp_path / "checkpoint", stores=["delta"])
     running.commit(0)
@@ -139,7 +139,7 @@ def test_a_link_is_not_followed(left: CheckpointFolder, tmp_path: Path, name: st
     assert any(elsewhere.rglob("*"))
 
 
-# -- a store that was put back -----------------------------------------------------------------------------------------
+# -- a store that was put back ---------------------------------------------------------------------------------------
 def test_a_store_that_lost_the_move_still_finds_who_holds_it(left: CheckpointFolder) -> None:
     clean(FILES, str(left.path))
     with pytest.raises(HeldByStranger, match="operation move of epoch 2"):

@@ -56,7 +56,7 @@ SETTINGS = Tideover.model_validate(
 
 
 class FakeWriter:
-    """Remembers what it was told, and writes nothing."""
+    """Remembers what it was given, and writes nothing."""
 
     def __init__(self) -> None:
         self.told: dict[str, object] = {}
@@ -117,7 +117,7 @@ def offset_entry(*sources: Any) -> str:
 
 
 class Stage:
-    """A query that runs under epoch 1, has committed five batches, and goes on while its batch 2 is rehearsed."""
+    """A query that runs under epoch 1, has committed five batches, and continues while its batch 2 is rehearsed."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder

@@ -40,7 +40,7 @@ GONE_PID_STARTED = 1
 
 
 def unread(report: CheckpointReport, sink: WrittenTo) -> CheckpointReport:
-    """A sink whose table nobody reads."""
+    """A sink whose table no one reads."""
     return report.model_copy(update={"sink_memory": sink.memory})
 
 
@@ -119,7 +119,7 @@ class BusyRun:
         self._checkpoint = CheckpointFolder(folder)
         self._looks = looks
         self.closed_at: int | None = None
-        """The newest committed batch when it was told to stop."""
+        """The newest committed batch when it was ordered to stop."""
         self.refused = False
 
     is_held = False
@@ -159,7 +159,7 @@ class RestingRun(BusyRun):
 
 
 class RunHere:
-    """A query that this process hosts: it says what it is told to."""
+    """A query that this process hosts: it says what it is set to say."""
 
     is_held = False
 
@@ -390,7 +390,7 @@ def test_a_batch_of_a_silent_cluster_is_waited_for_three_seconds(folder: Path) -
 
 
 def test_a_run_that_cannot_rest_on_a_silent_cluster_is_stopped_soon(folder: Path) -> None:
-    """Its tasks run on other hosts, so nobody here knows whether they wait; and no wait follows the first."""
+    """Its tasks run on other hosts, so no one here knows whether they wait; and no wait follows the first."""
     CheckpointFolder(folder).plan(2)
     run, clock = HoldableRun(looks=1_000_000), LooksOnly()
     held(folder, run, finish_seconds=30.0, is_silent=lambda: True, clock=clock)

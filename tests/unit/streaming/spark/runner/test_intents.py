@@ -1,4 +1,4 @@
-"""When a runner answers what it was asked, with a store that is slow, away or just back."""
+"""When a runner answers a request, with a store that is slow, away or just back."""
 
 import threading
 from collections.abc import Iterable, Iterator
@@ -138,7 +138,7 @@ class Runner:
         self.tracker.forget(self.run.subject)
 
     def fence(self, cluster: str = "", finish_seconds: float = 0.0) -> None:
-        """Ask for a fence, and wait for the answer."""
+        """Request a fence, and wait for the answer."""
         request = FenceRequest(
             checkpoint=str(self.folder), epoch=2, operation="op", hosting=None, cluster=cluster,
             finish_seconds=finish_seconds,
@@ -173,7 +173,7 @@ SETTINGS = Tideover.model_validate(
 def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
     monkeypatch.setattr(module, "_CATCH_UP_SECONDS", 0.05)
     monkeypatch.setattr(module, "_REPORT_PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr(module, "counts", lambda _store, _intent: lambda: None)  # test_authority asks the store
+    monkeypatch.setattr(module, "counts", lambda _store, _intent: lambda: None)  # test_authority queries the store
     known = Runner(tmp_path)
     yield known
     known.errands.close()

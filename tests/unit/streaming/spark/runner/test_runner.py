@@ -1,4 +1,4 @@
-"""A JVM that does not answer costs a runner no heartbeat, is told of, and is ended when it stays silent."""
+"""A JVM that does not answer costs a runner no heartbeat, is reported, and is ended when it stays silent."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -69,7 +69,7 @@ class Hanging:
         self.unrest_or_error: Callable[[], str | None] = lambda: str(go_on.wait(60))
 
     def close(self) -> None:
-        """It is told to."""
+        """It is ordered to."""
 
     def report_stopped(self) -> bool:
         raise AssertionError("nobody has seen it quiet")

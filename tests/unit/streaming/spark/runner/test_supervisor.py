@@ -51,11 +51,11 @@ ROW = Assignment(
 
 
 ANSWERS = Liveness(lambda: False)
-"""A JVM that is never asked, so that no question waits."""
+"""A JVM that never gets a call, so that none waits."""
 
 
 class FragileStore(MemoryStore):
-    """A store that may not take reports, and keeps what it was told."""
+    """A store that may not take reports, and keeps what was reported."""
 
     away = False
 
@@ -138,7 +138,7 @@ class FakeRun:
 
 
 def monitor(**more: Any) -> SimpleNamespace:
-    """A look-out that waits as long as it is told."""
+    """A look-out that waits as long as it is set."""
     return SimpleNamespace(wait=lambda over, seconds: over.wait(seconds), close=lambda: None, **more)
 
 
@@ -293,7 +293,7 @@ def test_nothing_is_started_that_the_store_did_not_hear_of(stage: Stage) -> None
     hosted.close()
 
 
-# -- a run that is held and goes on ------------------------------------------------------------------------------------
+# -- a run that is held and continues --------------------------------------------------------------------------------
 def holdable(stage: Stage) -> QuerySupervisor:
     hosted = stage.hosted()
     hosted.begin()
@@ -441,7 +441,7 @@ def test_a_run_that_publishes_nothing_cannot_be_held(stage: Stage) -> None:
     assert hosted.unrest() == "it still runs here"
 
 
-# -- a move that kept the checkpoint -----------------------------------------------------------------------------------
+# -- a move that kept the checkpoint ---------------------------------------------------------------------------------
 def moved(folder: Path, operation: str = "op-1") -> CheckpointFolder:
     """A checkpoint that an operation holds and has mapped, with epoch 2."""
     checkpoint, files = CheckpointFolder(folder), LocalFiles()
@@ -623,7 +623,7 @@ def test_an_earlier_run_that_still_writes_keeps_a_later_one_from_stopped(stage: 
 def test_nothing_starts_from_a_checkpoint_that_is_still_written_to(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Back where it was, without a fence in between; who looks is told, and it starts once the other is quiet."""
+    """Back where it was, without a fence in between; the watcher gets word, and it starts once the other is quiet."""
     monkeypatch.setattr(module, "_SETTLE_SECONDS", 0.05)
     monkeypatch.setattr(module, "pause_seconds", lambda _: 0.01)
     first = stage.hosted()
@@ -999,7 +999,7 @@ def test_a_mapping_that_differs_from_what_the_store_kept_is_refused(stage: Stage
 
 
 def test_a_start_gives_the_store_the_mapping_that_it_lacks(stage: Stage) -> None:
-    """It was restored from a backup older than the move, and somebody reconciled it since."""
+    """It was restored from a backup older than the move, and was reconciled since."""
     checkpoint = moved(stage.folder)
     placed(stage, mapping="2-op-1.1").begin()
     until(lambda: stage.runs)

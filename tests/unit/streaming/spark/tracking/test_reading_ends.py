@@ -98,7 +98,7 @@ def test_a_newest_record_replicated_a_moment_later_is_read_again() -> None:
 
 def test_a_log_that_was_emptied_has_no_newest_time(cluster: FallingSilent) -> None:
     sampler = EndSampler("east", cluster)
-    for _ in range(30):  # after so many the begins are asked anew
+    for _ in range(30):  # after so many the begins are read again
         sampler.sample([SECOND], NOW, timeout=1)
     log = cluster.topics["t"].partitions[1]
     log.begin = log.end

@@ -270,7 +270,7 @@ def test_a_position_names_the_leader_epoch_of_its_last_record() -> None:
 
 
 def test_a_position_names_the_topic_id_under_which_it_was_read() -> None:
-    """By it alone a topic that was made anew under its old name is known (KIP-516)."""
+    """By it alone a topic that was made again under its old name is known (KIP-516)."""
     track = RunProgress(SUBJECT)
     track.see(batch(7, 100, committed=True))
     facts = TopicFacts(

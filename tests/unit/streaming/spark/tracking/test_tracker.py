@@ -133,7 +133,7 @@ def test_who_needs_the_positions_waits_until_a_store_that_is_back_has_them(tmp_p
     store.away = True
     running._take(seen(4))
     running._store_positions()
-    running._tracks.clear()  # nothing to ask of a cluster
+    running._tracks.clear()  # nothing to read from a cluster
     Spool(tmp_path / "east.spool").save(running._kept)
     running._over.clear()
     running.start()
@@ -210,7 +210,7 @@ def test_no_thread_waits_for_the_end_of_a_look_at_a_hung_cluster(tmp_path: Path)
 def test_a_cluster_that_is_known_to_be_silent_gets_a_short_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And nobody waits an hour for what it is being asked since before."""
+    """And no one waits an hour for what is requested since before."""
     monkeypatch.setattr(module, "_ASK_SECONDS", 3600.0)
     store, cluster = FragileStore(lambda: NOW), SlowCluster(east(50))
     store.adopt(ROW)
@@ -440,7 +440,7 @@ def test_a_full_disk_does_not_stop_the_tracking(tmp_path: Path) -> None:
 
 def test_a_runs_first_place_is_in_the_timeline_at_once_its_last_at_the_end(tmp_path: Path) -> None:
     store, known = world(tmp_path)
-    known._read_at = known._store_at = math.inf  # the cluster is not asked
+    known._read_at = known._store_at = math.inf  # the cluster gets no request
     known._take(seen(4))
     known._round()
     (stretch,) = store.timeline("revenue")
