@@ -132,7 +132,7 @@ class _Passing:
                 auth_bytes=yes if is_in and self._mechanism == "AWS_MSK_IAM" else b"",
                 session_lifetime_ms=0,
             )
-        else:  # versions, which are asked for before a login
+        else:  # versions, which are requested before a login
             back.write(struct.pack(">i", len(frame)) + frame)
             found = await _frame(there)
             writer.write(struct.pack(">i", len(found)) + found)

@@ -151,7 +151,7 @@ HINT = (
 )
 STORE_HINT = (
     "on S3 run the query with Tideover's companion, by Hadoop's own connector (S3AFileSystem), and leave "
-    "fs.s3a.create.conditional.enabled alone; or put the checkpoint on hdfs, or on a disk or share that every runner "
+    "fs.s3a.create.conditional.enabled alone. Or put the checkpoint on hdfs, or on a disk or share that every runner "
     "mounts"
 )
 

@@ -8,9 +8,10 @@ whose sources are others now, is never used.
 
 One jar serves all Spark lines, with the same bytes from the same sources. The Java uses public interfaces of Hadoop and
 Spark only. Their ``CheckpointFileManager`` moved to another package with Spark 4.1, so the one class that implements it
-is compiled twice, its package names replaced: against the locked jars of a line of either kind. What serves both has to
-come out the same. A test compiles it against those of every line (``tests/real/test_companion_build.py``). A jar for
-each line would be five times the files for classes that do not differ.
+is compiled twice, its package names replaced. It is compiled against the locked jars of a line of either kind. What
+serves both has to come out the same. A test compiles it against those of every line
+(``tests/real/test_companion_build.py``). A jar for each line would be five times the files for classes that do not
+differ.
 
 Which classes serve the Spark that runs is found out there, by what it has (``SparkBuild.java``); the jar lists its own
 classes for that.
