@@ -1,4 +1,4 @@
-"""``docs/support.md``: on which Spark and which store of checkpoints Tideover was tried, and by what.
+"""``docs/support.md``: with which Spark, store of checkpoints, login and replicator Tideover was tried, and by what.
 
 Each cell names its tests, and how real their parts are. ``python -m tests.support write`` prints the page again.
 """
@@ -70,11 +70,59 @@ ROWS: Mapping[str, Sequence[Cell]] = {
     ),
 }  # fmt: skip
 
+LOGIN_COLUMNS = ("probes, look-ups, tracking", "sources and sinks of Spark, with a failover")
+_MTLS = "tests/real/test_link_security.py::test_mutual_tls_with_an_encrypted_key"
+_SASL = "tests/real/test_link_security.py::test_sasl_with_the_right_password"
+_SECURED = "tests/real/test_standalone.py::test_a_query_keeps_its_checkpoint_when_it_moves_on_a_standalone_cluster"
+_TOKEN = "tests/real/test_tokens.py::test_a_token_serves_many_logins_and_is_replaced_before_it_ends"
+_TOKEN_MOVE = "tests/real/test_tokens.py::test_a_query_moves_between_clusters_that_want_tokens"
+_IAM = "tests/real/test_msk.py::test_a_signed_login_passes_and_a_wrong_key_or_region_is_ours"
+_IAM_MOVE = "tests/real/test_msk.py::test_a_query_moves_between_clusters_that_check_signatures"
+_TICKET = "tests/real/test_kerberos.py::test_a_key_table_is_enough_and_a_wrong_one_is_ours"
+_TICKET_MOVE = "tests/real/test_kerberos.py::test_a_query_moves_between_clusters_that_want_tickets"
+_PROVIDER = "the token provider is a small server of the tests, the brokers are real"
+_GATE = "a gate of the tests computes each signature again; Amazon's libraries sign, and the brokers behind it are real"
+_KDC = "a real KDC (MIT); skipped where there is none"
+
+LOGINS: Mapping[str, Sequence[Cell]] = {
+    "client certificate (mutual TLS)": (
+        Cell(How.REAL, (_MTLS,)), Cell(How.REAL, (_SECURED,), "to a cluster with SCRAM"),
+    ),
+    "SCRAM": (Cell(How.REAL, (_SASL,)), Cell(How.REAL, (_SECURED,), "from a cluster with certificates")),
+    "PLAIN": (
+        Cell(How.REAL, (_SASL,)), Cell(How.READ, note="it differs from SCRAM in the name of the login module"),
+    ),
+    "OAUTHBEARER, client credentials": (
+        Cell(How.STAND_IN, (_TOKEN,), _PROVIDER), Cell(How.STAND_IN, (_TOKEN_MOVE,), _PROVIDER),
+    ),
+    "AWS_MSK_IAM": (Cell(How.STAND_IN, (_IAM,), _GATE), Cell(How.STAND_IN, (_IAM_MOVE,), _GATE)),
+    "GSSAPI (Kerberos)": (Cell(How.REAL, (_TICKET,), _KDC), Cell(How.REAL, (_TICKET_MOVE,), _KDC)),
+}  # fmt: skip
+
+REPLICATOR_COLUMNS = ("failover", "switchover", "failback")
+_KILL = "tests/real/test_carries.py::test_the_controller_moves_every_query_at_a_random_moment_of_a_kill"
+_PLANNED = "tests/real/test_switchover.py::test_a_switchover_under_load_loses_and_repeats_nothing"
+_HOME = "tests/real/test_failback.py::test_queries_come_home_exactly_and_the_tail_is_listed_whole"
+_KEPT = "tests/real/test_places_on_brokers.py::test_a_standby_that_copies_bytes_is_resumed_at_the_same_offset"
+_NOT_KEPT = (
+    "tests/real/test_places_on_brokers.py::test_a_route_that_is_wrongly_said_to_keep_offsets_is_resumed_by_content"
+)
+
+REPLICATORS: Mapping[str, Sequence[Cell]] = {
+    "MirrorMaker 2": (Cell(How.REAL, (_KILL,)), Cell(How.REAL, (_PLANNED,)), Cell(How.REAL, (_HOME,))),
+    "one that keeps offsets (Cluster Linking, Shadowing, cluster mirroring)": (
+        Cell(How.STAND_IN, (_KEPT, _NOT_KEPT), "the tests write the copies of the standby"),
+        Cell(How.NOT), Cell(How.NOT),
+    ),
+    "MSK Replicator": (Cell(How.NOT), Cell(How.NOT), Cell(How.NOT)),
+}  # fmt: skip
+
 HEAD = """# What was tried
 
-Which Spark, and where a checkpoint may be. The page is printed from the list of tests in `tests/support.py` by
-`python -m tests.support write`. A test that is named here runs in `make test-matrix` on each Spark of its row, or is
-one of the long ones.
+Which Spark, where a checkpoint may be, which login, and which replicator. The page is printed from the list of tests
+in `tests/support.py` by `python -m tests.support write`. A test that is named in the first table runs in
+`make test-matrix` on each Spark of its row, or is one of the long ones. Logins and replicators were tried on Spark
+4.2.0.
 
 - **tested on real parts**: real brokers, a real Spark, a real disk.
 - **tested against a stand-in**: the note names the stand-in.
@@ -83,14 +131,24 @@ one of the long ones.
 """
 
 
+TABLES: Mapping[str, tuple[Sequence[str], Mapping[str, Sequence[Cell]]]] = {
+    "Spark": (COLUMNS, ROWS),
+    "Login": (LOGIN_COLUMNS, LOGINS),
+    "Replicator": (REPLICATOR_COLUMNS, REPLICATORS),
+}
+"""By the name of the first column."""
+
+
 def page() -> str:
     """The whole page."""
     notes: dict[Cell, int] = {}
-    lines = [f"| Spark | {' | '.join(COLUMNS)} |", f"|{'---|' * (len(COLUMNS) + 1)}"]
-    for name, cells in ROWS.items():
-        lines.append(f"| {name} | {' | '.join(_text(cell, notes) for cell in cells)} |")
+    lines: list[str] = []
+    for first, (columns, rows) in TABLES.items():
+        lines += [f"| {first} | {' | '.join(columns)} |", f"|{'---|' * (len(columns) + 1)}"]
+        lines += [f"| {name} | {' | '.join(_text(cell, notes) for cell in cells)} |" for name, cells in rows.items()]
+        lines.append("")
     listed = [f"{number}. {_note(cell)}" for cell, number in notes.items()]
-    return HEAD + "\n".join([*lines, "", "## Notes", "", *listed, ""])
+    return HEAD + "\n".join([*lines, "## Notes", "", *listed, ""])
 
 
 def _text(cell: Cell, notes: dict[Cell, int]) -> str:
@@ -107,7 +165,8 @@ def _note(cell: Cell) -> str:
 
 def named_tests() -> Iterator[str]:
     """Every test that the page names, once."""
-    yield from sorted({test for cells in ROWS.values() for cell in cells for test in cell.tests})
+    cells = (cell for _, rows in TABLES.values() for row in rows.values() for cell in row)
+    yield from sorted({test for cell in cells for test in cell.tests})
 
 
 if __name__ == "__main__":
