@@ -85,15 +85,19 @@ public final class Companion {
 
   /** Begins a file that must not exist yet; {@code sparksOwn} begins it as Spark would. */
   public Draft create(Path path, Supplier<Draft.Way> sparksOwn) throws IOException {
-    Draft.Way way;
+    return new Draft(exclusive(path, sparksOwn), LogEntry.of(path), fence, news);
+  }
+
+  /** On a store an admitted run has no other way than the condition; else it throws. */
+  private Draft.Way exclusive(Path path, Supplier<Draft.Way> sparksOwn) throws IOException {
     if (isLocal(path)) {
-      way = new LinkedFile(Paths.get(path.toUri().getPath()));
-    } else if (isStore(path) && StoredObject.refusal(systemOf(path), path).isEmpty()) {
-      way = new StoredObject(systemOf(path), path, true);
-    } else {
-      way = sparksOwn.get();
+      return new LinkedFile(Paths.get(path.toUri().getPath()));
     }
-    return new Draft(way, LogEntry.of(path), fence, news);
+    if (isStore(path)
+        && (fence.isAdmitted() || StoredObject.refusal(systemOf(path), path).isEmpty())) {
+      return new StoredObject(systemOf(path), path, true);
+    }
+    return sparksOwn.get();
   }
 
   /** Begins a file, there or not. */

@@ -5,8 +5,10 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.util.Collections;
 import java.util.Map;
 import java.util.Optional;
+import java.util.WeakHashMap;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
@@ -26,33 +28,62 @@ abstract class ConditionalPut {
   private static final int TRIES = 8;
   private static final long PAUSE_MILLISECONDS = 50;
 
+  /** None of them holds its connector, so each goes with that. Hadoop 3.3 logs each look. */
+  private static final Map<FileSystem, Optional<ConditionalPut>> KNOWN =
+      Collections.synchronizedMap(new WeakHashMap<>());
+
   /** Puts once. An {@code InvocationTargetException} holds what the SDK has thrown. */
   abstract void send(String key, byte[] content, Map<String, String> metadata)
       throws ReflectiveOperationException;
 
-  abstract String keyOf(Path path) throws ReflectiveOperationException;
+  abstract String keyOf(FileSystem connector, Path path) throws ReflectiveOperationException;
 
-  /** By the connector's client; empty where neither version of the SDK can be used. */
-  static Optional<ConditionalPut> by(FileSystem connector) {
-    try {
-      return Optional.of(new ByVersion2(connector));
-    } catch (ReflectiveOperationException | LinkageError notThisOne) {
-      try {
-        return Optional.of(new ByVersion1(connector));
-      } catch (ReflectiveOperationException | LinkageError neither) {
-        return Optional.empty();
-      }
+  private interface Version {
+    ConditionalPut of(FileSystem connector) throws ReflectiveOperationException;
+  }
+
+  /**
+   * By the connector's client, which is looked for once; empty where neither version of the SDK can
+   * be used. A client that cannot be had at this moment is an {@code IOException}: it says nothing
+   * about the connector.
+   */
+  static Optional<ConditionalPut> by(FileSystem connector) throws IOException {
+    Optional<ConditionalPut> known = KNOWN.get(connector);
+    if (known == null) {
+      known = made(ByVersion2::new, connector);
+      known = known.isPresent() ? known : made(ByVersion1::new, connector);
+      KNOWN.put(connector, known);
     }
+    return known;
+  }
+
+  private static Optional<ConditionalPut> made(Version version, FileSystem connector)
+      throws IOException {
+    try {
+      return Optional.of(version.of(connector));
+    } catch (ClassNotFoundException | NoSuchMethodException | NoClassDefFoundError notThisOne) {
+      return Optional.empty();
+    } catch (InvocationTargetException refused) {
+      throw unmade(connector, refused.getCause());
+    } catch (ReflectiveOperationException | LinkageError failed) {
+      throw unmade(connector, failed);
+    }
+  }
+
+  private static IOException unmade(FileSystem connector, Throwable cause) {
+    return new IOException(
+        "no client of Amazon's SDK for " + connector.getUri() + ": " + cause, cause);
   }
 
   /**
    * Puts. While another put of the same object is under way the store answers 409, and it is tried
    * again. Every other refusal is an {@code IOException}, whatever became of the object.
    */
-  final void put(Path target, byte[] content, Map<String, String> metadata) throws IOException {
+  final void put(FileSystem connector, Path target, byte[] content, Map<String, String> metadata)
+      throws IOException {
     for (int attempt = 1; ; attempt++) {
       try {
-        send(keyOf(target), content, metadata);
+        send(keyOf(connector, target), content, metadata);
         return;
       } catch (InvocationTargetException refused) {
         if (status(refused.getCause()) != CONFLICT || attempt == TRIES) {
@@ -86,23 +117,23 @@ abstract class ConditionalPut {
   }
 
   private abstract static class ByConnector extends ConditionalPut {
-    final FileSystem connector;
     final Object requests;
+    private final ClassLoader loader;
     private final Method keyOf;
 
     ByConnector(FileSystem connector) throws ReflectiveOperationException {
-      this.connector = connector;
+      this.loader = connector.getClass().getClassLoader();
       this.requests = connector.getClass().getMethod("getRequestFactory").invoke(connector);
       this.keyOf = connector.getClass().getMethod("pathToKey", Path.class);
     }
 
     @Override
-    final String keyOf(Path path) throws ReflectiveOperationException {
+    final String keyOf(FileSystem connector, Path path) throws ReflectiveOperationException {
       return (String) keyOf.invoke(connector, connector.makeQualified(path));
     }
 
     final Class<?> sdk(String name) throws ClassNotFoundException {
-      return Class.forName(name, true, connector.getClass().getClassLoader());
+      return Class.forName(name, true, loader);
     }
   }
 
@@ -166,6 +197,7 @@ abstract class ConditionalPut {
 
     ByVersion2(FileSystem connector) throws ReflectiveOperationException {
       super(connector);
+      Object internals = connector.getClass().getMethod("getS3AInternals").invoke(connector);
       override = sdk(OVERRIDE);
       overrides = override.getMethod("builder");
       header =
@@ -185,7 +217,6 @@ abstract class ConditionalPut {
       put =
           sdk(SDK + "services.s3.S3Client")
               .getMethod("putObject", sdk(SDK + "services.s3.model.PutObjectRequest"), sent);
-      Object internals = connector.getClass().getMethod("getS3AInternals").invoke(connector);
       client =
           sdk("org.apache.hadoop.fs.s3a.S3AInternals")
               .getMethod("getAmazonS3Client", String.class)

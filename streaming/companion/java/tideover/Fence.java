@@ -32,6 +32,11 @@ final class Fence {
     this.hold = admission.hold();
   }
 
+  /** Whether the run has an epoch; one without was never admitted, and is Spark's alone. */
+  boolean isAdmitted() {
+    return began.epoch().isPresent();
+  }
+
   /** Before a query starts: a start runs a planned batch again before it writes any entry. */
   void requireStart(Path checkpoint) throws IOException {
     require(checkpoint, names(checkpoint), "it is not started");
@@ -45,7 +50,7 @@ final class Fence {
     Path folder = new Path(checkpoint, PlantedEpoch.FOLDER);
     FileSystem system = checkpoint.getFileSystem(conf);
     system.mkdirs(folder);
-    if (began.epoch().isEmpty()) {
+    if (!isAdmitted()) {
       return;
     }
     try (OutputStream file = system.create(new Path(folder, RunName.file()), true)) {
@@ -65,7 +70,7 @@ final class Fence {
     List<String> names = names(entry.checkpoint());
     String consequence = entry.name() + " is not written";
     require(entry.checkpoint(), names, consequence);
-    if (began.epoch().isPresent() && !names.contains(RunName.file())) {
+    if (isAdmitted() && !names.contains(RunName.file())) {
       throw new StaleEpoch(
           began.after(hold).text()
               + " is over: "

@@ -52,6 +52,10 @@ public final class StoredObject implements Draft.Way {
     this.store = store;
     this.target = target;
     if (exclusive) {
+      Optional<String> refused = refusal(store, target);
+      if (refused.isPresent()) {
+        throw new IOException(target + " cannot be put where there is none: " + refused.get());
+      }
       stream = new ByteArrayOutputStream();
       put = hasCondition(store, target) ? byConnector() : bySdk();
     } else {
@@ -86,14 +90,11 @@ public final class StoredObject implements Draft.Way {
   }
 
   private Put bySdk() throws IOException {
-    Optional<ConditionalPut> client = ConditionalPut.by(store);
-    if (client.isEmpty()) {
-      throw new IOException(target + " cannot be put where there is none");
-    }
+    ConditionalPut client = ConditionalPut.by(store).orElseThrow(); // as there was no refusal
     return new Put() {
       @Override
       public void put(byte[] content) throws IOException {
-        client.get().put(target, content, Map.of(WRITER, writer));
+        client.put(store, target, content, Map.of(WRITER, writer));
       }
 
       @Override
@@ -113,7 +114,7 @@ public final class StoredObject implements Draft.Way {
 
   /**
    * Why an object cannot be put on that condition, in words that follow a colon; empty where it
-   * can. Whether the store obeys it is unknown.
+   * can. Whether the store obeys it is unknown. Throws where that cannot be found out now.
    */
   static Optional<String> refusal(FileSystem store, Path path) throws IOException {
     if (!store.getConf().getBoolean(ENABLED, true)) {
