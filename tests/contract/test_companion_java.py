@@ -74,6 +74,17 @@ def test_the_companion_finds_the_classes_that_serve_the_installed_spark(tmp_path
     assert fits(companion_jar()).stdout.startswith("this Spark has no org.apache.spark.sql.execution.streaming.")
 
 
+def test_a_kafka_connector_of_another_scala_does_not_fit() -> None:
+    """Else each query would fail at its first batch, in a Spark of which the companion said that it fits."""
+    spark, older = Path(pyspark.__file__).parent / "jars" / "*", jar_paths("spark-3.5.7")
+    found = fits(companion_jar(), *older, spark)
+    assert found.returncode == 1
+    assert found.stdout.startswith("the Kafka connector is not for this Spark and its Scala, which lacks scala.")
+    clients = [path for path in older if not path.name.startswith("spark-sql-kafka")]
+    alone = fits(companion_jar(), *clients, spark)
+    assert "lacks org.apache.spark.sql.kafka010.KafkaSourceProvider" in alone.stdout
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with the jar and its record, as a wheel brings them."""

@@ -16,8 +16,9 @@ import java.util.Set;
 
 /**
  * Whether the companion works in the Spark of this JVM, by what is there: every class, method and
- * field that the companion uses, and no method that it had to have. The version is not read:
- * vendors name their builds as they like, and change classes behind a known number.
+ * field that the companion uses, and no method that it had to have. The same of Spark's Kafka
+ * connector, which may be that of another Scala or Spark. The version is not read: vendors name
+ * their builds as they like, and change classes behind a known number.
  *
  * <p>It uses nothing but Java, so it runs in any Spark on Java 17 or newer.
  */
@@ -26,6 +27,7 @@ public final class SparkBuild {
   static final String CLASSES = "classes.txt";
 
   private static final String STREAMING = "org.apache.spark.sql.execution.streaming.";
+  private static final String CONNECTOR = "org.apache.spark.sql.kafka010.KafkaSourceProvider";
 
   /** The classes of ours that serve a line of Spark, and where that line has its own. */
   private enum Line {
@@ -60,27 +62,52 @@ public final class SparkBuild {
    * does not fit, for the reason that {@link #misfit} gives.
    */
   public static String manager() {
-    for (Line line : Line.values()) {
-      if (misfits(line).isEmpty()) {
-        return "tideover." + line.folder + ".FencedCheckpointFileManager";
-      }
-    }
-    return "";
+    return Found.HERE.manager();
   }
 
   /** Why the companion does not fit, in one sentence; empty where it does. */
   public static String misfit() {
-    if (!manager().isEmpty()) {
-      return "";
-    }
+    return Found.HERE.misfit();
+  }
+
+  /** What was found; one of the two is empty. */
+  private record Answer(String manager, String misfit) {}
+
+  /** Looked for once: it reads a hundred classes. */
+  private static final class Found {
+    static final Answer HERE = look();
+  }
+
+  private static Answer look() {
     for (Line line : Line.values()) {
-      List<String> found = misfits(line);
-      if (isThere(line.manager)) {
-        String more = found.size() > 1 ? " (and " + (found.size() - 1) + " more)" : "";
-        return "this Spark lacks " + found.get(0) + more + ", which the companion needs";
+      if (misfits(line).isEmpty()) {
+        return withConnector("tideover." + line.folder + ".FencedCheckpointFileManager");
       }
     }
-    return "this Spark has no " + Line.SPARK41.manager + " and no " + Line.SPARK35.manager;
+    for (Line line : Line.values()) {
+      if (isThere(line.manager)) {
+        String lacks = summary(misfits(line));
+        return new Answer("", "this Spark lacks " + lacks + ", which the companion needs");
+      }
+    }
+    return new Answer(
+        "", "this Spark has no " + Line.SPARK41.manager + " and no " + Line.SPARK35.manager);
+  }
+
+  private static Answer withConnector(String manager) {
+    List<String> found = connectorMisfits();
+    return found.isEmpty()
+        ? new Answer(manager, "")
+        : new Answer(
+            "",
+            "the Kafka connector is not for this Spark and its Scala, which lacks "
+                + summary(found));
+  }
+
+  private static String summary(List<String> found) {
+    return found.size() > 1
+        ? found.get(0) + " (and " + (found.size() - 1) + " more)"
+        : found.get(0);
   }
 
   /**
@@ -115,6 +142,20 @@ public final class SparkBuild {
     return new ArrayList<>(probed.missing);
   }
 
+  /**
+   * What the class lacks by which Spark loads the connector. Another Scala shows there. The other
+   * classes of the connector are not read, as that takes 0.4 s.
+   */
+  private static List<String> connectorMisfits() {
+    SparkBuild probed = new SparkBuild(SparkBuild.class.getClassLoader());
+    try {
+      probed.probe(CONNECTOR);
+    } catch (IOException unreadable) {
+      probed.missing.add("readable classes of the connector: " + unreadable.getMessage());
+    }
+    return new ArrayList<>(probed.missing);
+  }
+
   private static List<String> ours() throws IOException {
     try (InputStream list = SparkBuild.class.getResourceAsStream(CLASSES)) {
       if (list == null) {
@@ -126,15 +167,16 @@ public final class SparkBuild {
     }
   }
 
-  private void probe(String ours) throws IOException {
-    Class<?> compiled = find(ours);
+  /** Notes what a class uses that is not there, or that it is not there itself. */
+  private void probe(String name) throws IOException {
+    Class<?> compiled = find(name);
     if (compiled == null) {
       return;
     }
-    String file = "/" + ours.replace('.', '/') + ".class";
-    try (InputStream content = SparkBuild.class.getResourceAsStream(file)) {
+    String file = name.replace('.', '/') + ".class";
+    try (InputStream content = loader.getResourceAsStream(file)) {
       if (content == null) {
-        throw new IOException(file + " is not in the jar");
+        throw new IOException(file + " is not in its jar");
       }
       References used = References.of(content);
       used.classes().stream().filter(SparkBuild::isForeign).forEach(this::find);
