@@ -96,11 +96,19 @@ class Turns:
     For one round: what was read is kept, and what ends in between is seen in the next one. Raises ``StoreError``.
     """
 
-    def __init__(self, store: ControllerStore, upstream: Mapping[str, Sequence[str]]) -> None:
-        """``upstream`` has by query those directly upstream of it."""
+    def __init__(
+        self,
+        store: ControllerStore,
+        upstream: Mapping[str, Sequence[str]],
+        groups: Mapping[str, Sequence[Request]] | None = None,
+    ) -> None:
+        """``upstream`` has by query those directly upstream of it.
+
+        ``groups`` has the requests of those groups that are not written yet, or not all of them.
+        """
         self._store = store
         self._upstream = upstream
-        self._groups: dict[str, Sequence[Request]] = {}
+        self._groups: dict[str, Sequence[Request]] = dict(groups or {})
         self._operations: dict[str, Operation | None] = {}
 
     def turn_of(self, request: Request) -> Turn | None:

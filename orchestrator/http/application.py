@@ -6,6 +6,7 @@ a time, so that many requests wait for each other and not the controller for the
 """
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -198,14 +199,15 @@ async def _answer(endpoint: Endpoint, limiter: anyio.CapacityLimiter, request: R
     who: Principal = request.scope["principal"]
     if not who.role.may(endpoint.role):
         return error(403, "not-allowed", f"this needs the role {endpoint.role}", "use another token")
+    seconds = endpoint.seconds or (ANSWER_SECONDS if endpoint.body is None else ASKED_SECONDS)
     call = Call(
         who=who,
         names=request.path_params,
         parameters=_parameters(endpoint, request),
         body=None if endpoint.body is None else await _body(endpoint.body, request),
         key=_key(request) if endpoint.takes_key else None,
+        until=time.monotonic() + seconds,
     )
-    seconds = endpoint.seconds or (ANSWER_SECONDS if endpoint.body is None else ASKED_SECONDS)
     return as_json(await on_thread(lambda: endpoint.answer(call), limiter, seconds), endpoint.code)
 
 

@@ -3,6 +3,7 @@
 The router and the page of OpenAPI are both made from it, so neither can have a path that the other lacks.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -41,6 +42,8 @@ class Call:
     body: BaseModel | None = None
     key: str | None = None
     """Its ``Idempotency-Key``."""
+    until: float = math.inf
+    """When its answer is given up, on the monotonic clock; seconds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,7 +137,7 @@ def _askable(writes: Writes) -> tuple[Endpoint, ...]:
         Endpoint(
             path="/api/moves", summary="Request moves of several queries as one group", shape=_GROUP,
             role=Role.OPERATOR, body=MovesAsked, takes_key=True, code=202, seconds=GROUP_SECONDS,
-            answer=lambda call: groups.move(_sent(call, MovesAsked), call.who, call.key),
+            answer=lambda call: groups.move(_sent(call, MovesAsked), call.who, call.key, call.until),
         ),
         *(_move(writes, kind) for kind in (OperationKind.FAILOVER, OperationKind.SWITCHOVER, OperationKind.FAILBACK)),
         Endpoint(

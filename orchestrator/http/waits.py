@@ -17,8 +17,6 @@ GROUP_SECONDS = 300.0
 """Each of several hundred queries may need them."""
 BODY_SECONDS = 10.0
 
-_SLOW = "the store, or a cluster that is read for it, is slow or does not answer; try again"
-
 Worked = TypeVar("Worked")
 
 

@@ -941,8 +941,8 @@ CATALOGUE = (
     ),
     Mistake(
         "orchestrator/decide/operation/turns.py",
-        "if other.refused is None and (operation is None or operation.outcome is None):",
-        "if other.refused is None and operation is None:",
+        "operation is None or (operation.is_open and not awaits_start(operation))",
+        "operation is None",
         ("tests/unit/orchestrator/decide/operation/test_turns.py", "tests/simulation/test_waves.py"),
         "a wave begins while moves before it are open",
     ),

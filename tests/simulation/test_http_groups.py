@@ -2,14 +2,20 @@
 
 import re
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
-from orchestrator.http.requests.bodies import MOST_QUERIES
+from orchestrator.errors import Refused
+from orchestrator.http.auth import Principal, Role
+from orchestrator.http.requests.bodies import MOST_QUERIES, MovesAsked
+from orchestrator.http.requests.group_moves import GroupMoves
+from orchestrator.http.requests.writes import Writes
 from state.model.cluster_status import Verdict
+from streaming.clocks import SystemClock
 from tests.contract import samples
 from tests.desk_scene import judge
 from tests.served import OPERATOR, VIEWER, Answer, Served
@@ -198,3 +204,96 @@ def test_waves_of_the_configuration_order_a_group(world: World, folder: Path) ->
     with serving_many(world, folder, NAMES, "operations: {waves: [1]}\n") as served, leading(world.store):
         assert served.post("/api/moves", moves(*NAMES)).code == 202
     assert [each.parameters.get("wave") for each in world.store.open_requests()] == [1, 2, 2]
+
+
+def test_later_waves_get_no_request_where_the_first_query_is_refused(world: World, folder: Path) -> None:
+    asked = moves(*NAMES)
+    asked["moves"][0]["plan"] = "0" * 64
+    with serving_many(world, folder, NAMES, "operations: {waves: [1]}\n") as served, leading(world.store):
+        answer = served.post("/api/moves", asked)
+    assert (answer.code, world.store.open_requests()) == (409, [])
+    assert "none of 3 was requested: the plan has changed since you saw it" in answer.json["error"]["text"]
+
+
+def test_a_first_wave_that_has_moved_already_holds_no_later_one(world: World, folder: Path) -> None:
+    with serving_many(world, folder, NAMES, "operations: {waves: [1]}\n") as served:
+        assert world.carry_out(world.request("clicks")) is not None
+        with leading(world.store):
+            answer = served.post("/api/moves", moves(*NAMES)).json
+    assert [each["query"] for each in answer["requests"]] == [QUERY, "search"]
+    assert answer["refused"] == [{"query": "clicks", "text": "clicks is on west, not on east"}]
+
+
+def test_a_query_gets_no_request_where_one_upstream_of_it_is_refused(world: World, folder: Path) -> None:
+    asked = {**moves(*NAMES), "kind": "switchover"}
+    asked["moves"][0]["plan"] = "0" * 64
+    with serving_many(world, folder, NAMES, "    after: [clicks]\n") as served, leading(world.store):
+        answer = served.post("/api/moves", asked).json
+        failover = served.post("/api/moves", {**asked, "kind": "failover"}).json
+    assert [each["query"] for each in answer["requests"]] == [QUERY]
+    assert [each["query"] for each in answer["refused"]] == ["clicks", "search"]
+    text = "upstream-moved: search is not moved, because clicks, which is upstream of it, was not: the plan has changed"
+    assert answer["refused"][1]["text"].startswith(text)
+    assert [each["query"] for each in failover["requests"]] == [QUERY, "search"], "it waits for no other query"
+
+
+def test_a_key_that_was_used_for_another_reason_writes_nothing(world: World, served: Served) -> None:
+    sent = {"Idempotency-Key": "night-1"}
+    with leading(world.store):
+        assert served.post("/api/moves", {**moves(QUERY), "reason": "one"}, headers=sent).code == 202
+        for names in (("clicks", QUERY), ("clicks",)):
+            assert served.post("/api/moves", {**moves(*names), "reason": "two"}, headers=sent).code == 400
+    assert [each.query for each in world.store.open_requests()] == [QUERY]
+
+
+def test_a_call_sent_again_is_answered_without_a_leader(world: World, served: Served) -> None:
+    sent = {"Idempotency-Key": "night-1"}
+    with leading(world.store):
+        first = served.post("/api/moves", moves(*NAMES), headers=sent)
+    again = served.post("/api/moves", moves(*NAMES), headers=sent)
+    assert (first.code, again.code, again.json) == (202, 202, first.json)
+
+
+def test_a_key_of_one_move_and_of_many_makes_two_groups(world: World, served: Served) -> None:
+    sent = {"Idempotency-Key": "night-1"}
+    hashed = served.post("/api/plan", {"kind": "failover", "query": QUERY}).json["hash"]
+    one = {"query": QUERY, "to": "west", "expect_active": "east", "plan": hashed}
+    with leading(world.store):
+        assert served.post("/api/failover", one, headers=sent).code == 202
+        group = served.post("/api/moves", moves("clicks", "search"), headers=sent).json["group"]
+    assert [each.query for each in world.store.requests_of(group)] == ["clicks", "search"]
+
+
+class Slow(SystemClock):
+    """20 seconds pass with each look at it."""
+
+    def __init__(self) -> None:
+        self._looks = count(20, 20)
+
+    def monotonic(self) -> float:
+        return float(next(self._looks))
+
+
+@pytest.mark.parametrize(
+    ("until", "requested"),
+    [
+        pytest.param(200.0, ["clicks", QUERY, "search"], id="in time"),
+        pytest.param(110.0, ["clicks", QUERY], id="one judged too late"),
+        pytest.param(121.0, ["clicks", QUERY], id="one written too late"),
+        pytest.param(80.0, [], id="all judged too late"),
+    ],
+)
+def test_behind_the_time_for_an_answer_nothing_is_written(
+    world: World, served: Served, until: float, requested: list[str]
+) -> None:
+    settings = served.server.settings
+    writes = Writes(store=world.store, settings=settings, logs=world.clusters.__getitem__, clock=Slow())
+    asked, who = MovesAsked.model_validate(moves(*NAMES)), Principal(name="anna", role=Role.OPERATOR)
+    with leading(world.store):
+        if requested:
+            answer = GroupMoves(writes).move(asked, who, None, until)
+            assert len(list(answer["refused"])) == len(NAMES) - len(requested)  # type: ignore[call-overload]
+        else:
+            with pytest.raises(Refused, match="none of 3 was requested: the time for the answer was over"):
+                GroupMoves(writes).move(asked, who, None, until)
+    assert [each.query for each in world.store.open_requests()] == requested

@@ -8,13 +8,15 @@ moved. It follows once they are committed, and stays where it is if one of them 
 other query: where the cluster is dead nothing comes from upstream any more, and each query is better off away from it.
 
 A request for many moves may order them in waves. A wave begins when all moves of the waves before it are done; if
-one of them was refused, failed or went back, the later waves stay where they are. A request carries the number of its
-wave, so that each leader comes to the same.
+one of them was refused, failed or went back, the later waves stay where they are. A move that awaits the next start of
+its application holds no wave: that start may be a day away. A request carries the number of its wave, so that each
+leader comes to the same.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from orchestrator.decide.operation.snapshot import awaits_start
 from orchestrator.decide.phases import BEFORE_COMMIT, BEHIND_COMMIT
 from orchestrator.decide.times import iso
 from state.model.entities import Operation, Request
@@ -69,7 +71,7 @@ def turn_in_wave(request: Request, others: Iterable[tuple[Request, Operation | N
         if why is not None:
             text = f"wave-failed: {request.query} is not moved, because {other.query} of an earlier wave was not: {why}"
             return Turn(text=text, never=True)
-        if other.refused is None and (operation is None or operation.outcome is None):
+        if other.refused is None and (operation is None or (operation.is_open and not awaits_start(operation))):
             open_ones.append(other)
     if not open_ones:
         return None

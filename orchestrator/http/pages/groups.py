@@ -1,6 +1,7 @@
 """The pages of many moves at once: the plan of all of them with one button, and what became of each."""
 
 import secrets
+import time
 from dataclasses import dataclass, field
 
 import anyio
@@ -68,7 +69,8 @@ class Groups:
         fields = {"kind": text_of(form, "kind"), "consents": consents_of(form), "reason": text_of(form, "reason")}
         asked = typed_as(MovesAsked, {**fields, "moves": tuple(moves)})
         try:
-            written = await on_thread(lambda: self.moves.move(asked, who, key), self._limiter, GROUP_SECONDS)
+            until = time.monotonic() + GROUP_SECONDS
+            written = await on_thread(lambda: self.moves.move(asked, who, key, until), self._limiter, GROUP_SECONDS)
         except Refused as why:
             return self.show(request, "Refused", render("refused.html", query="", text=str(why)), 409)
         if not written["refused"]:

@@ -99,25 +99,17 @@ class Writes:
             actor=actor_of(who), reason=asked.reason, consents=asked.consents, runs={asked.query: run},
             within=timedelta(seconds=asked.within_seconds), parameters=parameters,
         )  # fmt: skip
-        return self.request_seen(spec, who, key, expect_active=asked.expect_active, seen=asked.plan)
-
-    def request_seen(
-        self,
-        spec: RequestSpec,
-        who: Principal,
-        key: str | None,
-        *,
-        expect_active: str,
-        seen: str | None,
-        group: str | None = None,
-    ) -> Mapping[str, object]:
-        """Request the move of one query if it is where it was seen, and its plan still is the one of that hash.
-
-        ``seen`` is None where no plan was looked at: then the gates alone decide. Raises ``Refused``.
-        """
-        if (earlier := self._earlier(spec, who, key)) is not None:
-            return earlier
+        if (earlier := self.earlier(spec, who, key)) is not None:
+            return as_answer(earlier)
         self.check_led()
+        self.check_seen(spec, expect_active=asked.expect_active, seen=asked.plan)
+        return as_answer(self.write(spec, who, key))
+
+    def check_seen(self, spec: RequestSpec, *, expect_active: str, seen: str | None) -> None:
+        """Raises ``Refused`` unless the one query is where it was seen, and its plan still is the one of that hash.
+
+        ``seen`` is None where no plan was looked at: then the gates alone decide.
+        """
         (query, target), *_ = spec.targets.items()
         row = self.store.assignment(query)
         if row is not None and row.cluster != expect_active:
@@ -128,7 +120,6 @@ class Writes:
                 raise Refused(f"{query} is on {value.source}, not on {expect_active}", hint=_AGAIN)
             if _hash(value, spec.consents, (spec.runs or {}).get(query)) != seen:
                 raise Refused("the plan has changed since you saw it: nothing was requested", hint=_AGAIN)
-        return self._submit(spec, who, key, group=group)
 
     def drill(self, asked: DrillAsked, who: Principal, key: str | None) -> Mapping[str, object]:
         """Request a rehearsal."""
@@ -140,13 +131,13 @@ class Writes:
             actor=actor_of(who), reason=asked.reason, consents=asked.consents, runs={},
             within=timedelta(seconds=asked.within_seconds),
         )  # fmt: skip
-        earlier = self._earlier(spec, who, key)
-        return earlier if earlier is not None else self._submit(spec, who, key)
+        earlier = self.earlier(spec, who, key)
+        return as_answer(earlier if earlier is not None else self.write(spec, who, key))
 
     def cancel(self, asked: CancelAsked, who: Principal, key: str | None) -> Mapping[str, object]:
         """Request to take back what is not committed. Raises ``Refused`` and ``UnknownName``."""
         if (earlier := self._earlier_cancellation(asked, who, key)) is not None:
-            return earlier
+            return as_answer(earlier)
         found = cancellation_of(self.store, self.settings, asked.id)
         if found is None:
             raise UnknownName("the store knows no such operation or request", hint="/api/operations lists operations")
@@ -154,7 +145,7 @@ class Writes:
             kind=found.kind, targets={found.query: found.source}, expect_active={found.query: found.source},
             actor=actor_of(who), reason=asked.reason, consents=(), within=timedelta(seconds=asked.within_seconds),
         )  # fmt: skip
-        return self._submit(spec, who, key)
+        return as_answer(self.write(spec, who, key))
 
     def pause(self, asked: PauseAsked, who: Principal) -> Sequence[object]:
         """Keep automatic failover from a query, or from all."""
@@ -185,7 +176,7 @@ class Writes:
         found = self.store.request(request_id)
         if found is None:
             raise UnknownName("the store knows no such request", hint="the answer to a POST names it")
-        return _asked(found)
+        return as_answer(found)
 
     def _declared(self, name: str) -> Query:
         if name not in self.settings.queries:
@@ -234,7 +225,7 @@ class Writes:
         if not is_led(self.store):
             raise Refused("no controller leads, so nothing would take the request", hint="start one and try again")
 
-    def _earlier(self, spec: RequestSpec, who: Principal, key: str | None) -> Mapping[str, object] | None:
+    def earlier(self, spec: RequestSpec, who: Principal, key: str | None) -> Request | None:
         """The request that the same key made before. Raises ``UsageError`` where it requested something else."""
         found = None if key is None else self.store.request(id_of(who, key))
         if found is None:
@@ -244,32 +235,31 @@ class Writes:
         asked = (spec.kind, query, target, spec.expect_active.get(query), spec.reason, tuple(spec.consents))
         before = (found.kind, found.query, found.target, found.expect_active, found.reason, consents)
         if (asked, spec.parameters) != (before, found.parameters):
-            raise _used_otherwise()
-        return _asked(found)
+            raise used_otherwise()
+        return found
 
-    def _earlier_cancellation(self, asked: CancelAsked, who: Principal, key: str | None) -> Mapping[str, object] | None:
-        """As ``_earlier``, also once what was taken back is over."""
+    def _earlier_cancellation(self, asked: CancelAsked, who: Principal, key: str | None) -> Request | None:
+        """As ``earlier``, also once what was taken back is over."""
         found = None if key is None else self.store.request(id_of(who, key))
         if found is None:
             return None
         named = self.store.operation(asked.id) or self.store.request(asked.id)
         if named is None or (named.query, asked.reason) != (found.query, found.reason):
-            raise _used_otherwise()
-        return _asked(found)
+            raise used_otherwise()
+        return found
 
-    def _submit(
-        self, spec: RequestSpec, who: Principal, key: str | None, *, group: str | None = None
-    ) -> Mapping[str, object]:
+    def write(self, spec: RequestSpec, who: Principal, key: str | None, *, group: str | None = None) -> Request:
+        """Write the request for one query. Raises ``Refused`` where no controller leads."""
         self.check_led()
         (request,) = requests_of(self.store, spec, name=None if key is None else id_of(who, key), group=group)
         try:
             self.store.ask(request)
         except Conflict:  # the same key at the same time
-            earlier = self._earlier(spec, who, key)
+            earlier = self.earlier(spec, who, key)
             if earlier is None:
                 raise
             return earlier
-        return _asked(request)
+        return request
 
 
 def _hash(plan: Plan, consents: Sequence[str], run: Process | None) -> str:
@@ -299,7 +289,8 @@ def actor_of(who: Principal) -> str:
     return f"{who.name}@http"
 
 
-def _used_otherwise() -> UsageError:
+def used_otherwise() -> UsageError:
+    """The refusal of a key that came with another request before."""
     return UsageError("this Idempotency-Key was used for something else", hint="send another one")
 
 
@@ -308,7 +299,8 @@ def id_of(who: Principal, key: str) -> str:
     return f"key-{hashlib.sha256(f'{who.name}:{key}'.encode()).hexdigest()[:24]}"
 
 
-def _asked(request: Request) -> Mapping[str, object]:
+def as_answer(request: Request) -> Mapping[str, object]:
+    """What a path says of a request."""
     return {
         "request": request.id,
         "query": request.query,

@@ -94,6 +94,14 @@ def test_a_wave_stays_where_one_before_it_was_not_moved(first: Request, operatio
     assert turn_in_wave(OWN, others) == Turn(text=text, never=True), "although another one is waited for"
 
 
+def test_a_move_that_awaits_the_next_start_holds_no_wave() -> None:
+    scheduled = replace(moved(None, Phase.BLOCKED), sentence="awaits the next start of nightly, which does not run now")
+    assert turn_in_wave(OWN, [(BEGUN, scheduled)]) is None
+    turn = turn_in_wave(OWN, [(BEGUN, scheduled), (asked("clicks", 1), None)])
+    assert turn is not None
+    assert turn.text.endswith("waits for wave 1: clicks is not done")
+
+
 def test_a_time_that_is_up_names_the_wave_that_was_waited_for() -> None:
     turn = turn_in_wave(OWN, [(FIRST, None)])
     told = too_late(replace(OWN, expires_at=samples.AT + timedelta(minutes=2)), waited=True, turn=turn)
