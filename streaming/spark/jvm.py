@@ -77,10 +77,15 @@ def launched_view() -> JavaObject:
 
 
 def has_class(view: JavaObject, name: str) -> bool:
-    """Whether Spark's class loader finds a class of that name, which is not initialised."""
+    """Whether Spark's class loader finds a class of that name, which is not initialised.
+
+    Raises ``Py4JJavaError`` for one that is there and cannot be loaded.
+    """
     try:
         view.java.lang.Class.forName(name, False, view.java.lang.Thread.currentThread().getContextClassLoader())
-    except Py4JJavaError:
+    except Py4JJavaError as error:
+        if error.java_exception.getClass().getName() != "java.lang.ClassNotFoundException":
+            raise
         return False
     return True
 

@@ -26,13 +26,22 @@ class SparkBuild:
 
 def probe_build(view: JavaObject) -> SparkBuild:
     """Look whether the companion fits the Spark of a JVM that was launched with its jar."""
-    if not has_class(view, _PROBE):
-        return SparkBuild("", "its jar was not loaded into the JVM of this Spark")
     try:
+        if not has_class(view, _PROBE):
+            return SparkBuild("", "its jar was not loaded into the JVM of this Spark")
         probe = view.tideover.SparkBuild
         return SparkBuild(str(probe.manager()), str(probe.misfit()))
-    except Py4JError as error:  # a Java that cannot load the class says which one it needs
-        return SparkBuild("", str(getattr(error, "java_exception", error)).partition("\n")[0])
+    except Py4JError as error:
+        return SparkBuild("", _unloadable(str(getattr(error, "java_exception", error)).partition("\n")[0]))
+
+
+def _unloadable(error: str) -> str:
+    too_old = "UnsupportedClassVersionError" in error
+    return (
+        f"the Java of this Spark is too old for the companion, which needs Java 17 or newer: {error}"
+        if too_old
+        else error
+    )
 
 
 def older_manager(view: JavaObject) -> str:
