@@ -33,7 +33,6 @@ class Cell:
 
 
 COLUMNS = ("companion", "local disk", "`hdfs`", "S3 by Hadoop's connector", "EMRFS, `abfs`, `gs`")
-_FITS = "tests/real/test_companion_build.py::test_the_classes_are_the_same_for_every_line_of_spark"
 _VENDOR = "tests/real/test_spark_builds.py::test_a_build_with_a_vendors_version_gets_the_companion"
 _MOVE = "tests/real/test_switch.py::test_a_move_and_the_way_back_keep_checkpoint_and_query_id"
 _RACE = "tests/real/test_object_store.py::test_of_eight_writers_exactly_one_gets_the_name"
@@ -44,7 +43,15 @@ _CLASS = "tests/real/test_object_store.py::test_another_scheme_of_the_same_conne
 _HDFS = Cell(How.READ, note="Hadoop's rename without overwriting is one step on HDFS (`FSDirRenameOp`)")
 _OTHERS = Cell(How.REFUSED, (_CLASS,), "by the class or the scheme, before anything is hosted")
 _DISK = Cell(How.REAL, (_MOVE,))
-_LOCKED = Cell(How.REAL, (_FITS,), "compiled against its jars, and every part that is used is looked up in its PySpark")
+_OTHERS_UNTRIED = Cell(How.REFUSED, note=_OTHERS.note)
+_LOADED = Cell(
+    How.REAL,
+    (_VENDOR,),
+    "compiled against its jars; every part that is used is looked up, and its manager writes a log",
+)
+_COMPILED = Cell(
+    How.READ, note="compiled against its jars (`tests/real/test_companion_build.py`), looked up in its PySpark by hand"
+)
 
 
 def _s3(hadoop: str, way: str, *more: str) -> Cell:
@@ -53,13 +60,13 @@ def _s3(hadoop: str, way: str, *more: str) -> Cell:
 
 ROWS: Mapping[str, Sequence[Cell]] = {
     "PySpark 3.4.4": (
-        _LOCKED, Cell(How.NOT), _HDFS, Cell(How.READ, note="its Hadoop is that of 3.5; name `hadoop-aws` yourself"),
-        _OTHERS,
+        _COMPILED, Cell(How.NOT), _HDFS, Cell(How.READ, note="its Hadoop is that of 3.5; name `hadoop-aws` yourself"),
+        _OTHERS_UNTRIED,
     ),
-    "PySpark 3.5.7": (_LOCKED, _DISK, _HDFS, _s3("3.3.4", "version 1 of Amazon's SDK", _RACES), _OTHERS),
-    "PySpark 4.0.0": (_LOCKED, _DISK, _HDFS, _s3("3.4.1", "version 2 of Amazon's SDK", _RACES), _OTHERS),
-    "PySpark 4.1.2": (_LOCKED, _DISK, _HDFS, _s3("3.4.2", "by its own conditional create"), _OTHERS),
-    "PySpark 4.2.0": (_LOCKED, _DISK, _HDFS, _s3("3.5.0", "by its own conditional create", _RACES, _QUERY), _OTHERS),
+    "PySpark 3.5.7": (_LOADED, _DISK, _HDFS, _s3("3.3.4", "version 1 of Amazon's SDK"), _OTHERS),
+    "PySpark 4.0.0": (_LOADED, _DISK, _HDFS, _s3("3.4.1", "version 2 of Amazon's SDK"), _OTHERS),
+    "PySpark 4.1.2": (_LOADED, _DISK, _HDFS, _s3("3.4.2", "by its own conditional create"), _OTHERS),
+    "PySpark 4.2.0": (_LOADED, _DISK, _HDFS, _s3("3.5.0", "by its own conditional create", _RACES, _QUERY), _OTHERS),
     "another patch of these": (
         Cell(How.READ, note="looked up when it starts; 3.5.0 was tried by hand"), Cell(How.NOT), _HDFS, Cell(How.NOT),
         _OTHERS,
@@ -120,9 +127,9 @@ REPLICATORS: Mapping[str, Sequence[Cell]] = {
 HEAD = """# What was tried
 
 Which Spark, where a checkpoint may be, which login, and which replicator. The page is printed from the list of tests
-in `tests/support.py` by `python -m tests.support write`. A test that is named in the first table runs in
-`make test-matrix` on each Spark of its row, or is one of the long ones. Logins and replicators were tried on Spark
-4.2.0.
+in `tests/support.py` by `python -m tests.support write`. A test that is named in the row of a PySpark runs on it: on
+4.2.0 in `make test-all`, on the others in `make test-matrix`. The long tests (`tests/long`) and those of logins and
+replicators run on 4.2.0 alone.
 
 - **tested on real parts**: real brokers, a real Spark, a real disk.
 - **tested against a stand-in**: the note names the stand-in.
