@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from state.errors import TideoverError
 from state.settings.keys import Query, Spark
-from state.settings.values import STORE, STORE_HINT, STORES, scheme_of
+from state.settings.values import STORE, STORES, scheme_of
 from streaming import class_archive
 from streaming.jars import jar_paths, set_names
 from streaming.java import java_home_binary
@@ -103,6 +103,10 @@ _PATHS = ("spark.driver.extraClassPath", "spark.executorEnv.PYTHONPATH")
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _MISFIT = "spark.tideover.companion.missing"
+_OWN_STORE_HINT = (
+    "name Hadoop's connector in spark.conf, spark.jars.packages, in the version of this Spark's Hadoop. For Spark 3.4 "
+    "that is org.apache.hadoop:hadoop-aws:3.3.4"
+)
 
 _QUIET = {
     "org.apache.hadoop.util.Shell": "ERROR",  # it warns of every interrupted chmod of a run that is stopped
@@ -113,6 +117,7 @@ _QUIET = {
     "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution": "OFF",
     "org.apache.spark.sql.execution.streaming.runtime.StreamExecution": "OFF",
     "org.apache.spark.sql.execution.streaming.state": "ERROR",
+    "org.apache.hadoop.fs.s3a.S3AFileSystem": "ERROR",  # Hadoop 3.3 warns that the companion takes its client
     "org.apache.spark.sql.catalyst.analysis.ResolveWriteToStream": "ERROR",
     "org.apache.spark.scheduler": "ERROR",
     "org.apache.spark.scheduler.TaskSetManager": "OFF",
@@ -192,7 +197,8 @@ def store_jars(spark: Spark, checkpoints: Iterable[str], version: str) -> list[P
     name = nearest_set(STORE, version)
     if name is None:
         raise SparkMissing(
-            f"Tideover has no connector of S3 for Spark {version}, so no checkpoint on S3", hint=STORE_HINT
+            f"Tideover has no connector of S3 for Spark {version}, so no checkpoint on S3 without one of your own",
+            hint=_OWN_STORE_HINT,
         )
     return jar_paths(name)
 
