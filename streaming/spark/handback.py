@@ -2,27 +2,37 @@
 
 A query that was moved on its checkpoint has offsets with the mark of a cluster, which Spark's own Kafka source refuses.
 Here each entry of the offset log is rewritten in place, in the offsets of the cluster that the query reads now. State,
-query id and batch ids stay. The old text of each entry is kept below ``_tideover_released`` before the first entry
-changes, and the mappings and epochs go there last. So it can be broken off anywhere and done again.
+query id and batch ids stay. Before the first entry changes, ``_tideover_released`` has the number and the cluster of
+the release, the old text of each entry, and the mappings and epochs, which are deleted afterwards. So it can be broken
+off anywhere and done again, also once the row is forgotten.
 
 Once it has begun, no runner starts the query under the same row: without marks, offsets of one cluster would be taken
-for those of another.
+for those of another. One that is declared again starts on the cluster of its newest release, and only behind a complete
+one.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from state.checkpoint_folders import read_mapping_name
 from state.model.entities import Assignment
 from streaming.spark.checkpoint.files import CheckpointFiles, join
-from streaming.spark.checkpoint.log_text import OffsetEntry, format_offset_entry, parse_fence, parse_offset_entry
-from streaming.spark.checkpoint.mapping import MAPPINGS, Moves, Placed, read_moves
+from streaming.spark.checkpoint.log_text import (
+    OffsetEntry,
+    format_offset_entry,
+    parse_fence,
+    parse_offset_entry,
+    read_mark,
+)
+from streaming.spark.checkpoint.mapping import HOME, MAPPINGS, Moves, Placed, all_moves, chain_of, read_move
 from streaming.spark.checkpoint.read import EPOCHS, batch_ids
-from streaming.spark.errors import Contradicted, HalfWritten, NoMapping
+from streaming.spark.errors import Contradicted, FileVanished, HalfWritten, MalformedEntry, NoMapping
 
 RELEASED = "_tideover_released"
 """The folder with what was there before; Spark passes over it."""
+_BEGUN = "begun"
+"""The first file of a release: its number, the cluster of its offsets, and the newest batch when it began."""
 _DONE = "done"
 _OFFSETS = "offsets-"
 _NEEDED = 2
@@ -42,91 +52,165 @@ class Handback:
     new: Mapping[int, bytes]
     kept: tuple[int, ...] = ()
     """Entries of clusters that were left long ago, which no start reads: they stay as they are."""
+    last: int = -1
+    """The newest batch; what follows it without a mark is plain Spark's own."""
     is_done: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Release:
+    """One that has begun."""
+
+    name: str
+    number: int
+    """Later ones have higher numbers; epochs begin again once a query is forgotten."""
+    cluster: str
+    last: int
+    is_done: bool
+
+    @property
+    def placed(self) -> Placed:
+        return Placed(self.cluster, (read_mapping_name(self.name) or (HOME,))[0])
+
+
 def plan_handback(files: CheckpointFiles, row: Assignment) -> Handback:
-    """What would be done; nothing is changed.
+    """What would be done; nothing is changed. A release that was broken off is completed, also behind ``forget``.
 
     Raises ``HalfWritten`` where an operation holds the checkpoint, and ``NoMapping`` where an entry that a start reads
-    has no offsets on the cluster of the row. Raises also what reading a checkpoint raises.
+    has no offsets on the cluster of the row. Raises ``Contradicted`` where an entry is neither the old nor the new one,
+    and what reading a checkpoint raises.
     """
-    if row.mapping is None:
-        return Handback(checkpoint=row.checkpoint, name=None, cluster=row.cluster, old={}, new={}, is_done=True)
-    folder = join(row.checkpoint, RELEASED, row.mapping)
-    nothing = Handback(checkpoint=row.checkpoint, name=row.mapping, cluster=row.cluster, old={}, new={})
-    if _DONE in files.list_names(folder):
-        return replace(nothing, is_done=True)
+    releases = _releases(files, row.checkpoint)
+    begun = next((e for e in releases if (e.name == row.mapping if row.mapping else not e.is_done)), None)
+    name = row.mapping if begun is None else begun.name
+    if name is None:
+        cluster = releases[-1].cluster if releases else row.cluster
+        return Handback(checkpoint=row.checkpoint, name=None, cluster=cluster, old={}, new={}, is_done=True)
+    placed = Placed.of(row) if begun is None else begun.placed
+    folder = join(row.checkpoint, RELEASED, name)
+    moves = _moves(files, row.checkpoint, folder, placed)
     journalled = {int(n.removeprefix(_OFFSETS)) for n in files.list_names(folder) if n.startswith(_OFFSETS)}
-    moves = read_moves(files, row.checkpoint, Placed.of(row))
     old: dict[int, bytes] = {}
     new: dict[int, bytes] = {}
     kept: list[int] = []
+    is_done = begun is not None and begun.is_done
     batches = batch_ids(files, row.checkpoint, "offsets")
     for batch in batches:
         path = join(row.checkpoint, "offsets", str(batch))
-        content = files.read_bytes(join(folder, f"{_OFFSETS}{batch}") if batch in journalled else path)
-        if parse_fence(content) is not None:
+        found = files.read_bytes(path)
+        if parse_fence(found) is not None:
             raise HalfWritten(f"{path} is an entry by which an operation holds the checkpoint")
+        before = files.read_bytes(join(folder, f"{_OFFSETS}{batch}")) if batch in journalled else found
+        entry = parse_offset_entry(before, path)
+        if begun is not None and batch > begun.last and not _is_marked(entry):
+            continue  # plain Spark wrote it, behind entries that were all rewritten
         try:
-            changed = _plain(parse_offset_entry(content, path), moves, path)
+            after = format_offset_entry(moves.on_active(entry, path))
         except NoMapping:
             if batch in batches[-_NEEDED:]:
                 raise
             kept.append(batch)
             continue
-        if changed != content:
-            old[batch], new[batch] = content, changed
-    return replace(nothing, old=old, new=new, kept=tuple(kept))
+        if found not in {before, after}:
+            raise Contradicted(f"{path} is neither the entry that was to be released nor what a release makes of it")
+        if after != before:
+            old[batch], new[batch] = before, after
+            is_done = is_done and found == after
+    if is_done:
+        old, new = {}, {}
+    return Handback(
+        checkpoint=row.checkpoint, name=name, cluster=placed.cluster, old=old, new=new, kept=tuple(kept),
+        last=max(batches, default=-1), is_done=is_done,
+    )  # fmt: skip
 
 
-def hand_back(files: CheckpointFiles, plan: Handback) -> None:
-    """Do it; doing it again changes nothing. Raises ``FileSystemError``."""
-    if plan.name is None:
+def hand_back(files: CheckpointFiles, plan: Handback, still: Callable[[], None] = lambda: None) -> None:
+    """Do it; doing it again changes nothing. Raises ``FileSystemError``.
+
+    ``still`` is called once no start is admitted any more, before the first entry changes. It raises where a run may
+    have begun since the plan: then nothing is changed.
+    """
+    if plan.name is None or plan.is_done:
         return
     folder = join(plan.checkpoint, RELEASED, plan.name)
-    if not plan.is_done:
-        for batch, content in plan.old.items():
-            files.create_atomically(join(folder, f"{_OFFSETS}{batch}"), content)
-        for below in (MAPPINGS, EPOCHS):
-            for name in files.list_names(join(plan.checkpoint, below)):
-                content = files.read_bytes(join(plan.checkpoint, below, name))
-                files.create_atomically(join(folder, f"{below}-{name}"), content)
-        for batch, content in plan.new.items():
-            path = join(plan.checkpoint, "offsets", str(batch))
-            if files.read_bytes(path) != content:
-                files.replace(path, content)
-        done = {"cluster": plan.cluster, "entries": sorted(plan.new)}
-        files.create_atomically(join(folder, _DONE), json.dumps(done).encode())
+    _begin(files, plan, folder, still)
+    for batch, content in plan.old.items():
+        files.create_atomically(join(folder, f"{_OFFSETS}{batch}"), content)
+    for below in (MAPPINGS, EPOCHS):
+        for name in files.list_names(join(plan.checkpoint, below)):
+            content = files.read_bytes(join(plan.checkpoint, below, name))
+            files.create_atomically(join(folder, f"{below}-{name}"), content)
+    for batch, content in plan.new.items():
+        path = join(plan.checkpoint, "offsets", str(batch))
+        if files.read_bytes(path) != content:
+            files.replace(path, content)
     for below in (MAPPINGS, EPOCHS):
         files.delete(join(plan.checkpoint, below), recursive=True)
+    files.create_atomically(join(folder, _DONE), json.dumps({"entries": sorted(plan.new)}).encode())
+
+
+def _begin(files: CheckpointFiles, plan: Handback, folder: str, still: Callable[[], None]) -> None:
+    number = 1 + max((each.number for each in _releases(files, plan.checkpoint)), default=0)
+    begun = {"number": number, "cluster": plan.cluster, "last": plan.last}
+    is_new = files.create_atomically(join(folder, _BEGUN), json.dumps(begun).encode())
+    try:
+        still()
+    except Exception:
+        if is_new:
+            files.delete(folder, recursive=True)
+        raise
 
 
 def require_not_released(files: CheckpointFiles, row: Assignment) -> None:
-    """No runner starts a query whose marks are gone. Raises ``Contradicted``."""
-    found = files.list_names(join(row.checkpoint, RELEASED))
-    if row.mapping is not None and row.mapping in found:
+    """No runner starts or moves a query whose marks are gone. Raises ``Contradicted``."""
+    releases = _releases(files, row.checkpoint)
+    if any(each.name == row.mapping for each in releases):
         raise Contradicted(
             f"{row.query} was handed back to plain Spark by tideover release: remove it from the configuration, then "
             f"tideover forget {row.query}"
         )
-    if row.mapping is None and found:
-        cluster = _cluster_of(files, row.checkpoint, found)
-        if cluster not in {None, row.cluster}:
-            raise Contradicted(
-                f"{row.checkpoint} was released on {cluster}, so its offsets are not of {row.cluster}: "
-                f"name {cluster} first among the clusters of {row.query}"
-            )
+    broken = next((each for each in releases if not each.is_done), None)
+    if broken is not None:
+        raise Contradicted(
+            f"the release of {row.checkpoint} on {broken.cluster} was broken off: end its application, then "
+            f"tideover release {row.query}"
+        )
+    if row.mapping is None and releases and releases[-1].cluster != row.cluster:
+        cluster = releases[-1].cluster
+        raise Contradicted(
+            f"{row.checkpoint} was released on {cluster}, so its offsets are not of {row.cluster}: "
+            f"name {cluster} first among the clusters of {row.query}"
+        )
 
 
-def _cluster_of(files: CheckpointFiles, checkpoint: str, names: Sequence[str]) -> str | None:
-    """The cluster of the newest release, by its epoch."""
-    newest = max(names, key=lambda name: read_mapping_name(name) or (0,))
-    path = join(checkpoint, RELEASED, newest, _DONE)
-    if not files.exists(path):
-        return None
-    return str(json.loads(files.read_bytes(path))["cluster"])
+def _releases(files: CheckpointFiles, checkpoint: str) -> list[_Release]:
+    """Those that have begun, oldest first. Raises ``MalformedEntry``."""
+    found = []
+    for name in files.list_names(join(checkpoint, RELEASED)):
+        folder = join(checkpoint, RELEASED, name)
+        names = files.list_names(folder)
+        if read_mapping_name(name) is None or not names:
+            continue
+        path = join(folder, _BEGUN)
+        try:
+            begun = json.loads(files.read_bytes(path))
+            number, cluster, last = int(begun["number"]), str(begun["cluster"]), int(begun["last"])
+        except (FileVanished, ValueError, KeyError, TypeError) as error:
+            raise MalformedEntry(f"{path} does not say which release it is of") from error
+        found.append(_Release(name, number, cluster, last, _DONE in names))
+    return sorted(found, key=lambda each: each.number)
 
 
-def _plain(entry: OffsetEntry, moves: Moves, where: str) -> bytes:
-    return format_offset_entry(moves.on_active(entry, where))
+def _moves(files: CheckpointFiles, checkpoint: str, folder: str, placed: Placed) -> Moves:
+    """The moves that lead to a place, of the mappings beside a checkpoint and of those that were put away."""
+    found = {move.name: move for move in all_moves(files, checkpoint)}
+    for name in files.list_names(folder):
+        if name.startswith(f"{MAPPINGS}-"):
+            move = read_move(files, join(folder, name))
+            found.setdefault(move.name, move)
+    return chain_of(list(found.values()), placed, checkpoint)
+
+
+def _is_marked(entry: OffsetEntry) -> bool:
+    marks = (read_mark(text) for text in entry.sources.values() if text is not None)
+    return any(mark is not None and mark[0] != HOME for mark in marks)

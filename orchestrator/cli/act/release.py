@@ -36,23 +36,44 @@ def release(ctx: Context, query: str, dry_run: bool, reason: str, yes: bool, out
       tideover release archive --dry-run
       tideover release archive --reason "the new cluster is final"
     """
-    declared = ctx.query(query)
-    row = ctx.store.assignment(query)
-    if row is None:
-        raise UsageError(f"{query} has never run under Tideover", hint="its checkpoint is Spark's own already")
-    if "://" in row.checkpoint:
-        raise UsageError(f"{row.checkpoint} is not on a local or mounted disk", hint="mount it where you type this")
-    plan = plan_handback(LocalFiles(), row)
+    declared, files = ctx.query(query), LocalFiles()
+    row = _row(ctx, query)
+    plan = plan_handback(files, row)
     if not dry_run:
         _check_idle(ctx, row, declared.runners)
         if not (yes or plan.is_done):
             require_person(hint=f"to see what would be changed: tideover release {query} --dry-run")
             ask_yes(f"Rewrite {len(plan.new)} entries of {row.checkpoint} for plain Spark?")
-        if not plan.is_done:
-            ctx.store.note(_event(ctx, row, plan, reason))
-        hand_back(LocalFiles(), plan)
+            plan = _plan_again(ctx, row)
+        hand_back(files, plan, lambda: _begin(ctx, row, plan, reason))
     _show(query, plan, output, released=not dry_run or plan.is_done)
     return ExitCode.DONE
+
+
+def _row(ctx: Context, query: str) -> Assignment:
+    row = ctx.store.assignment(query)
+    if row is None:
+        raise UsageError(f"{query} has never run under Tideover", hint="its checkpoint is Spark's own already")
+    if "://" in row.checkpoint:
+        raise UsageError(f"{row.checkpoint} is not on a local or mounted disk", hint="mount it where you type this")
+    return row
+
+
+def _plan_again(ctx: Context, row: Assignment) -> Handback:
+    """The plan behind an answer that may have taken an hour: a run that came and went in between has new entries."""
+    if ctx.store.assignment(row.query) != row:
+        raise Refused(f"{row.query} was moved since the question", hint="run the command again")
+    return plan_handback(LocalFiles(), row)
+
+
+def _begin(ctx: Context, row: Assignment, plan: Handback, reason: str) -> None:
+    """No start is admitted any more: what was admitted before is known to the store, and refuses the release."""
+    if ctx.store.assignment(row.query) != row:
+        raise Refused(f"{row.query} was moved at the same time", hint="run the command again")
+    _check_idle(ctx, row, ctx.query(row.query).runners)
+    if plan_handback(LocalFiles(), row).new != plan.new:
+        raise Refused(f"{row.checkpoint} has changed since it was read", hint="run the command again")
+    ctx.store.note(_event(ctx, row, plan, reason))
 
 
 def _check_idle(ctx: Context, row: Assignment, runners: tuple[str, ...]) -> None:

@@ -36,6 +36,7 @@ from streaming.spark.checkpoint.mapping import MAPPINGS, Placed, read_move
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
 from streaming.spark.errors import CompanionMissing, DrillFailed, MovedOn, Overtaken
+from streaming.spark.handback import require_not_released
 from streaming.spark.hosting import EndedRun, Hosting, about, logger_about
 from streaming.spark.jvm import cause_of
 from streaming.spark.known_files import require_known
@@ -254,8 +255,12 @@ class IntentWorker:
                 return {"released": list(self._authority(intent, wish.checkpoint).release(wish))}, _at_once
 
     def _require_known(self, row: Assignment | None) -> None:
-        """No move begins from files that are older than what a run wrote, or without a mapping. ``CheckpointError``."""
+        """No move begins from files that are older than what a run wrote, without a mapping, or of plain Spark.
+
+        Raises ``CheckpointError``.
+        """
         if row is not None:
+            require_not_released(self._hosting.files, row)
             restore_mappings(self._hosting.files, row, self._hosting.store)
             require_known(self._hosting.files, row, self._hosting.store)
 

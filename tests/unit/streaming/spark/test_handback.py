@@ -12,7 +12,7 @@ from state.model.entities import Assignment, Desired
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.mapping import MAPPINGS, Left, Move, Place
 from streaming.spark.checkpoint.read import EPOCHS
-from streaming.spark.errors import Contradicted, HalfWritten, NoMapping
+from streaming.spark.errors import Contradicted, HalfWritten, MalformedEntry, NoMapping
 from streaming.spark.handback import RELEASED, hand_back, plan_handback, require_not_released
 from tests.checkpoints import CheckpointFolder
 
@@ -53,8 +53,12 @@ class Failing(LocalFiles):
 
 @pytest.fixture
 def row(tmp_path: Path) -> Assignment:
-    """Of a query that read batches 0 and 1 on east, and batch 2 on west."""
-    folder = CheckpointFolder(tmp_path)
+    return moved(tmp_path)
+
+
+def moved(path: Path) -> Assignment:
+    """The row of a query that read batches 0 and 1 on east, and batch 2 on west."""
+    folder = CheckpointFolder(path)
     folder.commit(0, {"orders": {"0": 10, "1": 10}})
     folder.commit(1, AT_EAST)
     folder.commit(2, {**LATER, "@west": {"epoch": 2}})
@@ -64,7 +68,7 @@ def row(tmp_path: Path) -> Assignment:
     folder.write(f"{EPOCHS}/2-op.1", "fenced")
     return Assignment(
         query="q", epoch=2, placed_epoch=2, desired=Desired.RUNNING, cluster="west", runner="a",
-        checkpoint=str(tmp_path), starting_offsets=None, operation="op", changed_at=datetime(2026, 1, 1, tzinfo=UTC),
+        checkpoint=str(path), starting_offsets=None, operation="op", changed_at=datetime(2026, 1, 1, tzinfo=UTC),
         mapping=NAME,
     )  # fmt: skip
 
@@ -88,14 +92,21 @@ def test_entries_get_the_offsets_of_the_cluster_that_the_query_reads(row: Assign
     assert Path(row.checkpoint, RELEASED, NAME, "offsets-2").read_bytes() == before
 
 
-@pytest.mark.parametrize("after", range(9))
-def test_a_release_that_was_broken_off_anywhere_is_completed_by_the_next(row: Assignment, after: int) -> None:
+@pytest.mark.parametrize("declared_again", [False, True])
+@pytest.mark.parametrize("after", range(10))
+def test_a_release_that_was_broken_off_anywhere_is_completed_by_the_next(
+    row: Assignment, after: int, declared_again: bool
+) -> None:
     with pytest.raises(Crash):
         hand_back(Failing(after), plan_handback(FILES, row))
     if after:
         with pytest.raises(Contradicted, match="was handed back to plain Spark"):
             require_not_released(FILES, row)
-    hand_back(FILES, plan_handback(FILES, row))
+        with pytest.raises(Contradicted, match="was broken off"):
+            require_not_released(FILES, replace(row, mapping=None, cluster="east"))
+    next_life = declared_again and after > 0
+    hand_back(FILES, plan_handback(FILES, replace(row, mapping=None, cluster="east") if next_life else row))
+    require_not_released(FILES, replace(row, mapping=None))
     assert lines(row) == PLAIN
     assert set(FILES.list_names(row.checkpoint)) == {"metadata", "offsets", "commits", RELEASED}
 
@@ -130,3 +141,79 @@ def test_a_query_that_is_declared_again_begins_on_the_cluster_of_its_release(row
     require_not_released(FILES, replace(row, mapping=None))
     with pytest.raises(Contradicted, match="name west first among the clusters of q"):
         require_not_released(FILES, replace(row, mapping=None, cluster="east"))
+
+
+def test_the_newest_of_two_releases_says_of_which_cluster_the_offsets_are(row: Assignment) -> None:
+    first = move_to(row, left=Left(cluster="east", epoch=0), epoch=6, operation="op", there=AT_EAST, here=AT_WEST)
+    hand_back(FILES, plan_handback(FILES, first))
+    CheckpointFolder(Path(row.checkpoint)).commit(2, LATER)
+    back = move_to(row, left=Left(cluster="west", epoch=0), epoch=2, operation="op2", there=LATER, here=AT_EAST)
+    require_not_released(FILES, back)
+    hand_back(FILES, plan_handback(FILES, back))
+    require_not_released(FILES, replace(row, mapping=None, cluster="east"))
+    with pytest.raises(Contradicted, match="name east first among the clusters of q"):
+        require_not_released(FILES, replace(row, mapping=None, cluster="west"))
+    assert plan_handback(FILES, replace(row, mapping=None, cluster="west")).cluster == "east"
+
+
+def move_to(
+    row: Assignment, *, left: Left, epoch: int, operation: str, there: dict[str, dict[str, int]],
+    here: dict[str, dict[str, int]],
+) -> Assignment:  # fmt: skip
+    """The row behind a move from the other cluster; no other mapping is beside its checkpoint."""
+    to = "west" if left.cluster == "east" else "east"
+    move = Move(epoch=epoch, operation=operation, left=left, to=to, places={"0": (Place(there=there, here=here),)})
+    folder = Path(row.checkpoint, MAPPINGS)
+    FILES.delete(str(folder), recursive=True)
+    FILES.create_atomically(str(folder / move.name), move.content())
+    CheckpointFolder(Path(row.checkpoint)).commit(2, {**LATER, f"@{to}": {"epoch": epoch}})
+    if left.cluster == "west":
+        CheckpointFolder(Path(row.checkpoint)).commit(1, LATER)
+    return replace(row, epoch=epoch, placed_epoch=epoch, cluster=to, mapping=move.name)
+
+
+def test_entries_of_plain_spark_behind_a_broken_release_stay(row: Assignment) -> None:
+    with pytest.raises(Crash):
+        hand_back(Failing(9), plan_handback(FILES, row))
+    assert lines(row) == PLAIN
+    CheckpointFolder(Path(row.checkpoint)).commit(3, {"orders": {"0": 60, "1": 60}})
+    hand_back(FILES, plan_handback(FILES, replace(row, mapping=None, cluster="east")))
+    assert lines(row) == {**PLAIN, 3: {"orders": {"0": 60, "1": 60}}}
+
+
+def test_an_entry_that_a_run_wrote_since_is_released_by_the_next(row: Assignment) -> None:
+    hand_back(FILES, plan_handback(FILES, row))
+    CheckpointFolder(Path(row.checkpoint)).commit(3, {"orders": {"0": 60, "1": 60}, "@west": {"epoch": 2}})
+    again = plan_handback(FILES, row)
+    assert not again.is_done
+    hand_back(FILES, again)
+    assert lines(row) == {**PLAIN, 3: {"orders": {"0": 60, "1": 60}}}
+    assert plan_handback(FILES, row).is_done
+
+
+def test_a_run_admitted_at_the_same_time_leaves_all_as_it_was(row: Assignment) -> None:
+    def live() -> None:
+        with pytest.raises(Contradicted):
+            require_not_released(FILES, row)
+        raise Crash
+
+    before = lines(row)
+    with pytest.raises(Crash):
+        hand_back(FILES, plan_handback(FILES, row), live)
+    require_not_released(FILES, row)
+    assert (lines(row), FILES.list_names(str(Path(row.checkpoint, MAPPINGS)))) == (before, [NAME])
+
+
+def test_an_entry_that_is_neither_old_nor_new_is_refused(row: Assignment) -> None:
+    with pytest.raises(Crash):
+        hand_back(Failing(6), plan_handback(FILES, row))
+    CheckpointFolder(Path(row.checkpoint)).commit(2, {"orders": {"0": 70, "1": 70}})
+    with pytest.raises(Contradicted, match="neither the entry that was to be released"):
+        plan_handback(FILES, row)
+
+
+def test_a_release_that_lost_its_first_file_is_refused(row: Assignment) -> None:
+    hand_back(FILES, plan_handback(FILES, row))
+    Path(row.checkpoint, RELEASED, NAME, "begun").unlink()
+    with pytest.raises(MalformedEntry, match="does not say which release it is of"):
+        require_not_released(FILES, replace(row, mapping=None))

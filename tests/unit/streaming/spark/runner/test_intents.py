@@ -1,5 +1,6 @@
 """When a runner answers a request, with a store that is slow, away or just back."""
 
+import json
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -22,6 +23,7 @@ from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.mapping import MAPPINGS
 from streaming.spark.errors import FileVanished
+from streaming.spark.handback import RELEASED
 from streaming.spark.hosting import Hosting, Subject
 from streaming.spark.query.sink_memory import UNKNOWN_SINK
 from streaming.spark.runner import fence as fencing
@@ -195,6 +197,15 @@ def test_a_batch_of_a_cluster_that_died_is_given_up_in_a_planned_move(
     runner.hosted, runner.silent = [cast(Any, Unfinished(runner.folder))], {"east"}
     runner.fence(finish_seconds=3600.0)
     assert not runner.hosted[0].is_finishing
+
+
+def test_a_query_that_was_handed_back_to_plain_spark_is_not_fenced(runner: Runner) -> None:
+    begun = {"number": 1, "cluster": "west", "last": 1}
+    CheckpointFolder(runner.folder).write(f"{RELEASED}/2-former.1/begun", json.dumps(begun))
+    runner.hosted.clear()
+    runner.fence()
+    (answer,) = runner.store.answers
+    assert (answer.state, "was broken off" in str(answer.result)) == (IntentState.FAILED, True)
 
 
 def test_a_fence_reports_a_last_batch_that_was_not_seen_before(runner: Runner) -> None:

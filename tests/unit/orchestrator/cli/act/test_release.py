@@ -1,0 +1,74 @@
+"""``release`` does what is right when the question was answered, not when it was put."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.cli.act import release as module
+from orchestrator.cli.app import main
+from state.store.sql.migrate import open_store
+from tests.checkpoints import CheckpointFolder
+from tests.contract.samples import runner
+from tests.served import ATTACHED
+from tests.unit.streaming.spark.test_handback import LATER, PLAIN, lines, moved
+
+
+class Shop:
+    """An application that ran its query on west, and has ended."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        text = ATTACHED.replace("/cp/revenue", str(folder / "cp")).replace("t.db", str(folder / "t.db"))
+        self.config = folder / "tideover.yaml"
+        self.config.write_text(text, encoding="utf-8")
+        moved_row = moved(folder / "cp")  # its mapping counts, the store takes no first row of a later epoch
+        self.row = replace(moved_row, query="revenue", epoch=1, placed_epoch=1, operation=None)
+        self.store = open_store(f"sqlite:///{folder / 't.db'}")
+        self.store.adopt(self.row)
+        self.monkeypatch = monkeypatch
+        monkeypatch.setattr(module, "require_person", lambda **_: None)
+
+    def release(self, before_the_answer: Callable[[], object]) -> int:
+        self.monkeypatch.setattr(module, "ask_yes", lambda _: before_the_answer())
+        return main(["-c", str(self.config), "release", "revenue"])
+
+    def run_batch(self) -> None:
+        CheckpointFolder(Path(self.row.checkpoint)).commit(3, {**LATER, "@west": {"epoch": 2}})
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    return Shop(tmp_path, monkeypatch)
+
+
+def test_entries_of_a_run_during_the_question_are_released_too(shop: Shop) -> None:
+    assert shop.release(shop.run_batch) == 0
+    assert lines(shop.row) == {**PLAIN, 3: LATER}
+    (event,) = [each for each in shop.store.history(limit=10) if each.kind == "release"]
+    assert event.detail["entries"] == [1, 2, 3]
+
+
+def test_a_run_that_began_during_the_question_stops_the_release(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    before = lines(shop.row)
+    code = shop.release(lambda: shop.store.register(runner(runner="a")))
+    assert (code, "a may still run" in capsys.readouterr().err) == (1, True)
+    assert (lines(shop.row), [each.kind for each in shop.store.history(limit=10)]) == (before, [])
+    assert {"_tideover_mappings", "_tideover_epochs"} <= {each.name for each in Path(shop.row.checkpoint).iterdir()}
+
+
+def test_a_run_that_begins_as_the_release_does_leaves_all_as_it_was(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin, before = module._begin, lines(shop.row)
+
+    def beside(*args: object) -> None:
+        shop.run_batch()
+        begin(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "_begin", beside)
+    assert (shop.release(lambda: None), "has changed since" in capsys.readouterr().err) == (1, True)
+    assert lines(shop.row) == {**before, 3: {**LATER, "@west": {"epoch": 2}}}
+    monkeypatch.setattr(module, "_begin", begin)
+    assert shop.release(lambda: None) == 0
+    assert lines(shop.row) == {**PLAIN, 3: LATER}
