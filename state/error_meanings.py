@@ -12,6 +12,7 @@ Each row has where its text was seen, and a test that holds the text itself. The
 import re
 from collections.abc import Iterable
 from enum import StrEnum
+from http import HTTPStatus
 from typing import NamedTuple
 
 
@@ -58,7 +59,7 @@ AUTHENTICATION = (
         "the cluster limits how many connections are made in a second; our credentials are not at fault",
         "AWS MSK with IAM: aws-msk-iam-auth#28, #45, #61"),
     Row(r"throttl|response code 429|rate exceeded|too many requests|too many connections|quota.{0,20}exceeded"
-        r"|slow ?down",
+        r"|slow[ _]?down",
         Meaning.THROTTLED, "the service requests a pause; our credentials are not at fault",
         "AWS STS ThrottlingException; Kafka THROTTLING_QUOTA_EXCEEDED"),
     Row(r"clock skew|RequestTimeTooSkewed|signature (?:not yet current|expired)|\(37\)", Meaning.CLOCK,
@@ -70,12 +71,18 @@ AUTHENTICATION = (
         Meaning.PASSING,
         "the provider of tokens does not answer, or requests a pause; our credentials are not known to be wrong",
         "streaming.kafka.login; Kafka's OAuthBearerLoginModule up to 3.9, which does not name the cause"),
-    Row(r"receive timed out|cannot (?:locate|contact any) KDC|ICMP port unreachable|try again"
+    Row(r"this process could not prepare the login", Meaning.PASSING,
+        "something is wrong on this host; neither our credentials nor the cluster are known to be at fault",
+        "streaming.kafka.login"),
+    Row(r"receive timed out|cannot (?:locate|contact any|resolve servers for) KDC|ICMP port unreachable|try again"
         r"|could not connect to the endpoint|timeout on endpoint|connection (?:refused|reset|timed out)"
-        r"|(?:service|temporarily|currently) (?:un|not )available"
-        r"|\b50[0234]\b|internal (?:server )?error",
+        r"|connection was closed before we received|failed to connect to proxy"
+        r"|a service is not available that is required"
+        r"|(?:service|temporarily|currently)[ _]?(?:un|not )available"
+        r"|(?:status|status code|response code|unsuccessful):? *(?:408|425|5\d\d)\b|(?<![\w.:/])50[0234]\b"
+        r"|internal ?(?:server )?(?:error|failure)",
         Meaning.PASSING, "the service that checks credentials does not answer; ours are not known to be wrong",
-        "JDK sun.security.krb5; OAUTHBEARER token endpoints; botocore.exceptions"),
+        "JDK sun.security.krb5; MIT krb5; OAUTHBEARER token endpoints; botocore.exceptions; AWS common errors"),
     Row(r"expired|token is not active|reauthentication|re-authentication", Meaning.EXPIRED,
         "the credentials were right and have expired: renew them",
         "AWS ExpiredToken; RFC 4120 KRB_AP_ERR_TKT_EXPIRED; SaslServerAuthenticator (KIP-368)"),
@@ -206,6 +213,8 @@ def meaning_of(text: str, rows: Iterable[Row]) -> Found | None:
     return None
 
 
+_PASSING_STATUSES = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY)
+
 _SASL = re.compile(
     r"SaslAuthentication|LoginException|SASL authentication failed|GSSException|KrbException", re.IGNORECASE
 )
@@ -217,6 +226,15 @@ def meaning_of_client(line: str) -> Found | None:
     if found is None and _SASL.search(line) is not None:
         found = meaning_of_authentication(line)
     return found or meaning_of(line, TLS)
+
+
+def meaning_of_status(status: int) -> Found | None:
+    """What an HTTP status of a service that gives out credentials means; None where its words decide."""
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return Found(Meaning.THROTTLED, "the service requests a pause; our credentials are not at fault")
+    if status in _PASSING_STATUSES or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return Found(Meaning.PASSING, "the service that gives out tokens is in trouble; ours are not known to be wrong")
+    return None
 
 
 def meaning_of_authentication(text: str) -> Found:

@@ -49,11 +49,13 @@ def secret_behind(value: object, base: Path, environment: Mapping[str, str]) -> 
             raise Broken(f"the environment variable {name} is {'empty' if name in environment else 'not set'}")
         return environment[name]
     file = base / name
-    if not file.is_file():
-        raise Broken(f"{file} is not a file")
-    if file.stat().st_mode & stat.S_IWOTH:
-        raise Broken(f"each user of this host may write {file}, so its content proves nothing; run chmod 600 {file}")
     try:
+        if not file.is_file():
+            raise Broken(f"{file} is not a file")
+        if file.stat().st_mode & stat.S_IWOTH:
+            raise Broken(
+                f"each user of this host may write {file}, so its content proves nothing; run chmod 600 {file}"
+            )
         secret = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not valid UTF-8 text"

@@ -25,6 +25,12 @@ from kafka.protocol.consumer import (
     OffsetForLeaderEpochResponse,
 )
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+from kafka.protocol.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 BASE_MS = 1_700_000_000_000
@@ -44,6 +50,8 @@ _SPOKEN = {
         (FetchRequest, FetchResponse),
         (OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
         (DescribeConfigsRequest, DescribeConfigsResponse),
+        (SaslHandshakeRequest, SaslHandshakeResponse),
+        (SaslAuthenticateRequest, SaslAuthenticateResponse),
     )
 }
 
@@ -164,6 +172,8 @@ class FakeCluster:
             1: self._fetch,
             23: self._epoch_ends,
             32: self._describe_configs,
+            17: self._take_mechanism,
+            36: self._let_in,
         }
         answer: bytes = answers[key](node, version, request).encode(version=version)
         return answer
@@ -180,6 +190,15 @@ class FakeCluster:
         )
         encoded: bytes = response.encode(version=version)
         return encoded
+
+    def _take_mechanism(self, _: int, version: int, request: Any) -> Any:
+        return SaslHandshakeResponse(version=version, error_code=0, mechanisms=[request.mechanism])
+
+    def _let_in(self, _: int, version: int, __: Any) -> Any:
+        """Each login succeeds."""
+        return SaslAuthenticateResponse(
+            version=version, error_code=0, error_message=None, auth_bytes=b"", session_lifetime_ms=0
+        )
 
     def _metadata(self, node: int, version: int, request: Any) -> Any:
         topic_class = MetadataResponse.MetadataResponseTopic

@@ -3,13 +3,20 @@
 Each way to log in has its own keys, chosen by ``mechanism``, so that a key of another way is a mistake.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from state.settings.frozen import Settings
+
+_LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_ENDPOINT = re.compile(
+    rf"https?://({_LABEL}(\.{_LABEL})*\.?|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{{1,5}}))?([/?][!-~]*)?$", re.ASCII
+)
+_PORTS = range(1, 65536)
 
 
 class Password(Settings):
@@ -34,6 +41,15 @@ class ClientCredentials(Settings):
     scope: str | None = None
     ca: Path | None = None
     """Authority that signed the endpoint's certificate (PEM); None: those of this system, and of Java."""
+
+    @field_validator("token_endpoint")
+    @classmethod
+    def _has_an_address(cls, endpoint: str) -> str:
+        """What no client could connect to is a mistake here, and not a provider that does not answer."""
+        url = _ENDPOINT.match(endpoint)
+        if url is None or int(url["port"] or 1) not in _PORTS:
+            raise ValueError(f"{endpoint} has no host and port that a client can connect to, or is not in ASCII")
+        return endpoint
 
 
 class MskIam(Settings):

@@ -35,10 +35,11 @@ from streaming.kafka.errors import (
     summed,
     trouble_of,
 )
+from streaming.kafka.login.prepared import Login
 from streaming.kafka.metadata import config_request, topic_error
 from streaming.kafka.network import BrokerRequest, Network
 from streaming.kafka.requests import list_offsets
-from streaming.kafka.security import Credentials, library_settings
+from streaming.kafka.security import Credentials, library_settings, login_of
 from streaming.probe.identities import Identify, Identities, anyone
 from streaming.probe.probe_result import ClusterProbe, Health, LayerPassed, ProbeFailure, ProbeResult
 
@@ -105,9 +106,11 @@ class Probe:
         topics: Collection[str],
         memory: ProbeMemory,
         identify: Identify = anyone,
+        login: Login | None = None,
     ) -> None:
+        """``login`` is of ``login_of`` the cluster's security: a token outlives the look that fetched it."""
         self._cluster = cluster
-        self._credentials = Credentials(cluster.security)
+        self._credentials = Credentials(cluster.security, login)
         self._identify = identify
         self._name = name
         self._topics = sorted(set(topics))
@@ -369,7 +372,8 @@ def probes_on(
 
 
 def _opening(settings: Tideover, identities: Identities, cluster: str, topics: Collection[str]) -> OpenProbe:
-    memory = ProbeMemory()
+    memory, known = ProbeMemory(), settings.clusters[cluster]
+    login = login_of(known.security)
     return lambda: Probe(
-        settings.clusters[cluster], name=cluster, topics=topics, memory=memory, identify=identities.of(cluster)
+        known, name=cluster, topics=topics, memory=memory, identify=identities.of(cluster), login=login
     )

@@ -14,10 +14,11 @@ from pydantic import SecretStr
 
 from state.error_meanings import OURS, TLS, Meaning, meaning_of, meaning_of_authentication
 from state.settings.keys import Cluster
-from state.settings.security import ClientCredentials, Kerberos, MskIam, Password, Sasl, Security
+from state.settings.security import ClientCredentials, Kerberos, MskIam, Password, Security
 from streaming.errors import CredentialRefused
 from streaming.kafka.login.client_credentials import client_credentials
 from streaming.kafka.login.kerberos import KerberosLogin
+from streaming.kafka.login.login_failed import LoginFailed
 from streaming.kafka.login.msk_iam import msk_iam
 from streaming.kafka.login.prepared import Login
 from streaming.secrets import Broken, reveal
@@ -43,10 +44,11 @@ def library_settings(cluster: Cluster) -> Mapping[str, Any]:
 class Credentials:
     """What one cluster wants of us, as it is now. Called by one thread at a time."""
 
-    def __init__(self, security: Security) -> None:
+    def __init__(self, security: Security, login: Login | None = None) -> None:
+        """``login`` is of ``login_of`` these settings, where others share it."""
         self._security = security
         self._loaded: tuple[object, ssl.SSLContext] | None = None
-        self.login = _login(security.sasl)
+        self.login = login or login_of(security)
         """What has to be fetched before a connection can log in; None where a password is enough."""
 
     def now(self) -> Mapping[str, Any]:
@@ -71,7 +73,9 @@ class Credentials:
         return self._loaded[1]
 
 
-def _login(sasl: Sasl | None) -> Login | None:
+def login_of(security: Security) -> Login | None:
+    """What fetches tokens or tickets, and keeps them; one for all connections to a cluster that a process looks at."""
+    sasl = security.sasl
     match sasl:
         case ClientCredentials():
             return client_credentials(sasl)
@@ -99,7 +103,7 @@ def hindrance(outcome: object) -> Hindrance | None:
     if isinstance(outcome, errors.UnsupportedSaslMechanismError | errors.IllegalSaslStateError):
         return Hindrance(Meaning.REFUSED, f"SASL: {_sentence(outcome)}")
     if isinstance(outcome, errors.SaslAuthenticationFailedError):
-        found = meaning_of_authentication(_sentence(outcome))
+        found = outcome.found if isinstance(outcome, LoginFailed) else meaning_of_authentication(_sentence(outcome))
         said = "" if found.meaning is Meaning.REFUSED else f" ({found.sentence})"
         return Hindrance(found.meaning, f"SASL: {_sentence(outcome)}{said}")
     if isinstance(outcome, errors.AuthorizationError):

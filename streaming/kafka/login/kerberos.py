@@ -7,6 +7,7 @@ Python is optional (``pip install tideover[kerberos]``): it is compiled where it
 
 import importlib
 import threading
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -15,8 +16,8 @@ from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
 
 from state.settings.security import Kerberos
 from streaming.errors import CredentialRefused
+from streaming.kafka.login.login_failed import LoginFailed
 from streaming.kafka.login.prepared import Settings
-from streaming.kafka.login.tokens import failure
 
 _CONTEXT, _FIRST, _PRINCIPAL = "tideover_context", "tideover_first_token", "tideover_principal"
 
@@ -33,14 +34,14 @@ class KerberosLogin:
         """A security context for a broker, with its first message. One thread talks to the KDC at a time."""
         gssapi = _library()
         settings = self._settings
-        if not settings.keytab.is_file():
-            raise CredentialRefused(f"the key table {settings.keytab} is not a file", hint="check security.sasl.keytab")
+        _require_file(settings.keytab)
         try:
             with self._lock:
                 context = self._context(gssapi, host)
                 return {_CONTEXT: context, _FIRST: context.step(None), _PRINCIPAL: settings.principal}
         except gssapi.exceptions.GSSError as error:
-            raise failure(f"no ticket for {settings.principal} by {settings.keytab}: {_sentence(error)}") from None
+            said = _sentence(error)
+            raise LoginFailed(f"no ticket for {settings.principal} by {settings.keytab}: {said}", judged=said) from None
 
     def was_refused(self) -> None:
         """A ticket says nothing of what a broker allows: the next one would be the same."""
@@ -68,10 +69,21 @@ class _Prepared(SaslMechanismGSSAPI):  # type: ignore[misc]  # the library ships
         try:
             super().receive(auth_bytes)
         except _library().exceptions.GSSError as error:
-            raise failure(f"the broker's answer to {self.auth_id} is refused: {_sentence(error)}") from None
+            said = _sentence(error)
+            raise LoginFailed(f"the broker's answer to {self.auth_id} is refused: {said}", judged=said) from None
 
 
 register_sasl_mechanism("GSSAPI", _Prepared, overwrite=True)
+
+
+def _require_file(keytab: Path) -> None:
+    hint = "check security.sasl.keytab"
+    try:
+        is_file = keytab.is_file()
+    except OSError as error:  # a folder that may not be entered
+        raise CredentialRefused(f"the key table {keytab} cannot be read: {error.strerror}", hint=hint) from None
+    if not is_file:
+        raise CredentialRefused(f"the key table {keytab} is not a file", hint=hint)
 
 
 def _library() -> ModuleType:

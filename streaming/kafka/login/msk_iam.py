@@ -11,23 +11,25 @@ from typing import Any
 
 from state.settings.security import MskIam
 from streaming.errors import CredentialRefused
-from streaming.kafka.login.tokens import Token, Tokens, failure
+from streaming.kafka.login.login_failed import LoginFailed
+from streaming.kafka.login.prepared import SILENT
+from streaming.kafka.login.tokens import Token, Tokens
 
 _SESSION = "tideover"
 
 
 def msk_iam(settings: MskIam) -> Tokens:
     """The tokens of one cluster."""
-    return Tokens(lambda: fetch(settings), lambda: None)
+    return Tokens(lambda answered_before: fetch(settings, answered_before=answered_before), lambda: None)
 
 
-def fetch(settings: MskIam, *, wall: Callable[[], float] = time.time) -> Token:
-    """Sign a token; raises as ``Login.prepare`` does."""
+def fetch(settings: MskIam, *, answered_before: bool = False, wall: Callable[[], float] = time.time) -> Token:
+    """Sign a token; raises as ``Login.prepare`` does. ``answered_before``: credentials were found once."""
     signer = _library()
     try:
         text, ends_at_ms = _signed(signer, settings)
     except Exception as error:  # noqa: BLE001 - botocore makes its errors at run time, and a missing key is an AttributeError
-        raise _failed(settings, error) from None
+        raise _failed(settings, error, answered_before=answered_before) from None
     return Token(text, ends_at_ms / 1000 - wall())
 
 
@@ -50,13 +52,18 @@ def _signed(signer: Any, settings: MskIam) -> tuple[str, float]:
     return signer.generate_auth_token(settings.region)  # type: ignore[no-any-return] # as above
 
 
-def _failed(settings: MskIam, error: Exception) -> Exception:
-    """A service that refused, was silent or throttled is judged by its text; no credentials at all are ours."""
+def _failed(settings: MskIam, error: Exception, *, answered_before: bool) -> Exception:
+    """A service that refused, was silent or throttled is judged by its text; no credentials at all are ours.
+
+    Amazon's chain finds none, too, where the metadata service of an instance does not answer. Where credentials were
+    found once, that is what has happened.
+    """
     if isinstance(error, AttributeError):  # what the chain found is None, and the library looks into it
+        if answered_before:
+            return LoginFailed(f"AWS gives no credentials any more: {SILENT}", judged=SILENT)
         return CredentialRefused(
-            "no credentials of AWS are found",
+            "no credentials of AWS are found, or the metadata service of this instance does not answer",
             hint="name security.sasl.profile or role, or give this process an identity: environment, instance, pod",
         )
     who = settings.role or (f"profile {settings.profile}" if settings.profile else "the credentials of this process")
-    found: Exception = failure(f"AWS gives no credentials for {who}: {error}")
-    return found
+    return LoginFailed(f"AWS gives no credentials for {who}: {error}", judged=str(error))

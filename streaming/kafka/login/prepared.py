@@ -10,14 +10,17 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from kafka import errors
 from kafka.future import Future
+
+from streaming.errors import CredentialRefused
+from streaming.kafka.login.login_failed import LoginFailed
 
 Settings = Mapping[str, Any]
 """Keyword arguments for kafka-python's SASL mechanism."""
 
 
 SILENT = "the service that gives out tokens or tickets does not answer"
+UNPREPARED = "this process could not prepare the login"
 _SHARE = 0.8
 """Of the time for a connection, what a login may wait for its service."""
 
@@ -28,8 +31,8 @@ class Login(Protocol):
     def prepare(self, host: str) -> Settings:
         """What the login at a broker needs; may take seconds, from any thread.
 
-        Raises ``SaslAuthenticationFailedError`` with the sentence of the service that was requested; the text decides
-        what it means (``state.error_meanings``). Raises ``CredentialRefused`` where a secret or a file is missing.
+        Raises ``LoginFailed`` with the sentence of the service that was requested, and what it means. Raises
+        ``CredentialRefused`` where a secret or a file is missing.
         """
         ...
 
@@ -41,11 +44,15 @@ class Login(Protocol):
 async def prepared(net: Any, login: Login, host: str, timeout_at: float | None) -> Settings:
     """What ``login`` prepares; to be awaited on the loop ``net``.
 
-    Raises what ``login`` raises. A login that takes too long is the service's silence and not the broker's. So it is
-    raised before ``timeout_at``, when the caller takes no answer for a silent broker. The thread then has no effect.
+    Raises ``LoginFailed`` and ``CredentialRefused``, and nothing else: what goes wrong here is not the broker's. Nor is
+    a login that takes too long: it is the service's silence. So it is raised before ``timeout_at``, when the caller
+    takes no answer for a silent broker. What the thread finds then serves the next login.
     """
     outcome = Future()
-    threading.Thread(target=_prepare, args=(net, login, host, outcome), name="kafka login", daemon=True).start()
+    try:
+        threading.Thread(target=_prepare, args=(net, login, host, outcome), name="kafka login", daemon=True).start()
+    except RuntimeError as error:  # a limit on threads
+        raise _unprepared(error) from None
     timer = None
     if timeout_at is not None:
         timer = net.call_later(_SHARE * max(0.0, timeout_at - time.monotonic()), lambda: _time_out(outcome, host))
@@ -62,8 +69,10 @@ def _prepare(net: Any, login: Login, host: str, outcome: Any) -> None:
     failure: Exception | None = None
     try:
         settings = login.prepare(host)
-    except Exception as error:  # noqa: BLE001 - the edge of a thread: it is raised again where it is awaited
+    except (LoginFailed, CredentialRefused) as error:
         failure = error
+    except Exception as error:  # noqa: BLE001 - the edge of a thread: it is raised again where it is awaited
+        failure = _unprepared(error)
 
     def finish() -> None:
         if outcome.is_done:
@@ -79,4 +88,11 @@ def _prepare(net: Any, login: Login, host: str, outcome: Any) -> None:
 
 def _time_out(outcome: Any, host: str) -> None:
     if not outcome.is_done:
-        outcome.failure(errors.SaslAuthenticationFailedError(f"{SILENT} (for {host})"))
+        outcome.failure(LoginFailed(f"{SILENT} (for {host})", judged=SILENT))
+
+
+def _unprepared(error: Exception) -> LoginFailed:
+    """Without the words of most errors: they may quote a secret."""
+    words = str(error) if isinstance(error, OSError | RuntimeError) else ""
+    text = f"{UNPREPARED}: {type(error).__name__}{f': {words}' if words else ''}"
+    return LoginFailed(text, judged=UNPREPARED)

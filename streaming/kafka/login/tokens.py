@@ -6,12 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from kafka import errors
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from streaming.errors import CredentialRefused
 from streaming.kafka.login.prepared import Settings
 
 REFRESH_FACTOR = 0.8
@@ -54,14 +51,17 @@ class Tokens:
 
     def __init__(
         self,
-        fetch: Callable[[], Token],
+        fetch: Callable[[bool], Token],
         secret: Callable[[], object],
         *,
         monotonic: Callable[[], float] = time.monotonic,
         draw: Callable[[float, float], float] = random.uniform,
         begin: Callable[[Callable[[], None]], None] = _in_a_thread,
     ) -> None:
-        """``fetch`` raises as ``Login.prepare`` does; ``secret`` is compared only, to notice that it has changed."""
+        """``fetch`` gets whether a token was given before, and raises as ``Login.prepare`` does.
+
+        ``secret`` is compared only, to notice that it has changed.
+        """
         self._fetch = fetch
         self._secret = secret
         self._monotonic = monotonic
@@ -75,6 +75,7 @@ class Tokens:
         """With the time at which it was requested."""
         self._failure: tuple[object, Exception] | None = None
         self._failures = 0
+        self._has_given = False
         self._quiet_until = 0.0
 
     def prepare(self, host: str) -> Settings:
@@ -96,8 +97,7 @@ class Tokens:
         good = self._good()
         if good is not None and self._monotonic() - good[1] >= REFRESH_FACTOR * good[0].seconds:
             if self._fetching.acquire(blocking=False):
-                self._renewal = threading.Event()
-                self._begin(self._renew_behind)
+                self._begin_renewal()
             self._renewal.wait(_PATIENCE_SECONDS)
             good = self._good()
         if good is None:
@@ -110,31 +110,37 @@ class Tokens:
         kept = self._kept
         return kept if kept is not None and self._monotonic() - kept[1] < kept[0].seconds else None
 
+    def _begin_renewal(self) -> None:
+        """Renew on a thread of its own, which releases the lock; a host that starts no thread has the token still."""
+        self._renewal = threading.Event()
+        try:
+            self._begin(self._renew_behind)
+        except RuntimeError:
+            self._renewal_is_over()
+
     def _renew_behind(self) -> None:
         """Fetch, with the lock that was taken for it; a failure is the next login's, once the token is over."""
         try:
-            with contextlib.suppress(errors.SaslAuthenticationFailedError, CredentialRefused):
+            with contextlib.suppress(Exception):
                 self._renewed()
         finally:
-            self._fetching.release()
-            self._renewal.set()
+            self._renewal_is_over()
+
+    def _renewal_is_over(self) -> None:
+        self._fetching.release()
+        self._renewal.set()
 
     def _renewed(self) -> tuple[Token, float]:
         secret, now = self._secret(), self._monotonic()
         if self._failure is not None and self._failure[0] == secret and now < self._quiet_until:
             raise self._failure[1]
         try:
-            token = self._fetch()
-        except errors.SaslAuthenticationFailedError as error:
+            token = self._fetch(self._has_given)
+        except Exception as error:
             longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** min(self._failures, 10))
             self._failure, self._failures = (secret, error), self._failures + 1
             self._quiet_until = self._monotonic() + self._draw(longest / 2, longest)
             raise
-        self._failure, self._failures = None, 0
+        self._failure, self._failures, self._has_given = None, 0, True
         self._kept = token, now
         return self._kept
-
-
-def failure(text: str) -> Any:
-    """What a login raises where its service refused it, or did not answer."""
-    return errors.SaslAuthenticationFailedError(text)

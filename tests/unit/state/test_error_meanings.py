@@ -53,6 +53,17 @@ SASL = {
     "The security token included in the request is expired (Error Code: ExpiredToken)": Meaning.EXPIRED,
     "Signature not yet current: 20260301T101505Z is still later than 20260301T100505Z": Meaning.CLOCK,
     "The token endpoint response was unsuccessful: 503 Service Unavailable": Meaning.PASSING,
+    "The token endpoint response was unsuccessful: 522 Origin timed out": Meaning.PASSING,
+    "the token endpoint http://idp:504/token answers 401 Unauthorized: invalid_client": Meaning.REFUSED,
+    "temporarily_unavailable": Meaning.PASSING,
+    "slow_down": Meaning.THROTTLED,
+    'Connection was closed before we received a valid response from endpoint URL: "https://sts.amazonaws.com/"':
+        Meaning.PASSING,
+    'Failed to connect to proxy URL: "http://p"': Meaning.PASSING,
+    "An error occurred (InternalFailure) when calling the AssumeRole operation": Meaning.PASSING,
+    'Cannot resolve servers for KDC in realm "EXAMPLE.COM"': Meaning.PASSING,
+    "Cannot contact any KDC for realm 'EXAMPLE.COM'": Meaning.PASSING,
+    "A service is not available that is required to process the request": Meaning.PASSING,
     "Session too short between re-authentication attempts": Meaning.EXPIRED,
 }  # fmt: skip
 

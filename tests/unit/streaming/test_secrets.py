@@ -83,6 +83,19 @@ def test_a_reference_is_revealed_and_what_a_program_gave_is_left_alone(monkeypat
         reveal(SecretStr("env:NOWHERE"))
 
 
+def test_a_secret_in_a_closed_folder_or_gone_while_it_is_read_is_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "password"
+    file.write_text("swordfish")
+    for name in ("is_file", "read_text"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, name, lambda *_, **__: file.with_name("gone").stat())
+            with pytest.raises(Broken) as broken:
+                reveal(SecretStr(f"file:{file}"))
+        assert broken.value.why == f"{file} cannot be read: No such file or directory"
+
+
 @pytest.mark.parametrize(
     ("said", "meaning"),
     [

@@ -1,5 +1,6 @@
 """What a login by Kerberos lacks before any KDC is requested."""
 
+import errno
 import sys
 from pathlib import Path
 
@@ -25,6 +26,16 @@ def test_a_missing_key_table_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "gssapi", object())
     with pytest.raises(CredentialRefused, match="gone is not a file"):
         KerberosLogin(settings(tmp_path / "gone")).prepare("e")
+
+
+def test_a_key_table_in_a_closed_folder_is_ours_to_correct(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setitem(sys.modules, "gssapi", object())
+    monkeypatch.setattr(Path, "is_file", refuse)
+    with pytest.raises(CredentialRefused, match="cannot be read: Permission denied"):
+        KerberosLogin(settings(tmp_path / "k")).prepare("e")
 
 
 @pytest.mark.parametrize("principal", ["tideover", "a b@R", 'x"@R'])

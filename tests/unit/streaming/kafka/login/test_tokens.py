@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from kafka import errors
 
+from streaming.errors import CredentialRefused
 from streaming.kafka.login.tokens import Token, Tokens
 
 
@@ -15,7 +16,7 @@ class Provider:
 
     now: float = 0.0
     secret: str = "first"
-    fails: str | None = None
+    fails: str | Exception | None = None
     given: int = 0
     requests: int = 0
     tokens: Tokens = field(init=False)
@@ -28,8 +29,10 @@ class Provider:
             begin=self.begun.append,
         )  # fmt: skip
 
-    def fetch(self) -> Token:
+    def fetch(self, answered_before: bool) -> Token:
         self.requests += 1
+        if isinstance(self.fails, Exception):
+            raise self.fails
         if self.fails is not None:
             raise errors.SaslAuthenticationFailedError(self.fails)
         self.given += 1
@@ -106,4 +109,29 @@ def test_a_token_that_a_broker_refused_is_replaced_but_not_at_once() -> None:
     assert provider.use() == "token-1"
     provider.now = 2.0
     provider.tokens.was_refused()
+    assert provider.use() == "token-2"
+
+
+@pytest.mark.parametrize("error", [CredentialRefused("no token"), KeyError("unforeseen")])
+def test_each_failure_is_remembered_for_its_pause(error: Exception) -> None:
+    provider = Provider(fails=error)
+    for _ in range(3):
+        with pytest.raises(type(error)):
+            provider.use()
+    assert provider.requests == 1
+    provider.fails, provider.now = None, 1.0
+    assert provider.use() == "token-1"
+
+
+def test_a_host_that_starts_no_thread_uses_its_token_to_the_end() -> None:
+    provider = Provider()
+    provider.use()
+    provider.now = 80.0
+
+    def refuse(_: Callable[[], None]) -> None:
+        raise RuntimeError("can't start new thread")
+
+    provider.tokens._begin = refuse
+    assert [provider.use(), provider.use()] == ["token-1", "token-1"]
+    provider.now = 100.0
     assert provider.use() == "token-2"
