@@ -163,7 +163,11 @@ class _IdentityChecked(KafkaConnection):  # type: ignore[misc]  # the library sh
             self._init_complete()
 
     async def _sasl_authenticate(self, timeout_at: float | None = None) -> None:
-        """As the library does, at the first login and at each later one, with what has to be fetched for it."""
+        """As the library does, at the first login and at each later one, with what has to be fetched for it.
+
+        A later one has no deadline of its own: it gets that of a request.
+        """
+        timeout_at = self._timeout_at() if timeout_at is None else timeout_at
         if self.login is not None:
             self.config.update(await prepared(self.net, self.login, self.transport.host, timeout_at))
         try:

@@ -5,8 +5,11 @@ Here the KDC is requested beforehand, by MIT's library, which gets a new ticket 
 Python is optional (``pip install tideover[kerberos]``): it is compiled where it is installed.
 """
 
+import functools
 import importlib
 import threading
+import time
+import uuid
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,9 +20,30 @@ from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
 from state.settings.security import Kerberos
 from streaming.errors import CredentialRefused
 from streaming.kafka.login.login_failed import LoginFailed
-from streaming.kafka.login.prepared import Settings
+from streaming.kafka.login.prepared import Settings, one_at_a_time
 
 _CONTEXT, _FIRST, _PRINCIPAL = "tideover_context", "tideover_first_token", "tideover_principal"
+
+
+_REFUSED_SECONDS = 60.0
+"""How old the tickets must be that a broker refused, so that new ones are requested."""
+
+
+class _Tickets:
+    """The cache of one principal and key table in this process's memory; no principal gets another's."""
+
+    def __init__(self) -> None:
+        self.requesting = threading.Lock()
+        self.renew()
+
+    def renew(self) -> None:
+        self.cache, self.made_at = f"MEMORY:tideover-{uuid.uuid4().hex}", time.monotonic()
+
+
+@functools.cache
+def _tickets(principal: str, keytab: Path) -> _Tickets:
+    """One for all logins: MIT's library frees a cache only with the process."""
+    return _Tickets()
 
 
 class KerberosLogin:
@@ -27,16 +51,16 @@ class KerberosLogin:
 
     def __init__(self, settings: Kerberos) -> None:
         self._settings = settings
-        self._lock = threading.Lock()
-        self._cache = f"MEMORY:tideover-{id(self)}"
+        self._tickets = _tickets(settings.principal, settings.keytab)
 
-    def prepare(self, host: str) -> Settings:
+    def prepare(self, host: str, until: float | None = None) -> Settings:
         """A security context for a broker, with its first message. One thread talks to the KDC at a time."""
         gssapi = _library()
         settings = self._settings
         _require_file(settings.keytab)
         try:
-            with self._lock:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            with one_at_a_time(self._tickets.requesting, host, left):
                 context = self._context(gssapi, host)
                 return {_CONTEXT: context, _FIRST: context.step(None), _PRINCIPAL: settings.principal}
         except gssapi.exceptions.GSSError as error:
@@ -44,11 +68,13 @@ class KerberosLogin:
             raise LoginFailed(f"no ticket for {settings.principal} by {settings.keytab}: {said}", judged=said) from None
 
     def was_refused(self) -> None:
-        """A ticket says nothing of what a broker allows: the next one would be the same."""
+        """Use these tickets no longer: the key of the broker may be another one since they were given out."""
+        if time.monotonic() - self._tickets.made_at >= _REFUSED_SECONDS:
+            self._tickets.renew()
 
     def _context(self, gssapi: ModuleType, host: str) -> Any:
         principal = gssapi.Name(self._settings.principal, gssapi.NameType.kerberos_principal)
-        store = {"client_keytab": str(self._settings.keytab), "ccache": self._cache}
+        store = {"client_keytab": str(self._settings.keytab), "ccache": self._tickets.cache}
         mine = gssapi.Credentials(name=principal, usage="initiate", store=store)
         broker = gssapi.Name(f"{self._settings.service}@{host}", gssapi.NameType.hostbased_service)
         kerberos = gssapi.MechType.kerberos

@@ -7,9 +7,10 @@ connections. So it is fetched on another thread here, and only the connection th
 import contextlib
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+from kafka import errors
 from kafka.future import Future
 
 from streaming.errors import CredentialRefused
@@ -28,8 +29,10 @@ _SHARE = 0.8
 class Login(Protocol):
     """One way to log in, for all connections to one cluster."""
 
-    def prepare(self, host: str) -> Settings:
+    def prepare(self, host: str, until: float | None = None) -> Settings:
         """What the login at a broker needs; may take seconds, from any thread.
+
+        Nothing waits for it after ``until``, on the monotonic clock. So no request is begun then.
 
         Raises ``LoginFailed`` with the sentence of the service that was requested, and what it means. Raises
         ``CredentialRefused`` where a secret or a file is missing.
@@ -49,13 +52,19 @@ async def prepared(net: Any, login: Login, host: str, timeout_at: float | None) 
     takes no answer for a silent broker. What the thread finds then serves the next login.
     """
     outcome = Future()
+    now = time.monotonic()
+    until = None if timeout_at is None else now + _SHARE * max(0.0, timeout_at - now)
+
+    def prepare() -> None:
+        _prepare(net, outcome, lambda: login.prepare(host, until))
+
     try:
-        threading.Thread(target=_prepare, args=(net, login, host, outcome), name="kafka login", daemon=True).start()
+        threading.Thread(target=prepare, name="kafka login", daemon=True).start()
     except RuntimeError as error:  # a limit on threads
         raise _unprepared(error) from None
     timer = None
-    if timeout_at is not None:
-        timer = net.call_later(_SHARE * max(0.0, timeout_at - time.monotonic()), lambda: _time_out(outcome, host))
+    if until is not None:
+        timer = net.call_later(until - now, lambda: _time_out(outcome, host))
     try:
         found: Settings = await outcome
     finally:
@@ -64,12 +73,12 @@ async def prepared(net: Any, login: Login, host: str, timeout_at: float | None) 
     return found
 
 
-def _prepare(net: Any, login: Login, host: str, outcome: Any) -> None:
+def _prepare(net: Any, outcome: Any, prepare: Callable[[], Settings]) -> None:
     settings: Settings | None = None
     failure: Exception | None = None
     try:
-        settings = login.prepare(host)
-    except (LoginFailed, CredentialRefused) as error:
+        settings = prepare()
+    except (errors.SaslAuthenticationFailedError, CredentialRefused) as error:
         failure = error
     except Exception as error:  # noqa: BLE001 - the edge of a thread: it is raised again where it is awaited
         failure = _unprepared(error)
@@ -88,7 +97,12 @@ def _prepare(net: Any, login: Login, host: str, outcome: Any) -> None:
 
 def _time_out(outcome: Any, host: str) -> None:
     if not outcome.is_done:
-        outcome.failure(LoginFailed(f"{SILENT} (for {host})", judged=SILENT))
+        outcome.failure(silent(host))
+
+
+def silent(host: str) -> LoginFailed:
+    """What a login at this broker raises that takes too long."""
+    return LoginFailed(f"{SILENT} (for {host})", judged=SILENT)
 
 
 def _unprepared(error: Exception) -> LoginFailed:
@@ -96,3 +110,14 @@ def _unprepared(error: Exception) -> LoginFailed:
     words = str(error) if isinstance(error, OSError | RuntimeError) else ""
     text = f"{UNPREPARED}: {type(error).__name__}{f': {words}' if words else ''}"
     return LoginFailed(text, judged=UNPREPARED)
+
+
+@contextlib.contextmanager
+def one_at_a_time(lock: threading.Lock, host: str, left: float | None) -> Iterator[None]:
+    """Hold the lock of a service; raises ``LoginFailed`` where others hold it for all the seconds that are left."""
+    if not lock.acquire(timeout=-1 if left is None else left):
+        raise silent(host)
+    try:
+        yield
+    finally:
+        lock.release()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from streaming.kafka.login.prepared import Settings
+from streaming.kafka.login.prepared import Settings, one_at_a_time
 
 REFRESH_FACTOR = 0.8
 """Of a token's lifetime: then a new one is fetched, as Kafka's Java client does (``sasl.login.refresh.window.factor``).
@@ -18,7 +18,7 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 15.0
 """After a refusal nothing is requested for so long, unless the secret has changed: providers lock a client that keeps
 on trying."""
 _PATIENCE_SECONDS = 0.3
-"""How long a login waits for the successor of a token that is still good."""
+"""How long a login waits at most for the successor of a token that is still good; else a third of its time."""
 _LEAST_SECONDS = 2.0
 """A token that a broker refuses is replaced no sooner: a broker that refuses each one must not empty the provider."""
 
@@ -78,14 +78,14 @@ class Tokens:
         self._has_given = False
         self._quiet_until = 0.0
 
-    def prepare(self, host: str) -> Settings:
+    def prepare(self, host: str, until: float | None = None) -> Settings:
         """The token for the next login at any broker: kept while it is good, else new.
 
         In the last part of its life a new one is fetched, and the login waits a moment for it: a broker ends a session
         with its token. A provider that does not answer costs no more than that moment until the token is over. One
-        thread fetches; where no token is left, the others wait for it.
+        thread fetches; where no token is left, the others wait for it until their own time is up.
         """
-        return {"sasl_oauth_token_provider": FixedToken(self._current())}
+        return {"sasl_oauth_token_provider": FixedToken(self._current(host, until))}
 
     def was_refused(self) -> None:
         """Use this token no longer: what its provider says of us may have been corrected since it was given out."""
@@ -93,15 +93,16 @@ class Tokens:
         if kept is not None and self._monotonic() - kept[1] >= _LEAST_SECONDS:
             self._kept = None
 
-    def _current(self) -> str:
+    def _current(self, host: str, until: float | None) -> str:
+        left = None if until is None else max(0.0, until - self._monotonic())
         good = self._good()
         if good is not None and self._monotonic() - good[1] >= REFRESH_FACTOR * good[0].seconds:
             if self._fetching.acquire(blocking=False):
                 self._begin_renewal()
-            self._renewal.wait(_PATIENCE_SECONDS)
+            self._renewal.wait(_PATIENCE_SECONDS if left is None else min(_PATIENCE_SECONDS, left / 3))
             good = self._good()
         if good is None:
-            with self._fetching:
+            with one_at_a_time(self._fetching, host, left):
                 good = self._good() or self._renewed()
         return good[0].text
 

@@ -11,6 +11,7 @@ from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
 from state.error_meanings import Meaning
 from state.settings.security import MskIam
 from streaming.errors import CredentialRefused
+from streaming.kafka.login.login_failed import LoginFailed
 from streaming.kafka.login.msk_iam import fetch
 from streaming.kafka.security import hindrance
 
@@ -55,6 +56,16 @@ def test_an_answer_for_a_role_means_its_text(said: str, meaning: Meaning, monkey
     found = hindrance(refused.value)
     assert found is not None
     assert found.meaning is meaning
+
+
+def test_no_credentials_are_ours_only_where_there_never_were_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Amazon's chain finds none, too, where the metadata service of an instance is away."""
+    monkeypatch.setattr(MSKAuthTokenProvider, "generate_auth_token", failing(AttributeError("None")))
+    with pytest.raises(CredentialRefused, match="no credentials of AWS are found"):
+        fetch(settings())
+    with pytest.raises(LoginFailed) as failed:
+        fetch(settings(), answered_before=True)
+    assert failed.value.found.meaning is Meaning.PASSING
 
 
 def test_a_missing_library_is_named_with_its_install_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ class Failing:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def prepare(self, _: str) -> Settings:
+    def prepare(self, host: str, until: float | None = None) -> Settings:
         raise self._error
 
     def was_refused(self) -> None:

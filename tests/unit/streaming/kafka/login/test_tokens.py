@@ -1,5 +1,6 @@
 """When a token is used, replaced and given up, on a clock that the test sets."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -7,6 +8,7 @@ import pytest
 from kafka import errors
 
 from streaming.errors import CredentialRefused
+from streaming.kafka.login.login_failed import LoginFailed
 from streaming.kafka.login.tokens import Token, Tokens
 
 
@@ -38,8 +40,8 @@ class Provider:
         self.given += 1
         return Token(f"token-{self.given}", 100.0)
 
-    def use(self) -> str:
-        return str(self.tokens.prepare("e")["sasl_oauth_token_provider"].token())
+    def use(self, until: float | None = None) -> str:
+        return str(self.tokens.prepare("e", until)["sasl_oauth_token_provider"].token())
 
 
 @pytest.fixture(autouse=True)
@@ -135,3 +137,26 @@ def test_a_host_that_starts_no_thread_uses_its_token_to_the_end() -> None:
     assert [provider.use(), provider.use()] == ["token-1", "token-1"]
     provider.now = 100.0
     assert provider.use() == "token-2"
+
+
+@pytest.mark.parametrize(("until", "patience"), [(None, 0.3), (90.0, 0.3), (80.3, 0.1), (79.0, 0.0)])
+def test_a_login_waits_a_third_of_its_time_for_a_successor_at_most(
+    until: float | None, patience: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streaming.kafka.login.tokens._PATIENCE_SECONDS", 0.3)
+    waited: list[float | None] = []
+    monkeypatch.setattr(threading.Event, "wait", lambda _, timeout=None: waited.append(timeout))
+    provider = Provider()
+    provider.use()
+    provider.now = 80.0
+    assert provider.use(until) == "token-1"
+    assert waited == [pytest.approx(patience)]
+
+
+def test_a_login_whose_time_is_over_requests_nothing() -> None:
+    """Another login waits for the provider."""
+    provider = Provider()
+    with provider.tokens._fetching, pytest.raises(LoginFailed, match="does not answer"):
+        provider.use(0.0)
+    assert provider.requests == 0
+    assert provider.use(1.0) == "token-1"
