@@ -38,6 +38,8 @@ AT_ONCE = 4
 """How many answers are worked out side by side."""
 ASKED_AT_ONCE = 2
 """What is requested may take long; so it waits for no reader, and no reader for it."""
+GROUPS_AT_ONCE = 2
+"""Plans of many queries may take minutes: no other request waits for them."""
 MAX_BODY_BYTES = 16 * 1024
 MAX_GROUP_BYTES = 128 * 1024
 """500 moves with the hashes of their plans."""
@@ -76,13 +78,19 @@ def application(
 ) -> ASGIApp:  # fmt: skip
     """All of it, guard included."""
     limiters = {"GET": anyio.CapacityLimiter(AT_ONCE), "POST": anyio.CapacityLimiter(ASKED_AT_ONCE)}
+    of_groups = anyio.CapacityLimiter(GROUPS_AT_ONCE)
     document = openapi(endpoints, pages.version)
 
     async def describe(_request: Request) -> Response:
         return as_json(document)
 
     routes = [
-        Route(each.path, partial(_answer, each, limiters[each.method]), methods=[each.method]) for each in endpoints
+        Route(
+            each.path,
+            partial(_answer, each, of_groups if each.path in GROUP_PATHS else limiters[each.method]),
+            methods=[each.method],
+        )
+        for each in endpoints
     ]
     routes += [
         Route("/api/openapi.json", describe, methods=["GET"]),

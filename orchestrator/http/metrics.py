@@ -19,7 +19,7 @@ from orchestrator.decide.operation.snapshot import awaits_start
 from orchestrator.decide.replication_age import worst_of
 from orchestrator.http.figures import BUCKETS, FigureReader, Figures, Seen
 from state.model.cluster_status import Verdict
-from state.model.entities import RunState
+from state.model.entities import QUIET, RunState
 from state.model.maintenance import ReadinessFact, ReplicationSample
 
 __all__ = ["CONTENT_TYPE", "DURATION", "METRICS", "MetricsPage", "exposition"]
@@ -208,6 +208,13 @@ def _reported(query: QueryStatus, number: str) -> float | None:
     return None if value is None else float(value)
 
 
+def _running_epoch(query: QueryStatus) -> float | None:
+    """Of a run that is over, an older epoch says nothing: the next run reports its own."""
+    report = query.report
+    is_over = report is not None and report.state in QUIET and query.epoch is not None and report.epoch < query.epoch
+    return None if is_over else _reported(query, "epoch")
+
+
 AWAITS_START = "AWAITS_START"
 """Instead of BLOCKED, of an operation that the next start of a scheduled application completes: no person is needed."""
 
@@ -304,7 +311,7 @@ _OF_QUERIES = (
     Exported(
         name="tideover_query_reported_epoch", labels=("query",),
         meaning="The epoch under which the runner's newest report says that it runs the query",
-        seen=_each(lambda query, _: _reported(query, "epoch")),
+        seen=_each(lambda query, _: _running_epoch(query)),
     ),
     Exported(
         name="tideover_query_active", labels=("query", "cluster"), seen=_active,

@@ -188,7 +188,7 @@ def test_the_history_folds_the_lines_of_an_operation(window: Browser) -> None:
 
 
 @pytest.mark.parametrize("scripts", [False, True], ids=["no-scripts", "scripts"])
-def test_three_clicks_fail_over_all_queries_of_a_dead_cluster(
+def test_three_clicks_request_a_failover_of_all_queries_of_a_dead_cluster(
     desk: tuple[World, Served], window: Browser, scripts: bool
 ) -> None:
     world, served = desk

@@ -1,6 +1,8 @@
 """Many queries are planned and moved together: by one form, and by one call."""
 
+import contextlib
 import re
+import threading
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -10,19 +12,22 @@ from urllib.parse import urlencode
 import pytest
 
 from orchestrator.errors import Refused
+from orchestrator.http.application import GROUPS_AT_ONCE
 from orchestrator.http.auth import Principal, Role
 from orchestrator.http.requests.bodies import MOST_QUERIES, MovesAsked
 from orchestrator.http.requests.group_moves import GroupMoves
 from orchestrator.http.requests.writes import Writes
 from state.model.cluster_status import Verdict
 from streaming.clocks import SystemClock
+from streaming.cluster_log import ClusterLog, Logs
 from tests.contract import samples
 from tests.desk_scene import judge
-from tests.served import OPERATOR, VIEWER, Answer, Served
-from tests.simulation.many import serving_many
+from tests.served import OPERATOR, VIEWER, Answer, Served, serving
+from tests.simulation.many import config_of, serving_many
 from tests.simulation.test_http_pages import look, text_of
 from tests.simulation.test_http_writes import leading
 from tests.simulation.world import QUERY, World
+from tests.waiting import THREAD_SECONDS
 
 NAMES = ("clicks", QUERY, "search")
 
@@ -297,3 +302,42 @@ def test_behind_the_time_for_an_answer_nothing_is_written(
             with pytest.raises(Refused, match="none of 3 was requested: the time for the answer was over"):
                 GroupMoves(writes).move(asked, who, None, until)
     assert [each.query for each in world.store.open_requests()] == requested
+
+
+def test_a_request_that_joined_the_move_of_another_group_is_over_with_it(world: World, served: Served) -> None:
+    first = world.request()
+    with leading(world.store):
+        group = served.post("/api/moves", moves("clicks", QUERY)).json["group"]
+    joined = next(each for each in world.store.requests_of(group) if each.query == QUERY)
+    operation = world.carry_out(first)
+    assert operation is not None
+    with leading(world.store):
+        world.store.answer(joined.id, term=samples.term_of(world.store), operation=operation.id)
+    assert operation.group != group
+    assert "1 of 2 are over" in text_of(look(served, f"/groups/{group}"))
+
+
+def test_plans_of_groups_that_take_long_keep_no_other_request_waiting(world: World, folder: Path) -> None:
+    go_on, begun = threading.Event(), threading.Semaphore(0)
+
+    def hang(cluster: str) -> ClusterLog:
+        begun.release()
+        go_on.wait(THREAD_SECONDS)
+        return world.clusters[cluster]
+
+    @contextlib.contextmanager
+    def logs(*_: object) -> Iterator[Logs]:
+        yield hang
+
+    with serving(folder, config=config_of(NAMES), open_logs=logs) as served:
+        asked = {"kind": "failover", "queries": [QUERY]}
+        threads = [threading.Thread(target=served.post, args=("/api/plans", asked)) for _ in range(GROUPS_AT_ONCE)]
+        try:
+            for thread in threads:
+                thread.start()
+                assert begun.acquire(timeout=THREAD_SECONDS)
+            assert served.post("/api/pause", {"reason": "night"}).code == 200
+        finally:
+            go_on.set()
+            for thread in threads:
+                thread.join()

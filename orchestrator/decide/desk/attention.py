@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from orchestrator.decide.desk.status import SAMPLE_STANDS, SILENT, QueryStatus, Status
+from orchestrator.decide.gates.preconditions import to_start
 from orchestrator.decide.gates.readiness import COULD
 from orchestrator.decide.move.plan import headline
 from orchestrator.decide.operation.snapshot import awaits_start, is_stuck
@@ -235,9 +236,10 @@ def _troubles(query: QueryStatus, status: Status, settings: Tideover) -> Iterato
 def _trouble_of_run(query: QueryStatus, status: Status, settings: Tideover) -> _Trouble | None:
     name = query.query
     if query.state == "never-run":
+        todo, command = _start_of(name, settings)
         return _Trouble(
-            cause="never-run", query=name, urgent=False, what="waiting for its first start", since=None,
-            todo="Start one of its runners.", command=_start_of(name, settings), anchor="a-gate-refuses",
+            cause=f"never-run {todo}", query=name, urgent=False, what="waiting for its first start", since=None,
+            todo=todo, command=command, anchor="a-gate-refuses",
         )  # fmt: skip
     if query.state == Desired.HELD:
         return _Trouble(
@@ -271,10 +273,14 @@ def _trouble_of_run(query: QueryStatus, status: Status, settings: Tideover) -> _
     return None
 
 
-def _start_of(query: str, settings: Tideover) -> str:
+def _start_of(query: str, settings: Tideover) -> tuple[str, str]:
+    """What to do, and what to type for it: nothing for an application, which is started as it always is."""
     declared = settings.queries.get(query)
+    if declared is not None and declared.attach is not None:
+        text = to_start(declared)
+        return f"{text[0].upper()}{text[1:]}.", ""
     runner = next(iter(declared.runners), None) if declared is not None else None
-    return f"tideover run --name {runner}" if runner is not None else ""
+    return "Start one of its runners.", f"tideover run --name {runner}" if runner is not None else ""
 
 
 def _is_silent(query: QueryStatus, status: Status, settings: Tideover) -> bool:

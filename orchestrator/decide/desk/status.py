@@ -285,7 +285,8 @@ def state_of(assignment: Assignment | None, fact: QueryFact | None, operation: O
     """``never-run``, ``stuck``, ``held``, ``waiting``, ``silent`` or what the runner reports.
 
     Stuck: its open operation cannot continue; waiting: assigned, and not reported yet; silent: it runs, and its cluster
-    does not answer it.
+    does not answer it. A query that awaits the next start of its application cannot report a new epoch before that. A
+    move that was cancelled in between leaves it on its cluster, so it is awaited as before.
     """
     if assignment is None:
         return "never-run"
@@ -293,9 +294,18 @@ def state_of(assignment: Assignment | None, fact: QueryFact | None, operation: O
         return "stuck"
     if assignment.desired is Desired.HELD:
         return Desired.HELD.value
-    if fact is None or fact.epoch != assignment.epoch:
+    if fact is None or (fact.epoch != assignment.epoch and not _is_still_awaited(assignment, fact)):
         return "waiting"
     return SILENT if fact.state is RunState.RUNNING and fact.silent_since is not None else fact.state.value
+
+
+def _is_still_awaited(assignment: Assignment, fact: QueryFact) -> bool:
+    """Whether the last run ended as its application wanted, on the cluster that the next one reads.
+
+    A higher epoch than that of the row is of a store that was restored: no run of this row reported it.
+    """
+    is_older = fact.epoch < assignment.epoch
+    return is_older and fact.state is RunState.AWAITED and fact.cluster == assignment.cluster
 
 
 def _automatic(settings: Tideover, query: str, pause: Pause | None, cooldown: Cooldown | None) -> str:

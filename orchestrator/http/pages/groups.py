@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import anyio
@@ -17,6 +18,8 @@ from orchestrator.http.requests.bodies import MovesAsked, PlansAsked
 from orchestrator.http.requests.group_moves import GroupMoves
 from orchestrator.http.waits import ANSWER_SECONDS, GROUP_SECONDS, on_thread
 from state.model.entities import Operation
+from state.model.entities import Request as Requested
+from state.store.controller_store import ControllerStore
 
 _SEEN = ("plan", "expect_active", "to", "query")
 """What the value of a box that is ticked says, with a space between; no name has one."""
@@ -82,12 +85,17 @@ class Groups:
         requests = await on_thread(lambda: store.requests_of(name), self._reading, ANSWER_SECONDS)
         if not requests:
             raise UnknownName("the store knows no such group", hint="the history names its operations")
-        found = await on_thread(
-            lambda: store.operations(group=name, limit=len(requests)), self._reading, ANSWER_SECONDS
-        )
-        operations: dict[str, Operation] = {each.id: each for each in found}
+        operations = await on_thread(lambda: _operations_of(store, name, requests), self._reading, ANSWER_SECONDS)
         rows = [(each, operations.get(each.operation or "")) for each in requests]
         over = sum(each.refused is not None or (it is not None and it.outcome is not None) for each, it in rows)
         rows.sort(key=lambda row: (row[0].refused is None and (row[1] is None or row[1].outcome == "done"), row[0].id))
         body = render("group.html", rows=rows, over=over, kind=requests[0].kind, actor=requests[0].actor)
         return self.show(request, f"{over} of {len(rows)} are over", body, 200)
+
+
+def _operations_of(store: ControllerStore, group: str, requests: Sequence[Requested]) -> dict[str, Operation]:
+    """By id, what carries the requests of a group out: a request may have joined an operation of another group."""
+    found = {each.id: each for each in store.operations(group=group, limit=len(requests))}
+    joined = {each.operation for each in requests if each.operation is not None} - found.keys()
+    others = (store.operation(each) for each in joined)
+    return found | {each.id: each for each in others if each is not None}

@@ -348,3 +348,24 @@ def test_without_the_store_the_time_of_its_last_answer_is_exported(tmp_path: Pat
         assert told["tideover_store_last_success_timestamp_seconds"] >= at
         assert told["tideover_leader"] == 0
         assert not [name for name in told if name.startswith("tideover_cluster_verdict")]
+
+
+@pytest.mark.parametrize(
+    ("state", "epoch", "reported"),
+    [
+        (RunState.AWAITED, 1, None),
+        (RunState.STOPPED, 1, None),
+        (RunState.RUNNING, 1, 1.0),
+        (RunState.AWAITED, 2, 2.0),
+        (RunState.STOPPED, 5, 5.0),
+    ],
+)
+def test_an_older_epoch_is_reported_only_of_what_runs(
+    shown: Shown, state: RunState, epoch: int, reported: float | None
+) -> None:
+    term = run_query(shown.store)
+    held = samples.operation(query="revenue", epoch=2, phase=Phase.FENCING, outcome=None, ended_at=None)
+    step, event = samples.step(operation=held.id, sequence=1), samples.event(operation=held.id)
+    assert shown.store.hold(held, from_epoch=1, term=term, step=step, event=event) is not None
+    assert shown.store.report_query(samples.fact(state=state, epoch=epoch))
+    assert shown.read().get('tideover_query_reported_epoch{query="revenue"}') == reported

@@ -170,6 +170,19 @@ def test_a_query_that_never_ran_or_is_held_needs_attention() -> None:
     assert (found.urgent, found.what) == (True, "revenue is on hold, and no operation is open")
 
 
+def test_a_query_of_an_application_that_never_ran_is_started_by_it() -> None:
+    attached = settings(QUERIES[:1], attach="a", pipeline=None, runners=[])
+    (never,) = concerns_of(status(QUERIES[:1], assignments=[], facts=[]), attached)
+    assert (never.todo, never.command) == ("Start the application a as you always do.", "")
+
+
+def test_a_cancelled_move_between_two_runs_is_no_concern() -> None:
+    moved = [samples.assignment(query=name, epoch=3) for name in QUERIES]
+    old = AT - timedelta(days=1)
+    ended = [samples.fact(query=name, state=RunState.AWAITED, progressed_at=old) for name in QUERIES]
+    assert wrong(assignments=moved, facts=ended) == ()
+
+
 def test_a_gate_is_shown_once_for_all_queries_that_it_refuses() -> None:
     gate = {"name": "exposure", "ok": False, "measured": "90 s", "limit": "60 s", "text": "west lacks 90 s"}
     unready = [samples.readiness(query=name, ready=False, gates=(gate,)) for name in QUERIES[:2]]

@@ -77,6 +77,25 @@ def test_every_declared_cluster_is_shown_before_the_first_probe() -> None:
     assert of(replace(ROWS, statuses=(down,))).clusters == {"east": None, "west": down}
 
 
+@pytest.mark.parametrize(
+    ("state", "epoch", "cluster", "shown"),
+    [
+        (RunState.AWAITED, 1, "east", "awaited"),
+        (RunState.AWAITED, 1, "west", "waiting"),
+        (RunState.AWAITED, 4, "east", "waiting"),
+        (RunState.FINISHED, 1, "east", "waiting"),
+        (RunState.RUNNING, 1, "east", "waiting"),
+    ],
+)
+def test_a_query_is_still_awaited_where_a_move_was_cancelled(
+    state: RunState, epoch: int, cluster: str, shown: str
+) -> None:
+    row = samples.assignment(epoch=3, cluster="east")
+    fact = samples.fact(epoch=epoch, state=state, cluster=cluster)
+    (query,) = of(replace(ROWS, assignments=(row,), facts=(fact,))).queries
+    assert query.state == shown
+
+
 def test_a_query_lags_by_what_it_has_not_read_where_all_of_it_is_known() -> None:
     lagging = replace(RUNNING, ends=ENDS)
     assert of(lagging).queries[0].lag_records == 8
