@@ -67,7 +67,7 @@ AUTHENTICATION = (
         "RFC 4120 KRB_AP_ERR_SKEW; AWS Signature Version 4"),
     Row(r"\((?:21|33|34)\)|request is a replay|ticket not yet valid|client not yet valid", Meaning.PASSING,
         "Kerberos requests another try", "org.apache.kafka.common.security.kerberos.KerberosError"),
-    Row(r"token endpoint \S+ does not answer|tokens or tickets does not answer|error occurred while retrieving token",
+    Row(r"tokens or tickets does not answer|error occurred while retrieving token",
         Meaning.PASSING,
         "the provider of tokens does not answer, or requests a pause; our credentials are not known to be wrong",
         "streaming.kafka.login; Kafka's OAuthBearerLoginModule up to 3.9, which does not name the cause"),

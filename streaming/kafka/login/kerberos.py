@@ -5,11 +5,13 @@ Here the KDC is requested beforehand, by MIT's library, which gets a new ticket 
 Python is optional (``pip install tideover[kerberos]``): it is compiled where it is installed.
 """
 
-import functools
+import contextlib
 import importlib
 import threading
 import time
 import uuid
+import weakref
+from collections import defaultdict
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,7 +32,7 @@ _REFUSED_SECONDS = 60.0
 
 
 class _Tickets:
-    """The cache of one principal and key table in this process's memory; no principal gets another's."""
+    """A cache in this process's memory, of one principal and key table."""
 
     def __init__(self) -> None:
         self.requesting = threading.Lock()
@@ -40,9 +42,14 @@ class _Tickets:
         self.cache, self.made_at = f"MEMORY:tideover-{uuid.uuid4().hex}", time.monotonic()
 
 
-@functools.cache
-def _tickets(principal: str, keytab: Path) -> _Tickets:
-    """One for all logins: MIT's library frees a cache only with the process."""
+_unused: defaultdict[tuple[str, Path], list[_Tickets]] = defaultdict(list)
+"""By principal and key table: of logins that are gone. MIT's library frees a cache only with the process."""
+
+
+def _tickets(settings: Kerberos) -> _Tickets:
+    """For one login alone: the KDC of one cluster that hangs shall keep no login at another one up."""
+    with contextlib.suppress(IndexError):
+        return _unused[settings.principal, settings.keytab].pop()
     return _Tickets()
 
 
@@ -51,7 +58,8 @@ class KerberosLogin:
 
     def __init__(self, settings: Kerberos) -> None:
         self._settings = settings
-        self._tickets = _tickets(settings.principal, settings.keytab)
+        self._tickets = _tickets(settings)
+        weakref.finalize(self, _unused[settings.principal, settings.keytab].append, self._tickets).atexit = False
 
     def prepare(self, host: str, until: float | None = None) -> Settings:
         """A security context for a broker, with its first message. One thread talks to the KDC at a time."""

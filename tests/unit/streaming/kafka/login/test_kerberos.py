@@ -68,8 +68,15 @@ def test_no_principal_gets_the_tickets_of_another(tmp_path: Path, library: Libra
     for _ in range(100):
         for principal in ("east@E", "west@W"):
             KerberosLogin(settings(tmp_path / "k", principal)).prepare("e")
-    assert [len(caches) for caches in library.caches.values()] == [1, 1], "one cache for all logins"
+    assert [len(caches) for caches in library.caches.values()] == [1, 1], "a cache is used again by its principal"
     assert library.caches["east@E"].isdisjoint(library.caches["west@W"])
+
+
+def test_a_kdc_that_hangs_for_one_cluster_keeps_no_login_at_another_up(tmp_path: Path, library: Library) -> None:
+    east, west = (KerberosLogin(settings(tmp_path / "k", "both@E")) for _ in range(2))
+    with east._tickets.requesting:
+        west.prepare("w", 0.0)
+    assert len(library.caches["both@E"]) == 1
 
 
 def test_tickets_that_a_broker_refused_are_replaced_but_not_at_once(
