@@ -106,6 +106,14 @@ class Assignment:
     """The mapping by which it came to its cluster on this checkpoint, by the name of its file; None where it reads the
     cluster on which the checkpoint began."""
 
+    @classmethod
+    def first(cls, query: str, *, cluster: str, runner: str, checkpoint: str, now: datetime) -> "Assignment":
+        """Of a query that begins: under epoch 1, on the first of its clusters."""
+        return cls(
+            query=query, epoch=1, placed_epoch=1, desired=Desired.RUNNING, cluster=cluster, runner=runner,
+            checkpoint=checkpoint, starting_offsets=None, operation=None, changed_at=now,
+        )  # fmt: skip
+
 
 class RunState(StrEnum):
     """What a runner reports of a query that it hosts."""

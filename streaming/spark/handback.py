@@ -161,22 +161,30 @@ def _begin(files: CheckpointFiles, plan: Handback, folder: str, still: Callable[
         raise
 
 
+def released_on(files: CheckpointFiles, checkpoint: str) -> str | None:
+    """The cluster of a checkpoint's newest release, of which its offsets are; None where there was none.
+
+    Raises ``Contradicted`` for one that was broken off.
+    """
+    releases = _releases(files, checkpoint)
+    broken = next((each for each in releases if not each.is_done), None)
+    if broken is not None:
+        raise Contradicted(
+            f"the release of {checkpoint} on {broken.cluster} was broken off",
+            hint="declare its query, end its application, then complete the release by tideover release",
+        )
+    return releases[-1].cluster if releases else None
+
+
 def require_not_released(files: CheckpointFiles, row: Assignment) -> None:
     """No runner starts or moves a query whose marks are gone. Raises ``Contradicted``."""
-    releases = _releases(files, row.checkpoint)
-    if any(each.name == row.mapping for each in releases):
+    if any(each.name == row.mapping for each in _releases(files, row.checkpoint)):
         raise Contradicted(
             f"{row.query} was handed back to plain Spark by tideover release: remove it from the configuration, then "
             f"tideover forget {row.query}"
         )
-    broken = next((each for each in releases if not each.is_done), None)
-    if broken is not None:
-        raise Contradicted(
-            f"the release of {row.checkpoint} on {broken.cluster} was broken off: end its application, then "
-            f"tideover release {row.query}"
-        )
-    if row.mapping is None and releases and releases[-1].cluster != row.cluster:
-        cluster = releases[-1].cluster
+    cluster = released_on(files, row.checkpoint)
+    if row.mapping is None and cluster not in {None, row.cluster}:
         raise Contradicted(
             f"{row.checkpoint} was released on {cluster}, so its offsets are not of {row.cluster}: "
             f"name {cluster} first among the clusters of {row.query}"

@@ -9,8 +9,10 @@ from state.errors import TideoverError
 from state.model.entities import Assignment
 from state.settings.keys import Query
 from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.errors import EmptyCheckpoint
+from streaming.spark.handback import require_not_released
 from streaming.spark.hosting import absolute
 
 _CODES = {True: ExitCode.DONE, False: ExitCode.REFUSED, None: ExitCode.UNKNOWN}
@@ -25,7 +27,7 @@ def adopt(ctx: Context, query: str, output: str) -> int:
 
     Compares the checkpoint with the sources that the configuration declares, and lists what is written where, from the
     next start of the application to the first move. Nothing is adopted by this command: the next start with the plugin
-    does it. Exit 1: the checkpoint does not fit; 3: it cannot be read from here.
+    does it. Exit 1: the next start is refused with it; 3: it cannot be read from here.
 
     \b
     Examples:
@@ -37,7 +39,10 @@ def adopt(ctx: Context, query: str, output: str) -> int:
         raise UsageError(f"{query} is hosted by a runner, not by an application", hint="tideover run starts it")
     row = ctx.store.assignment(query)
     checkpoint = row.checkpoint if row is not None else absolute(declared.checkpoint, ctx.base)
-    ready, batch, finding = _finding(declared, checkpoint, row)
+    first = Assignment.first(
+        query, cluster=declared.clusters[0], runner=declared.attach, checkpoint=checkpoint, now=ctx.store.now()
+    )
+    ready, batch, finding = _finding(declared, row or first, is_known=row is not None)
     value = {
         "query": query, "application": declared.attach, "checkpoint": checkpoint, "batch": batch, "ready": ready,
         "finding": finding, "changes": changes(declared, checkpoint),
@@ -50,15 +55,22 @@ def adopt(ctx: Context, query: str, output: str) -> int:
     return _CODES[ready]
 
 
-def _finding(declared: Query, checkpoint: str, row: Assignment | None) -> tuple[bool | None, int | None, str]:
-    """Whether the checkpoint fits, its newest committed batch, and a sentence."""
-    if row is not None:
-        return True, None, f"adopted already: it runs on {row.cluster} under epoch {row.epoch}"
-    if "://" in checkpoint:
+def _finding(declared: Query, row: Assignment, *, is_known: bool) -> tuple[bool | None, int | None, str]:
+    """Whether the next start is admitted with the checkpoint, its newest committed batch, and a sentence.
+
+    ``row``: the query's own where it ``is_known``, else the one that its first start makes.
+    """
+    files, checkpoint = LocalFiles(), row.checkpoint
+    is_here = "://" not in checkpoint
+    if not (is_here or is_known):
         return None, None, f"{checkpoint} is not on a local or mounted disk, so it cannot be read from here"
     sources = {name: source.topics for name, source in declared.sources.items()}
     try:
-        report = read_checkpoint(LocalFiles(), checkpoint, sources)
+        if is_here:
+            require_not_released(files, row)
+        if is_known:
+            return True, None, f"adopted already: it runs on {row.cluster} under epoch {row.epoch}"
+        report = read_checkpoint(files, checkpoint, sources, placed=Placed.of(row))
     except EmptyCheckpoint:
         return True, None, f"{checkpoint} is not there yet: the first start makes it, as without Tideover"
     except TideoverError as error:
@@ -66,6 +78,10 @@ def _finding(declared: Query, checkpoint: str, row: Assignment | None) -> tuple[
     if report.batch is None:
         return True, None, "it has committed no batch yet"
     return True, report.batch, f"batch {report.batch} is the last one committed, and its sources are the declared ones"
+
+
+def _adopted(row: Assignment) -> str:
+    return f"adopted already: it runs on {row.cluster} under epoch {row.epoch}"
 
 
 def changes(declared: Query, checkpoint: str) -> list[dict[str, object]]:

@@ -32,6 +32,8 @@ class Candidate:
     batch: int | None = None
     topics: tuple[tuple[str, ...], ...] = ()
     """Of each Kafka source; alike ones once."""
+    released_on: str | None = None
+    """The cluster on which it has to begin; None: the first one."""
     patterns: tuple[str, ...] = ()
     operators: tuple[str, ...] = ()
     sink: str | None = None
@@ -87,7 +89,7 @@ def _of_checkpoint(
     folder = found.path.rstrip("/").rpartition("/")[2]
     made = Candidate(
         query=folder, application=application, query_id=found.query_id, checkpoint=found.path, batch=found.batch,
-        topics=tuple(dict.fromkeys(found.sources)), operators=found.operators,
+        topics=tuple(dict.fromkeys(found.sources)), operators=found.operators, released_on=found.released_on,
     )  # fmt: skip
     against, notes = list[str](), list[str]()
     if found.trouble is not None:
@@ -98,11 +100,16 @@ def _of_checkpoint(
         against.append(f"{times[found.query_id]} checkpoints have its query id: one is a copy; leave the copies out")
     if _TEMPORARY.search(found.path):
         against.append("the query names no checkpointLocation, so each start has a new checkpoint")
+    unknown = [] if found.batch is not None or against else ["it has committed no batch: run it once"]
     if found.moved_to is not None:
-        notes.append(f"Tideover has moved it to {found.moved_to} already")
+        unknown.append(
+            f"Tideover has moved it to {found.moved_to}: only the store that has this move starts it; another one does "
+            "behind tideover release"
+        )
+    if found.released_on is not None:
+        notes.append(f"Tideover has released it on {found.released_on}: its clusters begin with that one")
     if found.other_sources:
         notes.append(f"{found.other_sources} of its sources are not Kafka's, or have read nothing yet: they stay")
-    unknown = [] if found.batch is not None or against else ["it has committed no batch: run it once"]
     made = replace(made, against=tuple(against), notes=tuple(notes), unknown=tuple(unknown))
     if owners:
         return _with_log(made, *owners[-1], len(owners))
@@ -188,14 +195,21 @@ def fit_name(text: str) -> str:
 
 
 def configuration_of(found: Iterable[Candidate], clusters: Collection[str]) -> dict[str, dict[str, object]]:
-    """``runners`` and ``queries`` of the configuration, for what nothing speaks against and whose place is known."""
-    chosen = [each for each in found if not each.against and each.application and each.checkpoint]
+    """``runners`` and ``queries`` of the configuration, for what nothing speaks against and whose place is known.
+
+    What was released on a cluster that is not among ``clusters`` is left out.
+    """
+    chosen = [
+        each
+        for each in found
+        if not each.against and each.application and each.checkpoint and each.released_on in {None, *clusters}
+    ]
     queries: dict[str, object] = {
         each.query: {
             "attach": fit_name(each.application or ""),
             "checkpoint": each.checkpoint,
             "sources": _declared(each),
-            "clusters": list(clusters),
+            "clusters": sorted(clusters, key=lambda name: name != each.released_on),
         }
         for each in chosen
         if each.topics or each.patterns

@@ -10,6 +10,7 @@ from streaming.spark.checkpoint.log_text import OffsetEntry, parse_kafka_offsets
 from streaming.spark.checkpoint.mapping import read_moves
 from streaming.spark.checkpoint.operators import UNNAMED, read_operators
 from streaming.spark.checkpoint.read import read_log_end
+from streaming.spark.handback import released_on
 
 _SINK_LOG = "_spark_metadata"
 
@@ -30,6 +31,8 @@ class FoundCheckpoint:
     """Names of the stateful operators; ``unknown`` where Spark before 4.0 wrote none."""
     moved_to: str | None = None
     """The cluster to which Tideover has moved it, in place."""
+    released_on: str | None = None
+    """The cluster of its offsets, where Tideover has handed it back to plain Spark."""
     trouble: str | None = None
 
 
@@ -58,6 +61,7 @@ def read_found(path: str) -> FoundCheckpoint:
         end = read_log_end(files, path)
         entry = end.last or end.planned
         moves = read_moves(files, path, None)
+        released = released_on(files, path)
         operators = tuple(each.name or UNNAMED for each in read_operators(files, path))
     except TideoverError as error:
         return FoundCheckpoint(path=path, query_id=query_id, trouble=str(error))
@@ -70,6 +74,7 @@ def read_found(path: str) -> FoundCheckpoint:
         other_sources=others,
         operators=operators,
         moved_to=moves.chain[-1].to if moves.chain else None,
+        released_on=released,
     )
 
 

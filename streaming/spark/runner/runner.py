@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from state.errors import StoreError
-from state.model.entities import Assignment, Desired, Event, Operation
+from state.model.entities import Assignment, Event, Operation
 from state.store.wakeups import Wakeups
 from streaming.probe.identities import Identities
 from streaming.pulse import own_pulse
@@ -250,17 +250,12 @@ class Runner:
     def _adopt(self, names: Sequence[str]) -> None:
         for name in names:
             query, now = self._hosting.query(name), self._hosting.now()
-            wanted = Assignment(
-                query=name,
-                epoch=1,
-                placed_epoch=1,
-                desired=Desired.RUNNING,
+            wanted = Assignment.first(
+                name,
                 cluster=query.clusters[0],
                 runner=self._hosting.runner,
                 checkpoint=absolute(query.checkpoint, self._hosting.base),
-                starting_offsets=None,
-                operation=None,
-                changed_at=now,
+                now=now,
             )
             row = self._store.adopt(wanted)
             if row == wanted:

@@ -127,3 +127,19 @@ def test_a_name_that_the_configuration_does_not_take_is_changed_and_said() -> No
     assert found.add[-1].startswith("spark.tideover.application=Shop-of-Anna")
     assert list(configuration_of([found], ("east", "west"))["runners"]) == ["Shop-of-Anna"]
     assert fit_name("-- ") == ""
+
+
+def test_a_query_that_was_moved_is_not_known_to_start() -> None:
+    made = one(checkpoint(moved_to="west"), name="shop")
+    assert made.ready is None
+    assert "moved it to west" in made.unknown[0]
+
+
+def test_a_released_query_begins_on_the_cluster_of_its_release() -> None:
+    made = one(checkpoint(released_on="west"), name="shop")
+    assert (made.ready, made.notes) == (
+        True, ("Tideover has released it on west: its clusters begin with that one",)
+    )  # fmt: skip
+    (query,) = configuration_of([made], ["east", "west"])["queries"].values()
+    assert query["clusters"] == ["west", "east"]  # type: ignore[index]
+    assert configuration_of([made], ["east", "north"])["queries"] == {}

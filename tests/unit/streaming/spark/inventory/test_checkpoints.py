@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.handback import RELEASED, hand_back, plan_handback
 from streaming.spark.inventory.checkpoints import find_checkpoints, read_found
 from tests.checkpoints import CheckpointFolder
+from tests.unit.streaming.spark.test_handback import NAME, moved
 
 
 def test_checkpoints_are_found_at_any_depth_with_topics_and_state(tmp_path: Path) -> None:
@@ -31,3 +34,13 @@ def test_a_damaged_checkpoint_is_found_and_its_trouble_named(tmp_path: Path) -> 
     (tmp_path / "c" / "metadata").unlink()
     (found,) = find_checkpoints(str(tmp_path))
     assert found.trouble is not None
+
+
+def test_a_release_is_found_with_its_cluster_and_one_broken_off_is_trouble(tmp_path: Path) -> None:
+    row = moved(tmp_path)
+    assert read_found(str(tmp_path)).moved_to == "west"
+    hand_back(LocalFiles(), plan_handback(LocalFiles(), row))
+    found = read_found(str(tmp_path))
+    assert (found.moved_to, found.released_on, found.trouble) == (None, "west", None)
+    (tmp_path / RELEASED / NAME / "done").unlink()
+    assert "was broken off" in (read_found(str(tmp_path)).trouble or "")
