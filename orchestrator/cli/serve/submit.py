@@ -44,15 +44,16 @@ def submit(ctx: Context, application: str | None, dry_run: bool, command: tuple[
     if named is not None:
         settings["spark.tideover.application"] = named
     program = Path(sys.executable).with_name("tideover")
-    if typed.is_cluster:
+    defaults: dict[str, str] = {}
+    for file in reversed(defaults_of(typed, os.environ)):
+        try:
+            defaults |= read_properties(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        except (OSError, ValueError) as error:  # a decoding error is a ValueError, too
+            raise UsageError(f"{file} cannot be read as Spark reads it: {error}", hint="correct that file") from None
+    if typed.is_cluster(defaults, os.environ):
         render.talk("the driver runs on another host: tideover and the configuration must be there, by the same paths")
     elif program.is_file():
         settings["spark.tideover.command"] = str(program)
-    file = defaults_of(typed, os.environ)
-    try:
-        defaults = read_properties(file.read_text(encoding="utf-8")) if file is not None and file.is_file() else {}
-    except (OSError, ValueError) as error:  # a decoding error is a ValueError, too
-        raise UsageError(f"{file} cannot be read as Spark reads it: {error}", hint="correct that file") from None
     line = with_attachment(typed, jar=companion_jar(render.talk), settings=settings, defaults=defaults)
     if dry_run:
         render.say(shlex.join(line))

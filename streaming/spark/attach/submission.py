@@ -1,9 +1,10 @@
 """The command line of an application with Tideover's jar and settings in it.
 
 ``spark-submit`` takes one list of jars and one list of plugins, and of several the one with the highest precedence. It
-is ``--jars`` before ``--conf spark.jars`` before the file of defaults, the last ``--conf`` of a key before the others
-(``SparkSubmitArguments`` of Spark 3.5 to 4.2). So what the user has is found by that order, and what is ours is added
-to it; everything else stays as it was typed.
+is ``--jars`` before ``--conf spark.jars`` before the files of settings, the last ``--conf`` of a key before the others.
+Of the files ``--properties-file`` comes first; ``spark-defaults.conf`` counts without it, or with
+``--load-spark-defaults`` (``SparkSubmitArguments`` of Spark 3.5 to 4.2). So what the user has is found by that order,
+and what is ours is added to it; everything else stays as it was typed.
 """
 
 import re
@@ -45,10 +46,11 @@ class Typed:
         """The name that the command line gives; None where the code gives it."""
         return self.value("--name") or self.conf.get("spark.app.name")
 
-    @property
-    def is_cluster(self) -> bool:
-        """Whether the driver runs on another host than the command."""
-        return (self.value("--deploy-mode") or self.conf.get("spark.submit.deployMode")) == "cluster"
+    def is_cluster(self, defaults: Mapping[str, str], environment: Mapping[str, str]) -> bool:
+        """Whether the driver runs on another host than the command; ``defaults``: the settings of the files."""
+        named = self.value("--deploy-mode")
+        settings = {**defaults, **self.conf}
+        return (named or settings.get("spark.submit.deployMode") or environment.get("DEPLOY_MODE")) == "cluster"
 
 
 def parse_submit(command: Sequence[str]) -> Typed:
@@ -78,14 +80,15 @@ def read_properties(text: str) -> Mapping[str, str]:
     """The settings of a file of defaults (``spark-defaults.conf``), as Spark reads it by ``java.util.Properties``.
 
     A line that ends with an odd number of backslashes continues on the next one, whose leading blanks do not count.
-    The last line of a key counts. Raises ``ValueError`` with a sentence where Java would refuse the file.
+    The last line of a key counts, an empty value too. Raises ``ValueError`` with a sentence where Java would refuse the
+    file.
     """
     found: dict[str, str] = {}
     for number, line in _logical_lines(text):
         match = _KEY.fullmatch(line)
         if match is not None:
             found[_unescaped(match["key"], number)] = _unescaped(match["value"], number).strip(" \t\f\v")
-    return {key: value for key, value in found.items() if key and value}
+    return {key: value for key, value in found.items() if key}
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -117,21 +120,24 @@ def _unescaped(text: str, number: int) -> str:
     return _ESCAPE.sub(one, text)
 
 
-def defaults_of(typed: Typed, environment: Mapping[str, str]) -> Path | None:
-    """The file of defaults that ``spark-submit`` will read; None where that is not known."""
-    if (named := typed.value("--properties-file")) is not None:
-        return Path(named)
-    home = environment.get("SPARK_HOME")
-    folder = environment.get("SPARK_CONF_DIR") or (f"{home}/conf" if home else None)
-    return Path(folder) / "spark-defaults.conf" if folder else None
+def defaults_of(typed: Typed, environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """The files of settings that ``spark-submit`` will read, as far as that is known: what the first one has counts."""
+    named = typed.value("--properties-file")
+    found = [] if named is None else [Path(named)]
+    if named is None or ("--load-spark-defaults",) in typed.options:
+        home = environment.get("SPARK_HOME")
+        folder = environment.get("SPARK_CONF_DIR") or (f"{home}/conf" if home else None)
+        found += [Path(folder) / "spark-defaults.conf"] if folder else []
+    return tuple(found)
 
 
 def with_attachment(
     typed: Typed, *, jar: Path, settings: Mapping[str, str], defaults: Mapping[str, str]
 ) -> tuple[str, ...]:
     """The same command line, its driver attended: our jar, plugin and ``settings`` beside what the user has."""
-    jars = typed.value("--jars") or typed.conf.get("spark.jars") or defaults.get("spark.jars") or ""
-    plugins = typed.conf.get("spark.plugins") or defaults.get("spark.plugins") or ""
+    theirs, named = {**defaults, **typed.conf}, typed.value("--jars")
+    jars = theirs.get("spark.jars", "") if named is None else named
+    plugins = theirs.get("spark.plugins", "")
     ours = {**settings, "spark.plugins": _joined(plugins, PLUGIN)}
     kept = [each for each in typed.options if not _is_replaced(each, ours)]
     added = [("--jars", _joined(jars, str(jar))), *(("--conf", f"{key}={value}") for key, value in ours.items())]

@@ -63,3 +63,20 @@ def test_a_file_of_defaults_that_spark_would_refuse_is_one_sentence(
     file.write_text("spark.jars \\u12", encoding="ascii")
     code, _, err = typed(config, "--", "spark-submit", "--properties-file", str(file), "job.py", capsys=capsys)
     assert (code, f"{file} cannot be read as Spark reads it: line 1" in err) == (2, True)
+
+
+def test_settings_of_both_files_are_kept_and_the_named_one_counts(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named, defaults = tmp_path / "job.conf", tmp_path / "spark-defaults.conf"
+    named.write_text("spark.plugins a.Named\n", encoding="utf-8")
+    defaults.write_text(
+        "spark.plugins a.Default\nspark.jars d.jar\nspark.submit.deployMode cluster\n", encoding="utf-8"
+    )
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    words = ("--dry-run", "--", "spark-submit", "--properties-file", str(named), "--load-spark-defaults", "job.py")
+    code, out, err = typed(config, *words, capsys=capsys)
+    line = shlex.split(out)
+    assert (code, "by the same paths" in err, "spark.tideover.command" in out) == (0, True, False)
+    assert line[line.index("--jars") + 1] == f"d.jar,{companion_jar()}"
+    assert "spark.plugins=a.Named,tideover.AttachPlugin" in line

@@ -36,6 +36,7 @@ def test_the_job_and_its_own_arguments_stay_as_they_were_typed() -> None:
         (("--conf", "spark.jars=c.jar", "--jars", "a.jar"), {}, "a.jar,/t/companion.jar"),
         ((), {"spark.jars": "d.jar"}, "d.jar,/t/companion.jar"),
         (("--jars", "/t/companion.jar"), {}, "/t/companion.jar"),
+        (("--conf", "spark.jars="), {"spark.jars": "d.jar"}, "/t/companion.jar"),
     ],
 )
 def test_jars_are_added_to_those_that_spark_would_take(
@@ -78,22 +79,31 @@ def test_a_command_line_that_starts_nothing_is_refused(command: tuple[str, ...],
 
 def test_the_name_and_the_place_of_the_driver_are_read() -> None:
     typed = parse_submit(["spark-submit", "--name", "shop", "--conf", "spark.submit.deployMode=cluster", "job.py"])
-    assert (typed.application, typed.is_cluster) == ("shop", True)
+    assert (typed.application, typed.is_cluster({}, {})) == ("shop", True)
     typed = parse_submit(["spark-submit", "--deploy-mode", "client", "-c", "spark.app.name=x=y", "job.py"])
-    assert (typed.application, typed.is_cluster) == ("x=y", False)
+    assert (typed.application, typed.is_cluster({"spark.submit.deployMode": "cluster"}, {})) == ("x=y", False)
+    typed = parse_submit(["spark-submit", "job.py"])
+    assert typed.is_cluster({"spark.submit.deployMode": "cluster"}, {})
+    assert typed.is_cluster({}, {"DEPLOY_MODE": "cluster"})
+    assert not typed.is_cluster({"spark.submit.deployMode": "client"}, {"DEPLOY_MODE": "cluster"})
 
 
 def test_a_file_of_defaults_is_read_as_properties() -> None:
     text = "# spark.jars c\n\nspark.jars   a.jar,b.jar  \nspark.plugins=a.B\nspark.app.name : shop\n! no\nspark.empty\n"
-    assert read_properties(text) == {"spark.jars": "a.jar,b.jar", "spark.plugins": "a.B", "spark.app.name": "shop"}
+    assert read_properties(text) == {
+        "spark.jars": "a.jar,b.jar", "spark.plugins": "a.B", "spark.app.name": "shop", "spark.empty": "",
+    }  # fmt: skip
 
 
-def test_the_file_of_defaults_is_the_one_that_spark_reads() -> None:
+def test_the_files_of_defaults_are_those_that_spark_reads() -> None:
     plain, named = parse_submit(["s", "j.py"]), parse_submit(["s", "--properties-file", "/p", "j.py"])
-    assert defaults_of(plain, {}) is None
-    assert defaults_of(plain, {"SPARK_HOME": "/s"}) == Path("/s/conf/spark-defaults.conf")
-    assert defaults_of(plain, {"SPARK_HOME": "/s", "SPARK_CONF_DIR": "/c"}) == Path("/c/spark-defaults.conf")
-    assert defaults_of(named, {"SPARK_CONF_DIR": "/c"}) == Path("/p")
+    both = parse_submit(["s", "--load-spark-defaults", "--properties-file", "/p", "j.py"])
+    assert defaults_of(plain, {}) == ()
+    assert defaults_of(plain, {"SPARK_HOME": "/s"}) == (Path("/s/conf/spark-defaults.conf"),)
+    assert defaults_of(plain, {"SPARK_HOME": "/s", "SPARK_CONF_DIR": "/c"}) == (Path("/c/spark-defaults.conf"),)
+    assert defaults_of(named, {"SPARK_CONF_DIR": "/c"}) == (Path("/p"),)
+    assert defaults_of(both, {"SPARK_CONF_DIR": "/c"}) == (Path("/p"), Path("/c/spark-defaults.conf"))
+    assert defaults_of(both, {}) == (Path("/p"),)
 
 
 @pytest.mark.parametrize(
