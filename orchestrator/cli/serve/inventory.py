@@ -9,6 +9,8 @@ import yaml
 
 from orchestrator.cli import context, render, tables
 from orchestrator.errors import ExitCode, UsageError
+from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.errors import CheckpointError, FileVanished
 
 if TYPE_CHECKING:
     from streaming.spark.inventory.candidates import Candidate
@@ -139,11 +141,12 @@ def _write(file: Path, found: Sequence["Candidate"], clusters: Sequence[str]) ->
 
 
 def create(file: Path, text: str) -> None:
-    """Write a new file. Raises ``UsageError`` where it is there already or cannot be written."""
+    """Write a new file, whole or not at all. Raises ``UsageError`` where it is there or cannot be written."""
     try:
-        with file.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-    except FileExistsError:
-        raise UsageError(f"{file} is there already", hint="name another file, or move that one away") from None
-    except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}") from None
+        if not file.absolute().parent.is_dir():
+            raise FileVanished(f"{file.parent} is no folder")
+        is_new = LocalFiles().create_atomically(str(file.absolute()), text.encode())
+    except CheckpointError as error:
+        raise UsageError(f"{file} cannot be written: {error}") from None
+    if not is_new:
+        raise UsageError(f"{file} is there already", hint="name another file, or move that one away")

@@ -1,5 +1,7 @@
 """A first configuration is written whole or not at all."""
 
+import errno
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -43,6 +45,22 @@ def test_two_addresses_of_one_cluster_are_refused_and_nothing_is_written(
     code, said = made(monkeypatch, capsys, {"east": EAST, "west": EAST}, *words)
     assert (code, f"east and west are one cluster, by its id {EAST}" in said) == (2, True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_full_leaves_an_empty_folder_and_the_next_try_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--cluster", "east=e:1", "--cluster", "west=w:1", "--write", tmp_path / "made.yaml")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as during:
+        during.setattr(os, "fsync", full)
+        code, said = made(during, capsys, {"east": EAST, "west": WEST}, *words)
+    assert (code, "cannot be written: no space left" in said) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+    assert made(monkeypatch, capsys, {"east": EAST, "west": WEST}, *words)[0] == 0
 
 
 @pytest.mark.parametrize(
