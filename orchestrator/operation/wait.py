@@ -52,6 +52,8 @@ class RequestWait:
     """What the drivers of operations wait for, on the machine's own clock; None: each looks for itself."""
     watch: Callable[[], None] = lambda: None
     """Called between looks: the progress lines of a terminal."""
+    may_continue: Callable[[], bool] = lambda: True
+    """Queried between looks: once it says no, nothing more is driven or waited for."""
 
     def __post_init__(self) -> None:
         self._until = self._leads_since = self.clock.monotonic()
@@ -67,7 +69,7 @@ class RequestWait:
             lead=self.lead,
             actor=self.actor,
             width=self.settings.operations.at_once,
-            going_on=lambda: self.clock.monotonic() < self._until,
+            going_on=self._is_time_left,
             is_ours=lambda request: request.id in self._own,
             changes=self.changes,
         )
@@ -86,7 +88,7 @@ class RequestWait:
         self._own = frozenset(request.id for request in requests)
         self._rehearses = all(request.kind in DRILLS for request in requests)
         try:
-            while self.clock.monotonic() < self._until:
+            while self._is_time_left():
                 leads = self._leads()
                 if leads:
                     self._desk.take()
@@ -99,6 +101,9 @@ class RequestWait:
             self._end()
         self.watch()
         return standing_of(self.store, requests)
+
+    def _is_time_left(self) -> bool:
+        return self.may_continue() and self.clock.monotonic() < self._until
 
     def _leads(self) -> bool:
         """Whether this process leads now. It gives the lead up for a moment where others wait."""

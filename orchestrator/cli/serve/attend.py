@@ -9,6 +9,9 @@ from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.serve.own_moves import OwnMoves
 from orchestrator.cli.serve.run import ending_for_good
 
+_MOVES_SECONDS = 5.0
+"""How long its own moves may take when the application has ended; a store that hangs keeps no process alive."""
+
 
 @click.command()
 @click.option(
@@ -38,9 +41,11 @@ def attend(ctx: Context, application: str, log: str) -> int:
     set_up_logs(log)
     own = frozenset(name for name, query in ctx.settings.queries.items() if query.attach == application)
     moves = OwnMoves(store=ctx.store, settings=ctx.settings, logs=ctx.log, queries=own)
-    threading.Thread(target=moves.keep, name="own moves", daemon=True).start()
+    keeper = threading.Thread(target=moves.keep, name="own moves", daemon=True)
+    keeper.start()
     try:
         code: int = run_attendant(ctx.settings, application, store=ctx.store, base=ctx.base)
     finally:
         moves.close()
+        keeper.join(_MOVES_SECONDS)
     return code

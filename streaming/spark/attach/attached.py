@@ -157,8 +157,13 @@ class AttachedSupervisor(QuerySupervisor):
     def await_next_start(self, seconds: float) -> None:
         """The application ends: report that its next start is awaited, where the run has ended as it wanted.
 
-        Waits at most so long for a run that has ended a moment ago.
+        Waits at most so long for a run that has ended a moment ago. One that ended before this process began is known
+        by its last report. Raises ``StoreError`` and py4j's errors.
         """
+        if not self._ledger.has_begun:
+            if self.driver.query(self._key) is None and not self.driver.is_plain(self._key):
+                self._ledger.awaited_behind_restart()
+            return
         deadline = time.monotonic() + seconds
         while not self._ledger.is_finished and time.monotonic() < deadline:
             if self.driver.query(self._key) is not None or self.is_quiet:

@@ -35,9 +35,11 @@ from streaming.spark.runner.service import assembled
 
 _LOOK_SECONDS = 0.1
 _CATCH_UP_SECONDS = 5.0
-"""How long a query's last positions are waited for when its application ends."""
+"""How long the last positions of all queries are waited for when their application ends."""
 _FINISH_SECONDS = 3.0
-"""How long a run that has ended may take until it is seen to be quiet."""
+"""How long all runs that have ended may take, together, until they are seen to be quiet. The plugin waits 15 s for this
+process, which has its name to give back.
+"""
 _TRACKER_GRACE_SECONDS = 2.0
 _INTENT_SECONDS = 30.0
 """How long an application that has to end waits until its fence was reported."""
@@ -131,6 +133,7 @@ def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, b
     runner.end_intents()
     if not driver.has_ended():
         _store_positions(hosting, runner)
+        _await_next_starts(runner)
     tracker.close(_TRACKER_GRACE_SECONDS)
     with contextlib.suppress(StoreError):
         if code == 0:
@@ -188,6 +191,7 @@ def _is_answered(hosting: Hosting) -> bool:
 def _store_positions(hosting: Hosting, runner: Runner) -> None:
     """What was read last is stored before the JVM ends: a job that runs once an hour has no later moment."""
     log = logger_about({"application": hosting.runner})
+    deadline = time.monotonic() + _CATCH_UP_SECONDS
     for each in runner.hosted():
         try:
             row = hosting.store.assignment(each.subject.query)
@@ -195,14 +199,20 @@ def _store_positions(hosting: Hosting, runner: Runner) -> None:
                 continue
             declared = hosting.declared(row.query, row.cluster)
             report = read_checkpoint(hosting.files, row.checkpoint, declared, placed=each.subject.placed)
-            stored = hosting.listener.catch_up(row.cluster, ended_run(row.query, [each], report), _CATCH_UP_SECONDS)
+            left = max(0.0, deadline - time.monotonic())
+            stored = hosting.listener.catch_up(row.cluster, ended_run(row.query, [each], report), left)
             log.info("positions of the last batches", query=row.query, stored=stored)
         except (TideoverError, Py4JError) as error:
             log.warning("positions of the last batches not stored", query=each.subject.query, error=str(error))
+
+
+def _await_next_starts(runner: Runner) -> None:
+    """Report each query whose next start is awaited from now on."""
+    deadline = time.monotonic() + _FINISH_SECONDS
     for each in runner.hosted():
         if isinstance(each, AttachedSupervisor):
-            with contextlib.suppress(Py4JError):  # the next start finds the proof that this JVM is gone
-                each.await_next_start(_FINISH_SECONDS)
+            with contextlib.suppress(Py4JError, StoreError):  # the next start finds the proof that this JVM is gone
+                each.await_next_start(max(0.0, deadline - time.monotonic()))
 
 
 def _refuse_all(driver: ApplicationDriver, keys: Mapping[str, str], why: str) -> int:

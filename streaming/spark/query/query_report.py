@@ -264,6 +264,19 @@ class QueryReport:
             self._fact = replace(self._fact, state=RunState.AWAITED)
             self.report()
 
+    def awaited_behind_restart(self) -> None:
+        """The same of a run that finished before this process replaced one that died. Raises ``StoreError``."""
+        stored = next(iter(self._hosting.store.query_facts(query=self._fact.query)), None)
+        own = (self._fact.runner, self._fact.instance, self._fact.epoch)
+        if stored is not None and (stored.runner, stored.instance, stored.epoch) == own:
+            self._fact, self._announced = stored, True
+            self.awaited()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a run was announced here."""
+        return self._announced
+
     @property
     def is_finished(self) -> bool:
         """Whether the newest run here has ended as its application wanted."""

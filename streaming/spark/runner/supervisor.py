@@ -196,8 +196,8 @@ class QuerySupervisor:
         """Let its run plan no further batch and stay alive; False where there is not exactly one that can be held."""
         with self._lock:
             run = self._runs[0] if len(self._runs) == 1 else None
-            if run is None or run.news is None or self._starting or self._closing.is_set():
-                return False
+            if run is None or run.news is None or self._starting or self._closing.is_set() or not run.is_active:
+                return False  # one that has ended never comes to rest in a hold, and a move would wait for it
             self._holding = True
         run.hold()
         return True

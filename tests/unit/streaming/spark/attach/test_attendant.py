@@ -9,13 +9,17 @@ from typing import Any, cast
 import pytest
 
 from state.checkpoint_folders import mapping_name
-from state.model.entities import Assignment, Desired
+from state.model.entities import Assignment, Desired, RunState
 from state.settings.keys import Tideover
+from streaming.spark.attach import attached, attendant
 from streaming.spark.attach.attached import AttachedSupervisor, attached_sources
 from streaming.spark.attach.attendant import Desk, _rows_that_run
 from streaming.spark.attach.driver import ApplicationDriver, RunningQuery
 from streaming.spark.errors import SparkMissing
 from streaming.spark.hosting import Hosting
+from streaming.spark.query.query_report import QueryReport
+from tests.contract.samples import runner
+from tests.memory_store import MemoryStore
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ROW = Assignment(
@@ -207,3 +211,76 @@ def test_behind_the_end_of_spark_only_executors_elsewhere_are_in_doubt() -> None
     known, run = supervisor(SparkMissing("the Spark application has ended"), master="yarn")
     with pytest.raises(SparkMissing):
         known._has_finished(run)
+
+
+class FakeTime:
+    """Seconds that pass only where one waits for them."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def fake_time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
+    passed = FakeTime()
+    for module in (attached, attendant):
+        monkeypatch.setattr(module, "time", passed)
+    return passed
+
+
+def ending(ledger: Any, *, plain: bool = False) -> AttachedSupervisor:
+    """One whose application ends, with what is known of its run."""
+    made = object.__new__(AttachedSupervisor)
+    made._ledger, made._quiet, made._assignment = ledger, threading.Event(), ROW
+    made.driver = cast(Any, SimpleNamespace(key=lambda path: path, query=lambda _: None, is_plain=lambda _: plain))
+    return made
+
+
+@pytest.fixture
+def restarted() -> Hosting:
+    """An attendant that took the place of one that had reported the end of a run."""
+    store = MemoryStore(lambda: NOW)
+    store.adopt(replace(ROW, epoch=1, placed_epoch=1, mapping=None, operation=None))
+    process = SimpleNamespace(
+        runner="shop", instance="jvm", host="h", boot_id="b", pid=1, pid_started=1, spark_master="local[4]",
+        application_id="app",
+    )  # fmt: skip
+    return cast(Hosting, SimpleNamespace(store=store, process=process, now=lambda: NOW))
+
+
+def states(host: Hosting) -> list[RunState]:
+    return [fact.state for fact in host.store.query_facts()]
+
+
+def test_runs_that_end_late_share_one_wait(fake_time: FakeTime) -> None:
+    unfinished = SimpleNamespace(has_begun=True, is_finished=False, awaited=lambda: None)
+    never_begun = SimpleNamespace(has_begun=False, awaited_behind_restart=lambda: None)
+    hosted = [*(ending(unfinished) for _ in range(3)), *(ending(never_begun) for _ in range(3))]
+    attendant._await_next_starts(cast(Any, SimpleNamespace(hosted=lambda: hosted)))
+    assert fake_time.now <= 3.2
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_run_that_finished_before_a_restart_is_awaited_unless_one_runs(restarted: Hosting, plain: bool) -> None:
+    row = replace(ROW, epoch=1, placed_epoch=1, mapping=None, operation=None)
+    restarted.store.register(runner(runner="shop", instance="jvm"))
+    before = QueryReport(restarted, row)
+    before.announce()
+    before.finished()
+    after = ending(QueryReport(restarted, row), plain=plain)
+    after.await_next_start(3.0)
+    assert states(restarted) == [RunState.FINISHED if plain else RunState.AWAITED]
+
+
+def test_a_run_that_had_not_finished_before_a_restart_is_not_awaited(restarted: Hosting) -> None:
+    row = replace(ROW, epoch=1, placed_epoch=1, mapping=None, operation=None)
+    restarted.store.register(runner(runner="shop", instance="jvm"))
+    QueryReport(restarted, row).announce()
+    ending(QueryReport(restarted, row)).await_next_start(3.0)
+    assert states(restarted) == [RunState.STARTING]

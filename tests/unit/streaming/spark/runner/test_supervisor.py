@@ -441,6 +441,13 @@ def test_a_run_that_publishes_nothing_cannot_be_held(stage: Stage) -> None:
     assert hosted.unrest() == "it still runs here"
 
 
+def test_a_run_that_has_ended_cannot_be_held(stage: Stage) -> None:
+    hosted = holdable(stage)
+    stage.runs[0].is_active = False
+    assert not hosted.hold()
+    assert not stage.runs[0].holding
+
+
 # -- a move that kept the checkpoint ---------------------------------------------------------------------------------
 def moved(folder: Path, operation: str = "op-1") -> CheckpointFolder:
     """A checkpoint that an operation holds and has mapped, with epoch 2."""
