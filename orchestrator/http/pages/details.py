@@ -22,7 +22,7 @@ from orchestrator.decide.phases import BEFORE_COMMIT
 from orchestrator.errors import UnknownName, UsageError
 from orchestrator.http.pages.markup import Drawn, render
 from orchestrator.http.reads import Parameters, Reads, TimelineAsked
-from state.model.entities import EVERY_KIND, Operation
+from state.model.entities import EVERY_KIND, Event, Operation
 from state.model.evidence import Evidence
 
 WORST = 20
@@ -160,16 +160,26 @@ class Details:
         )  # fmt: skip
 
     def history(self, asked: HistoryShown) -> Markup:
-        """The newest lines that were chosen; an operation's lines are one row, unless only its lines were chosen."""
-        since = None if asked.since is None else self.reads.instant(asked.since)
-        found = self.reads.store.history(
-            query=asked.query, operation=asked.operation, kind=asked.kind, since=since, limit=asked.limit + 1
-        )  # fmt: skip
+        """The newest lines that were chosen; an operation's lines are one row, unless only its lines were chosen.
+
+        A time that cannot be read has its sentence instead of lines: a browser fetches the page with each letter typed.
+        """
+        found: Sequence[Event] = ()
+        wrong = ""
+        try:
+            since = None if asked.since is None else self.reads.instant(asked.since)
+        except UsageError as why:
+            wrong = str(why)
+        else:
+            found = self.reads.store.history(
+                query=asked.query, operation=asked.operation, kind=asked.kind, since=since, limit=asked.limit + 1
+            )  # fmt: skip
         events = found[-asked.limit :]
         chosen = asked.model_dump(exclude_defaults=True)
         return render(
             "history.html",
             shown=asked,
+            wrong=wrong,
             is_narrow=bool(chosen.keys() - {"limit"}),
             rows=unfolded(events) if asked.operation else folded(events),
             count=len(events),

@@ -358,8 +358,17 @@ def test_the_history_is_narrowed_by_its_address_and_an_operation_is_one_row(
     assert "earlier line" not in text_of(look(fresh, "/history?operation=op-1"))
     assert "more" in text_of(look(fresh, "/history?limit=1"))
     assert text_of(look(fresh, "/history?since=-1h")).count("was checked") == 0
-    for wrong in ("?since=soon", "?limit=0", "?limit=x", "?nothing=1"):
+    for wrong in ("?limit=0", "?limit=x", "?nothing=1"):
         assert look(fresh, f"/history{wrong}").code == 400
+
+
+def test_the_history_says_below_its_fields_that_a_time_cannot_be_read(served: Served) -> None:
+    page = look(served, "/history?query=revenue&since=-1%3Cb%3E")
+    lines = re.search(r'<section id="lines" data-live[^>]*>(.*?)</section>', page.body.decode(), re.DOTALL)
+    assert lines is not None, "the part that is fetched again while a time is typed"
+    assert re.search(r'role="alert">[^<]*1&lt;b&gt;[^<]* is not a duration', lines[1])
+    assert "<table" not in lines[1]
+    assert 'name="query" value="revenue"' in page.body.decode()
 
 
 @pytest.mark.parametrize("given", ["only=<b>", "sort=size", "cluster=%3Cb%3E", "nothing=1", "view=x"])
