@@ -442,10 +442,13 @@ def test_a_run_that_publishes_nothing_cannot_be_held(stage: Stage) -> None:
 
 
 def test_a_run_that_has_ended_cannot_be_held(stage: Stage) -> None:
-    hosted = holdable(stage)
-    stage.runs[0].is_active = False
+    hosted, ended = stage.hosted(), FakeRun()
+    ended.is_active, ended.news = False, SimpleNamespace(close=lambda: None)
+    hosted._runs = [cast(Any, ended)]
     assert not hosted.hold()
-    assert not stage.runs[0].holding
+    assert not ended.holding
+    ended.is_active = True
+    assert hosted.hold()
 
 
 # -- a move that kept the checkpoint ---------------------------------------------------------------------------------
