@@ -1919,6 +1919,13 @@ CATALOGUE = (
         "a partition that shows the standby's own times shows nothing for the others",
     ),
     Mistake(
+        "streaming/resolve/sent_again_scan.py",
+        "return any(ring.newest(each) < 0 and (each.append_time",
+        "return any(not ring.known.alike(each.digest) and (each.append_time",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "a record of a remembered content but another time is taken for a read one that was sent once",
+    ),
+    Mistake(
         "streaming/resolve/resolver.py",
         "return max(0, time - 1)",
         "return time",

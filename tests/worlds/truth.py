@@ -191,7 +191,8 @@ class Truth:
         """
         missing = Counter(self._identity(record) for of, record in self.read.items() if of not in self.shown)
         copies = [of for of in self.ahead if (at := self.shown.get(of)) and at[-1] < target]
-        first = max([self.ideal(), *self._passed()]) if any(of in self.ever for of in self.read) else target
+        passed = [*self._passed(), *self._seems_first(target)]
+        first = max([self.ideal(), *passed]) if any(of in self.ever for of in self.read) else target
         others = [
             row for row in self.partition.kept
             if self.original(row) is None and first <= row.offset < target
@@ -217,6 +218,18 @@ class Truth:
             if of is not None and self.was_passed(of) and row.state not in (GONE, ABORTED):
                 behind.setdefault(of, row.offset + 1)
         return list(behind.values())
+
+    def _seems_first(self, target: int) -> list[int]:
+        """Behind which offsets records lie that were read, if retention may have left second copies of them alone.
+
+        A standby that stamps records itself, with more before the place than is remembered, cannot show that these are
+        no first ones (``docs/places.md``, what cannot be promised).
+        """
+        before = sum(is_shown(row, self.partition, self.world) and row.offset < target for row in self.partition.kept)
+        if not self.world.append_time or before <= self.remembered:
+            return []
+        begin = self.partition.kept_begin
+        return [self.shown[of][0] + 1 for of in self.read if of in self.shown and self.ever[of] < begin]
 
     def _forged(self, target: int) -> int | None:
         """The last row before the target that is equal to a read record that is not there, and is no copy of it."""

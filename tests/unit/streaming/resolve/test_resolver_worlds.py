@@ -500,6 +500,24 @@ WORLDS = {
         segment_rows=3,
         now=1000,
     ),
+    "a hole, and an older record of a remembered content again": _one(
+        "0 0 p1, 6 30 p0, 7 30 p1, 8 10 p0, 9 30 p0, 10 40 p0, 15 50 p1",
+        "0 0 p1 of 0, 1 30 p0 of 6, 2 30 p1 of 7, 3 10 p0 of 8, 4 30 p0 of 9, 5 40 p0 of 10, 6 0 p1 of 0",
+        position=16,
+        remembered=((6, 16),),
+        next_copy=1,
+        now=50,
+    ),
+    "a standby that stamps, and another writer before a second copy": _one(
+        "12 0 r12",
+        "0 1000 r12 of 12, 1 2000 x1, 2 2000 r12 of 12",
+        position=17,
+        written_end=30,
+        kept_begin=1,
+        append_time=True,
+        sample=Sample(end=17, at=0, begin=7),
+        now=2000,
+    ),
     "another partition shows that the standby stamps records": World(
         partitions=(
             Partition(
