@@ -180,8 +180,7 @@ def keys_of(group: type[BaseModel]) -> set[str]:
 QUOTED = {
     "runbook.md": [
         "the JVM does not answer", "query stays cold", "query not started", "query failed", "runner is down",
-        "fenced by tideover: epoch ", "what the standby lacks is within the limit",
-        "checked once the old run is stopped, before anything else", "the standby lags: ",
+        "fenced by tideover: epoch ", "gates pass; --details shows them", "the standby lags: ",
     ],
     "operation.md": [
         "the store was restored from an older backup", "it is one of the newest ", ", kept for ", " uses it",
