@@ -8,7 +8,6 @@ from streaming.cluster_log import Logs
 from tests.served import Served, serving
 from tests.simulation.conftest import CONFIG
 from tests.simulation.world import QUERY, World
-from tests.waiting import until
 
 
 def config_of(names: Sequence[str]) -> str:
@@ -29,7 +28,6 @@ def serving_many(world: World, folder: Path, names: Sequence[str], more: str = "
         if name != QUERY:
             world.runner.ran[name] = 1
             world._run_on_east(name)
-    until(lambda: {fact.query for fact in world.store.query_facts()} >= set(names), "the runner reports each query")
     with serving(folder, config=config_of(names) + more, open_logs=logs) as served:
         world.settings = served.server.settings
         yield served

@@ -27,14 +27,22 @@ from tests.simulation.many import config_of, serving_many
 from tests.simulation.test_http_pages import look, text_of
 from tests.simulation.test_http_writes import leading
 from tests.simulation.world import QUERY, World
-from tests.waiting import THREAD_SECONDS
+from tests.waiting import THREAD_SECONDS, until
 
 NAMES = ("clicks", QUERY, "search")
 
 
+@contextlib.contextmanager
+def serving_them(world: World, folder: Path, more: str = "") -> Iterator[Served]:
+    """The desk, once the runner has reported each query: a plan that is made before is refused."""
+    with serving_many(world, folder, NAMES, more) as made:
+        until(lambda: {fact.query for fact in world.store.query_facts()} >= set(NAMES), "each query is reported")
+        yield made
+
+
 @pytest.fixture
 def served(world: World, folder: Path) -> Iterator[Served]:
-    with serving_many(world, folder, NAMES) as made:
+    with serving_them(world, folder) as made:
         yield made
 
 
@@ -206,7 +214,7 @@ def test_a_wrong_call_for_many_is_refused_before_anything_is_written(world: Worl
 
 
 def test_waves_of_the_configuration_order_a_group(world: World, folder: Path) -> None:
-    with serving_many(world, folder, NAMES, "operations: {waves: [1]}\n") as served, leading(world.store):
+    with serving_them(world, folder, "operations: {waves: [1]}\n") as served, leading(world.store):
         assert served.post("/api/moves", moves(*NAMES)).code == 202
     assert [each.parameters.get("wave") for each in world.store.open_requests()] == [1, 2, 2]
 
@@ -214,14 +222,14 @@ def test_waves_of_the_configuration_order_a_group(world: World, folder: Path) ->
 def test_later_waves_get_no_request_where_the_first_query_is_refused(world: World, folder: Path) -> None:
     asked = moves(*NAMES)
     asked["moves"][0]["plan"] = "0" * 64
-    with serving_many(world, folder, NAMES, "operations: {waves: [1]}\n") as served, leading(world.store):
+    with serving_them(world, folder, "operations: {waves: [1]}\n") as served, leading(world.store):
         answer = served.post("/api/moves", asked)
     assert (answer.code, world.store.open_requests()) == (409, [])
     assert "none of 3 was requested: the plan has changed since you saw it" in answer.json["error"]["text"]
 
 
 def test_a_first_wave_that_has_moved_already_holds_no_later_one(world: World, folder: Path) -> None:
-    with serving_many(world, folder, NAMES, "operations: {waves: [1]}\n") as served:
+    with serving_them(world, folder, "operations: {waves: [1]}\n") as served:
         assert world.carry_out(world.request("clicks")) is not None
         with leading(world.store):
             answer = served.post("/api/moves", moves(*NAMES)).json
@@ -232,7 +240,7 @@ def test_a_first_wave_that_has_moved_already_holds_no_later_one(world: World, fo
 def test_a_query_gets_no_request_where_one_upstream_of_it_is_refused(world: World, folder: Path) -> None:
     asked = {**moves(*NAMES), "kind": "switchover"}
     asked["moves"][0]["plan"] = "0" * 64
-    with serving_many(world, folder, NAMES, "    after: [clicks]\n") as served, leading(world.store):
+    with serving_them(world, folder, "    after: [clicks]\n") as served, leading(world.store):
         answer = served.post("/api/moves", asked).json
         failover = served.post("/api/moves", {**asked, "kind": "failover"}).json
     assert [each["query"] for each in answer["requests"]] == [QUERY]
