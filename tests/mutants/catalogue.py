@@ -1926,13 +1926,6 @@ CATALOGUE = (
         "a record of a remembered content but another time is taken for a read one that was sent once",
     ),
     Mistake(
-        "streaming/resume/methods/fingerprint_match.py",
-        "fills = last is not None and self.is_telling and",
-        "fills = last is not None and",
-        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
-        "an unread record between two that equal a handful of remembered ones fills a hole of the old offsets",
-    ),
-    Mistake(
         "streaming/resolve/resolver.py",
         "return max(0, time - 1)",
         "return time",

@@ -253,8 +253,8 @@ class FingerprintMatcher:
         Between two remembered records others may only fill holes of the old offsets, and then no more offsets lie
         between their copies than between themselves. Before the first of them only older ones lie; younger ones are
         there if all that is left of the remembered records is what was sent again. Where these are few or alike, one
-        that is left may be unread. So none may be as young as the oldest, not even where a hole is, and none may be
-        there more often than it was read. ``seen`` ends with a remembered one.
+        that is left may be unread. So none may be as young as the oldest, and none may be there more often than it was
+        read. ``seen`` ends with a remembered one.
 
         Where all that was read is remembered, any other record may be unread, however old. Before the first remembered
         one that needs a first copy of each of them, and all of these removed: as many offsets without a record.
@@ -275,8 +275,7 @@ class FingerprintMatcher:
                 if is_young or (self.is_whole and may_follow):
                     others.append(record)
                 continue
-            fills = last is not None and self.is_telling and self._is_hole(last, (index, record.offset), len(others))
-            if others and not fills:
+            if others and (last is None or not self._is_hole(last, (index, record.offset), len(others))):
                 return others[0]
             last, others = (index, record.offset), []
         return None

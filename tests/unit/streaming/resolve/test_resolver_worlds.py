@@ -518,14 +518,6 @@ WORLDS = {
         sample=Sample(end=17, at=0, begin=7),
         now=2000,
     ),
-    "an unread record where a handful has a hole, and equal ones": _one(
-        "7 20 p4, 8 20 p2, 9 0 p3, 14 0 p1, 16 20 p4, 21 0 p0, 22 0 p1",
-        "0 20 p4 of 16, 1 0 p0 of 21, 2 0 p1 of 22",
-        position=15,
-        written_end=37,
-        compacted=True,
-        now=20,
-    ),
     "another partition shows that the standby stamps records": World(
         partitions=(
             Partition(
