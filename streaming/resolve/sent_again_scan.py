@@ -187,10 +187,10 @@ def _with_twice(resent: Resent, look: _Look) -> Resent:
 
 def _takes_strangers(look: _Look, records: Sequence[LogRecord]) -> bool:
     """Whether a record that is taken for a read one may as well be one from before all remembered, sent again."""
-    ring = FingerprintMatcher(look.case.want.ring, 1)
-    behind = Behind(ring, ())
+    known = {each.digest for each in look.case.want.ring}
+    behind = Behind(FingerprintMatcher(look.case.want.ring, 1), ())
     taken = records[: _read_before(look, records)]
-    return any(ring.newest(each) < 0 and (each.append_time or behind.is_suspect(each)) for each in taken)
+    return any(each.digest not in known and (each.append_time or behind.is_suspect(each)) for each in taken)
 
 
 def _is_thinned(run: Lookup, look: _Look) -> bool:

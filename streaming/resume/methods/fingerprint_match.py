@@ -247,7 +247,7 @@ class FingerprintMatcher:
     def _offset(self, index: int) -> int:
         return self.known.at(index)[0]
 
-    def stranger(self, seen: Sequence[LogRecord], *, from_begin: bool = False) -> LogRecord | None:
+    def stranger(self, seen: Sequence[LogRecord]) -> LogRecord | None:
         """The first record of a compacted log that may be an unread one although remembered ones follow it.
 
         Between two remembered records others may only fill holes of the old offsets, and then no more offsets lie
@@ -255,24 +255,17 @@ class FingerprintMatcher:
         there if all that is left of the remembered records is what was sent again. Where these are few or alike, one
         that is left may be unread. So none may be as young as the oldest, and none may be there more often than it was
         read. ``seen`` ends with a remembered one.
-
-        Where all that was read is remembered, any other record may be unread, however old. Before the first remembered
-        one that needs a first copy of each of them, and all of these removed: as many offsets without a record.
-        ``from_begin``: ``seen`` begins where the log does, so that these can be counted.
         """
         oldest, youngest = min(self.known.timestamps), max(self.tail.timestamps)
         last: tuple[int, int] | None = None
         others: list[LogRecord] = []
         surplus = None if self.is_telling else self.surplus(seen)
-        survivors = len({self.newest(record) for record in seen} - {-1})
-        for at, record in enumerate(seen):
+        for record in seen:
             index = self.newest(record)
             if record is surplus:
                 return record
             if index < 0:
-                is_young = record.timestamp_ms >= (youngest if last is None and self.is_telling else oldest)
-                may_follow = last is not None or (from_begin and record.offset - at >= survivors)
-                if is_young or (self.is_whole and may_follow):
+                if record.timestamp_ms >= (youngest if last is None and self.is_telling else oldest):
                     others.append(record)
                 continue
             if others and (last is None or not self._is_hole(last, (index, record.offset), len(others))):
