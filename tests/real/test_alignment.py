@@ -20,7 +20,7 @@ def rows(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     wanted = {item.name for item in request.session.items if item.path == request.path}
     cases = [case for case in CASES if any(name.endswith(f"[{case.name}]") for name in wanted)]
     with running_pair(tmp_path_factory.mktemp("pair")) as pair:
-        matrix = measured(pair, cases, records=600, kills=1, burst_seconds=1.5, positions=8, seed=seed)
+        matrix = measured(pair, cases, records=600, kills=1, burst_seconds=1.5, positions=20, seed=seed)
         yield {row.case.name: row for row in matrix.rows}
 
 
