@@ -12,7 +12,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -42,28 +42,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Play, print, write the report; the exit code is the verdict."""
     options = _parse(arguments)
     directory = Path(options.dir)
+
+    def act(say: Say) -> int:
+        def stay(on: Stage, story: Story) -> None:
+            _publish(story, directory)
+            if options.keep:
+                keep(on, say)
+
+        for jars in (f"kafka-{options.kafka}", f"spark-{pyspark.__version__}"):
+            jar_paths(jars, progress=say)
+        return 1 if judge(tell(_script(options, say), directory, say, stay)) else 0
+
+    return played(directory, act)
+
+
+def played(directory: Path, act: Callable[[Say], int]) -> int:
+    """What ``act`` returns, in a folder that is emptied first; 2 with one line where it broke or was ended.
+
+    Each line that it says has the seconds since the begin in front.
+    """
     shutil.rmtree(directory, ignore_errors=True)
     begun = time.monotonic()
 
     def say(text: str) -> None:
         print(f"{time.monotonic() - begun:6.1f} s  {text}", flush=True)
 
-    def stay(on: Stage, story: Story) -> None:
-        _publish(story, directory)
-        if options.keep:
-            keep(on, say)
-
     try:
-        for jars in (f"kafka-{options.kafka}", f"spark-{pyspark.__version__}"):
-            jar_paths(jars, progress=say)
-        story = tell(_script(options, say), directory, say, stay)
+        return act(say)
     except (StoryFailed, TideoverError, OSError) as failure:
         print(f"\n{ended(failure, directory)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("the demo was ended, and all that it had started with it", file=sys.stderr)
         return 2
-    return 1 if judge(story) else 0
 
 
 def ended(failure: Exception, directory: Path, subject: str = "the demo") -> str:

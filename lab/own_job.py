@@ -11,7 +11,6 @@ counted once, 1 when not, 2 when the run broke or was ended.
 import argparse
 import json
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,17 +20,15 @@ from pathlib import Path
 import pyspark
 
 from lab.configuration import changing
-from lab.demo import ended, free_ports
+from lab.demo import free_ports, played
 from lab.interrupt import heed_signals
 from lab.scenario import Script, open_world
 from lab.stage import Say, Stage, StoryFailed, stage
-from state.errors import TideoverError
 from streaming.jars import jar_paths
+from streaming.spark.attach.attached import MOVED
 
 APPLICATION = "shop"
 QUERIES = ("archive", "totals")
-MOVED = 75
-"""The exit code of an application whose query was moved, and that has to be started again for it."""
 _RATE = 500
 _CALM_SECONDS = 5.0
 _LONGEST_SECONDS = 300.0
@@ -61,19 +58,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--base-port", type=int, help="first of 20 ports; default: 19092, or 20 that are free")
     options = parser.parse_args(arguments)
     directory = Path(options.dir)
-    shutil.rmtree(directory, ignore_errors=True)
-    begun = time.monotonic()
 
-    def say(text: str) -> None:
-        print(f"{time.monotonic() - begun:6.1f} s  {text}", flush=True)
-
-    try:
+    def act(say: Say) -> int:
         found = play(options.job.resolve(), directory, free_ports(options, say), say)
-    except (StoryFailed, TideoverError, OSError) as failure:
-        print(f"\n{ended(failure, directory)}", file=sys.stderr)
-        return 2
-    print("\n" + "\n".join(page(found)))
-    return 0 if found.is_exact else 1
+        print("\n" + "\n".join(page(found)))
+        return 0 if found.is_exact else 1
+
+    return played(directory, act)
 
 
 def play(job: Path, directory: Path, base_port: int, say: Say) -> Count:

@@ -10,7 +10,6 @@ The exit code is 0 when it happened so, 1 when not, 2 when the run broke or was 
 
 import argparse
 import json
-import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -20,11 +19,10 @@ from typing import Any
 
 from lab import topics
 from lab.configuration import changing
-from lab.demo import ended, free_ports
+from lab.demo import free_ports, played
 from lab.interrupt import heed_signals
 from lab.scenario import Script, open_world
 from lab.stage import GRACE_SECONDS, Say, Stage, StoryFailed, await_running, stage
-from state.errors import TideoverError
 
 TOPIC = "parcels"
 WRONG, RIGHT = "once", "once-at-home"
@@ -55,20 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--base-port", type=int, help="first of 20 ports; default: 19092, or 20 that are free")
     options = parser.parse_args(arguments)
     directory = Path(options.dir)
-    shutil.rmtree(directory, ignore_errors=True)
-    begun = time.monotonic()
 
-    def say(text: str) -> None:
-        print(f"{time.monotonic() - begun:6.1f} s  {text}", flush=True)
-
-    try:
+    def act(say: Say) -> int:
         outcome = play(directory, free_ports(options, say), say)
-    except (StoryFailed, TideoverError, OSError) as failure:
-        print(f"\n{ended(failure, directory)}", file=sys.stderr)
-        return 2
-    problems = judge(outcome)
-    print("\n" + "\n".join(page(outcome, problems)))
-    return 1 if problems else 0
+        problems = judge(outcome)
+        print("\n" + "\n".join(page(outcome, problems)))
+        return 1 if problems else 0
+
+    return played(directory, act)
 
 
 def play(directory: Path, base_port: int, say: Say) -> Outcome:

@@ -22,6 +22,7 @@ from state.errors import TideoverError
 from state.model.entities import Request
 
 __all__ = [
+    "READINESS",
     "ConfigError",
     "ExitCode",
     "IllegalMove",
@@ -44,6 +45,10 @@ class ExitCode(IntEnum):
     FAILED = 2
     UNKNOWN = 3
     MISCONFIGURED = 78
+
+
+READINESS = {True: ExitCode.DONE, False: ExitCode.REFUSED, None: ExitCode.UNKNOWN}
+"""Of a verb that looks whether something is ready; None: it is not known."""
 
 
 class OrchestratorError(TideoverError):

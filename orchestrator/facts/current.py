@@ -18,6 +18,9 @@ from state.store.runner_store import RunnerStore
 _AT_MOST = 1_000_000
 """Far more than there can be: a query has one open move at most, and one drill."""
 
+_LOOKED_BACK = 100
+"""From how many of the last operations the time of a move is known."""
+
 
 def open_operations(store: ControllerStore) -> list[Operation]:
     """Every open operation but drills, the oldest first."""
@@ -27,6 +30,11 @@ def open_operations(store: ControllerStore) -> list[Operation]:
 def open_operation(store: ControllerStore, query: str) -> Operation | None:
     """The open operation of a query; None where it has none. A drill is none."""
     return next(iter(store.operations(query=query, only_open=True, limit=1)), None)
+
+
+def moved_last(store: ControllerStore) -> Sequence[Operation]:
+    """The last operations, by which the time of a move is estimated."""
+    return store.operations(limit=_LOOKED_BACK)
 
 
 def open_drills(store: ControllerStore) -> list[Operation]:

@@ -131,7 +131,9 @@ class RunState(StrEnum):
     """Likewise, and its application has ended: the next start of it is awaited."""
 
 
-QUIET = frozenset({RunState.STOPPED, RunState.FINISHED, RunState.AWAITED})
+COMPLETE = frozenset({RunState.FINISHED, RunState.AWAITED})
+"""States of a query that has read all that its application wanted of it."""
+QUIET = frozenset({RunState.STOPPED}) | COMPLETE
 """States in which nothing of a query runs: one that begins is reported as ``STARTING`` first."""
 
 

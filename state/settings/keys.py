@@ -142,6 +142,10 @@ class Spark(Settings):
     master_ui: str | None = None
     """Web address of a standalone master: queried for whether a lost driver's application ended (proof for a fence)."""
 
+    def brings(self, artifact: str) -> bool:
+        """Whether the settings name a jar of their own for this artifact, so that none is added."""
+        return any(artifact in str(self.conf.get(key, "")) for key in ("spark.jars.packages", "spark.jars"))
+
     @model_validator(mode="after")
     def _ask_standalone_masters_only(self) -> Self:
         """Where it is set its answer is proof and nothing else, and other managers do not answer so."""

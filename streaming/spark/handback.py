@@ -12,7 +12,7 @@ one.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from state.checkpoint_folders import read_mapping_name
@@ -166,7 +166,10 @@ def released_on(files: CheckpointFiles, checkpoint: str) -> str | None:
 
     Raises ``Contradicted`` for one that was broken off.
     """
-    releases = _releases(files, checkpoint)
+    return _newest(_releases(files, checkpoint), checkpoint)
+
+
+def _newest(releases: Sequence[_Release], checkpoint: str) -> str | None:
     broken = next((each for each in releases if not each.is_done), None)
     if broken is not None:
         raise Contradicted(
@@ -178,12 +181,13 @@ def released_on(files: CheckpointFiles, checkpoint: str) -> str | None:
 
 def require_not_released(files: CheckpointFiles, row: Assignment) -> None:
     """No runner starts or moves a query whose marks are gone. Raises ``Contradicted``."""
-    if any(each.name == row.mapping for each in _releases(files, row.checkpoint)):
+    releases = _releases(files, row.checkpoint)
+    if any(each.name == row.mapping for each in releases):
         raise Contradicted(
             f"{row.query} was handed back to plain Spark by tideover release: remove it from the configuration, then "
             f"tideover forget {row.query}"
         )
-    cluster = released_on(files, row.checkpoint)
+    cluster = _newest(releases, row.checkpoint)
     if row.mapping is None and cluster not in {None, row.cluster}:
         raise Contradicted(
             f"{row.checkpoint} was released on {cluster}, so its offsets are not of {row.cluster}: "

@@ -75,13 +75,9 @@ def with_logins(spark: Spark, clusters: Collection[Cluster], environment: Mappin
     if options:
         more |= {key: " ".join([*options, str(spark.conf.get(key, ""))]).strip() for key in _OPTIONS_OF_JVMS}
     own = str(spark.conf.get("spark.jars", ""))
-    if any(isinstance(each, MskIam) for each in logins) and _MSK_ARTIFACT not in _brought(spark):
+    if any(isinstance(each, MskIam) for each in logins) and not spark.brings(_MSK_ARTIFACT):
         more["spark.jars"] = ",".join([*([own] if own else []), *map(str, jar_paths(MSK_JARS))])
     return spark.model_copy(update={"conf": {**spark.conf, **more}}) if more else spark
-
-
-def _brought(spark: Spark) -> str:
-    return str(spark.conf.get("spark.jars.packages", "")) + str(spark.conf.get("spark.jars", ""))
 
 
 def _login(sasl: Sasl) -> dict[str, str]:

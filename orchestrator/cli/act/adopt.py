@@ -4,7 +4,7 @@ import click
 
 from orchestrator.cli import context, render, tables
 from orchestrator.cli.context import Context, pass_context
-from orchestrator.errors import ExitCode, UsageError
+from orchestrator.errors import READINESS, UsageError
 from state.errors import TideoverError
 from state.model.entities import Assignment
 from state.settings.keys import Query
@@ -14,8 +14,6 @@ from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.errors import EmptyCheckpoint
 from streaming.spark.handback import require_not_released
 from streaming.spark.hosting import absolute
-
-_CODES = {True: ExitCode.DONE, False: ExitCode.REFUSED, None: ExitCode.UNKNOWN}
 
 
 @click.command()
@@ -43,16 +41,17 @@ def adopt(ctx: Context, query: str, output: str) -> int:
         query, cluster=declared.clusters[0], runner=declared.attach, checkpoint=checkpoint, now=ctx.store.now()
     )
     ready, batch, finding = _finding(declared, row or first, is_known=row is not None)
-    value = {
-        "query": query, "application": declared.attach, "checkpoint": checkpoint, "batch": batch, "ready": ready,
-        "finding": finding, "changes": changes(declared, checkpoint),
-    }  # fmt: skip
+    coming = changes(declared, checkpoint)
     if output in tables.PEOPLE | {"tsv"}:
-        render.show(changes(declared, checkpoint), output, columns=("when", "what"))
+        render.show(coming, output, columns=("when", "what"))
         render.talk(finding)
     else:
+        value = {
+            "query": query, "application": declared.attach, "checkpoint": checkpoint, "batch": batch, "ready": ready,
+            "finding": finding, "changes": coming,
+        }  # fmt: skip
         render.document(value, output)
-    return _CODES[ready]
+    return READINESS[ready]
 
 
 def _finding(declared: Query, row: Assignment, *, is_known: bool) -> tuple[bool | None, int | None, str]:
@@ -78,10 +77,6 @@ def _finding(declared: Query, row: Assignment, *, is_known: bool) -> tuple[bool 
     if report.batch is None:
         return True, None, "it has committed no batch yet"
     return True, report.batch, f"batch {report.batch} is the last one committed, and its sources are the declared ones"
-
-
-def _adopted(row: Assignment) -> str:
-    return f"adopted already: it runs on {row.cluster} under epoch {row.epoch}"
 
 
 def changes(declared: Query, checkpoint: str) -> list[dict[str, object]]:

@@ -12,13 +12,11 @@ from orchestrator.decide.desk.status import Label, Status
 from orchestrator.decide.gates.readiness import Readiness, proven_text
 from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.replication_age import COPY_COLUMNS, replication_rows, replication_text
-from orchestrator.errors import ExitCode, UsageError
+from orchestrator.errors import READINESS, ExitCode, UsageError
 from orchestrator.facts.preflight import check_queries
 from orchestrator.facts.status import newest_drills, status_now
 from orchestrator.shapes.json_shapes import drill_row
 from streaming.clocks import SystemClock
-
-CODES = {True: ExitCode.DONE, False: ExitCode.REFUSED, None: ExitCode.UNKNOWN}
 
 
 @click.command()
@@ -61,7 +59,7 @@ def check(ctx: Context, queries: tuple[str, ...], labels: tuple[Label, ...], det
         render.say("\n\n".join([*_counted(found), *(_in_detail(each) for each in _worst_first(found))]))
     else:
         render.say(_in_short(found, status_now(ctx.store, ctx.settings)))
-    return max((CODES[each.ready] for each in found), key=(ExitCode.DONE, ExitCode.UNKNOWN, ExitCode.REFUSED).index)
+    return max((READINESS[each.ready] for each in found), key=(ExitCode.DONE, ExitCode.UNKNOWN, ExitCode.REFUSED).index)
 
 
 _ANSWERS = {True: "ready", False: "NOT READY", None: "UNKNOWN"}

@@ -21,7 +21,7 @@ from orchestrator.decide.gates.gate import UNFENCED, run_name
 from orchestrator.decide.operation.turns import waves_of
 from orchestrator.decide.phases import BEFORE_COMMIT, PLANNED
 from orchestrator.errors import OutcomeUnknown, UsageError
-from orchestrator.facts.current import open_operation, run_of
+from orchestrator.facts.current import moved_last, open_operation, run_of
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from orchestrator.lease import Leadership, is_led, this_process
@@ -117,11 +117,6 @@ def plans_of(ctx: Context, kind: OperationKind, aims: Iterable[Aim], flags: Flag
         yield replace(plan, after=tuple(first), wave=waves[aim.query] if waves else None)
 
 
-def moved_last(ctx: Context) -> Sequence[Operation]:
-    """The last operations, by which the time of a move is estimated."""
-    return ctx.store.operations(limit=_LOOKED_BACK)
-
-
 def plans_text(ctx: Context, plans: Sequence[Plan], flags: Flags, moved: Sequence[Operation]) -> str:
     """Plans for people."""
     return plan_summary.said(plans, moved, at_once=ctx.settings.operations.at_once, details=flags.details)
@@ -146,8 +141,6 @@ def say_circles(ctx: Context, kind: OperationKind, queries: Sequence[str]) -> No
             )
 
 
-_LOOKED_BACK = 100
-"""From how many of the last operations the time of a move is known."""
 _GO_ON = "tideover list shows it; run the same command again to continue it"
 
 
@@ -237,7 +230,7 @@ def _ask_person(ctx: Context, kind: OperationKind, moving: Sequence[Aim], flags:
         for standing in ctx.store.operations(query=name, only_open=True, limit=1):
             if standing.source == flags.wanted(ctx.query(name)) and standing.phase in BEFORE_COMMIT:
                 render.talk(f"{name}: this cancels operation {standing.id}, which is moving it to {standing.target}")
-    plans, moved = list(plans_of(ctx, kind, moving, flags)), moved_last(ctx)
+    plans, moved = list(plans_of(ctx, kind, moving, flags)), moved_last(ctx.store)
     render.talk(plans_text(ctx, plans, flags, moved) + "\n")
     say_circles(ctx, kind, names)
     ask_yes(_question(ctx, plans, moved))

@@ -7,14 +7,14 @@ import click
 
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.moves.move import aims_of, flags_of, moved_last, plans_of, plans_text, say_circles
+from orchestrator.cli.moves.move import aims_of, flags_of, plans_of, plans_text, say_circles
 from orchestrator.cli.moves.options import Flags, Which, to, waves, which
 from orchestrator.cli.moves.rewind import aim_of, back
 from orchestrator.cli.operation_text import PARTITION_COLUMNS, refusals
 from orchestrator.cli.plan_summary import counted
 from orchestrator.decide.operation.turns import THERE
 from orchestrator.errors import ExitCode
-from orchestrator.facts.current import open_operation
+from orchestrator.facts.current import moved_last, open_operation
 from state.model.entities import OperationKind
 from state.model.plan import Plan
 
@@ -154,4 +154,4 @@ def _print_plans(ctx: Context, plans: Sequence[Plan], flags: Flags, output: str,
         for line in refusals(plans):
             render.talk(line)
     else:
-        render.say(plans_text(ctx, plans, flags, moved_last(ctx)))
+        render.say(plans_text(ctx, plans, flags, moved_last(ctx.store)))

@@ -8,7 +8,7 @@ import click
 import yaml
 
 from orchestrator.cli import context, render, tables
-from orchestrator.errors import ExitCode, UsageError
+from orchestrator.errors import READINESS, UsageError
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.errors import CheckpointError, FileVanished
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from streaming.spark.inventory.candidates import Candidate
 
 _COLUMNS = ("query", "application", "ready", "spark", "topics", "batch", "state", "checkpoint")
-_CODES = {True: ExitCode.DONE, False: ExitCode.REFUSED, None: ExitCode.UNKNOWN}
 
 
 @click.command()
@@ -59,7 +58,7 @@ def inventory(paths: tuple[Path, ...], application: str | None, clusters: str, f
     if file is not None:
         _write(file, found, names)
     verdicts = [each.ready for each in found]
-    return _CODES[False if False in verdicts else None if None in verdicts else True]
+    return READINESS[False if False in verdicts else None if None in verdicts else True]
 
 
 def found_below(paths: Iterable[Path], application: str | None) -> Sequence["Candidate"]:

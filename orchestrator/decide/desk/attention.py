@@ -15,7 +15,7 @@ from orchestrator.decide.gates.readiness import COULD
 from orchestrator.decide.move.plan import headline
 from orchestrator.decide.operation.snapshot import awaits_start, is_stuck
 from state.model.cluster_status import WELL, ClusterStatus, Verdict
-from state.model.entities import Desired, OperationKind, Phase, RunState
+from state.model.entities import COMPLETE, Desired, OperationKind, Phase, RunState
 from state.settings.keys import Tideover
 
 SILENT_FOR = timedelta(seconds=60)
@@ -285,7 +285,7 @@ def _start_of(query: str, settings: Tideover) -> tuple[str, str]:
 
 def _is_silent(query: QueryStatus, status: Status, settings: Tideover) -> bool:
     """Of a cluster that is in doubt, the cluster itself is shown. One that has ended as it should makes no progress."""
-    if not _is_believed_well(query, status) or query.state in {RunState.FINISHED, RunState.AWAITED}:
+    if not _is_believed_well(query, status) or query.state in COMPLETE:
         return False
     declared = settings.queries.get(query.query)
     longest = max(SILENT_FOR, 3 * declared.trigger) if declared is not None else SILENT_FOR

@@ -14,6 +14,7 @@ from orchestrator.decide.times import iso
 from state.model.automation import NoticeCursor, Pause
 from state.model.cluster_status import ClusterStatus, ProbeReport, Verdict
 from state.model.entities import (
+    COMPLETE,
     Assignment,
     Departure,
     Desired,
@@ -31,7 +32,7 @@ from state.settings.keys import Tideover
 
 SILENT = "silent"
 """A query that runs, and waits for its cluster."""
-WELL_STATES = frozenset({RunState.RUNNING.value, RunState.FINISHED.value, RunState.AWAITED.value})
+WELL_STATES = frozenset({RunState.RUNNING}) | COMPLETE
 """Of a query that needs no attention: it runs, or has read all that its application wanted of it."""
 SAMPLE_STANDS = timedelta(minutes=5)
 """A readiness that was last looked at longer ago than this says nothing of now."""

@@ -29,7 +29,7 @@ from orchestrator.decide.phases import BEHIND_COMMIT, FINAL, PLANNED, Trigger
 from orchestrator.decide.times import iso
 from state.messages import FenceReport, FenceRequest
 from state.model.entities import (
-    QUIET,
+    COMPLETE,
     Desired,
     Intent,
     IntentKind,
@@ -122,7 +122,7 @@ def verifying(snapshot: Snapshot, now: datetime) -> Decision:
         text = f"batch {fact.batch} is committed on {operation.target}"
         text += "; its sink took nothing of it" if fact.sink_took is False else ""
         return _proven(snapshot, fact, fact.first_commit_at, text, committed=True)
-    if fact.state in QUIET - {RunState.STOPPED} and not _expected(operation):
+    if fact.state in COMPLETE and not _expected(operation):
         text = f"its run on {operation.target} has ended; nothing was there to read"
         return _proven(snapshot, fact, fact.reported_at, text, committed=False)
     if not snapshot.is_alive(fact.runner):

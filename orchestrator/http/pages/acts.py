@@ -24,6 +24,7 @@ from orchestrator.decide.desk.operation_lines import gates_of, placed_of
 from orchestrator.decide.desk.plan_cost import cost
 from orchestrator.decide.move.plan import headline
 from orchestrator.errors import Refused, UsageError
+from orchestrator.facts.current import moved_last
 from orchestrator.http.auth import Principal, Role
 from orchestrator.http.pages.details import WORST, Details
 from orchestrator.http.pages.markup import path_of, render
@@ -79,7 +80,7 @@ class Acts:
         more = {"kind": text_of(form, "kind"), "to_time": text_of(form, "to_time") or None}
         asked = typed_as(PlanAsked, _wish(form, name) | more)
         plan, seen = await self._work(lambda: self.writes.planned(asked))
-        moved = await self._work(lambda: self.writes.moved_last())
+        moved = await self._work(lambda: moved_last(self.writes.store))
         partitions = placed_of(plan)
         body = render(
             "plan.html", query=name, kind=asked.kind, name=_name_of(plan), plan=plan, hash=seen,

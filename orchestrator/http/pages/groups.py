@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from orchestrator.decide.desk.plan_cost import cost, group_rows
 from orchestrator.errors import Refused, UnknownName, UsageError
+from orchestrator.facts.current import moved_last
 from orchestrator.http.pages.acts import ShowPage, consents_of, key_of, operator_form, text_of, typed_as
 from orchestrator.http.pages.markup import path_of, render
 from orchestrator.http.requests.bodies import MovesAsked, PlansAsked
@@ -52,8 +53,9 @@ class Groups:
         if not fields["queries"]:
             raise UsageError("no query is selected", hint="go back and select one")
         asked = typed_as(PlansAsked, fields)
+        store = self.moves.writes.store
         seen = await on_thread(lambda: self.moves.planned(asked), self._limiter, GROUP_SECONDS)
-        moved = await on_thread(self.moves.writes.moved_last, self._reading, ANSWER_SECONDS)
+        moved = await on_thread(lambda: moved_last(store), self._reading, ANSWER_SECONDS)
         plans = [each.plan for each in seen]
         at_once = self.moves.writes.settings.operations.at_once
         rows = list(zip(group_rows(plans, moved), (each.hash for each in seen), strict=True))

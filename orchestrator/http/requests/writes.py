@@ -37,15 +37,12 @@ from orchestrator.shapes import json_shapes
 from state.errors import Conflict
 from state.messages import Process
 from state.model.automation import EVERY
-from state.model.entities import Operation, OperationKind, Request
+from state.model.entities import OperationKind, Request
 from state.model.plan import Plan
 from state.settings.keys import Query, Tideover
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock
 from streaming.cluster_log import Logs
-
-LOOKED_BACK = 100
-"""From how many of the last operations the time of a move is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +67,6 @@ class Writes:
         target, run = self.target(kind, asked.query, asked.to), run_of(self.store, asked.query)
         value = self._plan(kind, asked.query, target, asked.consents, self._parameters(asked.to_time))
         return value, _hash(value, asked.consents, run)
-
-    def moved_last(self) -> Sequence[Operation]:
-        """The last operations, by which the time of a move is estimated."""
-        return self.store.operations(limit=LOOKED_BACK)
 
     def move(self, kind: OperationKind, asked: MoveAsked, who: Principal, key: str | None) -> Mapping[str, object]:
         """Request a move. Raises ``Refused`` where the plan is another by now, or no controller leads."""

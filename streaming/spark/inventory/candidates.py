@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from streaming.companion.jar import LINES
+from streaming.spark.attach.submission import PLUGIN
+from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.inventory.checkpoints import FoundCheckpoint
 from streaming.spark.inventory.event_logs import LoggedApplication, LoggedQuery
 
-PLUGIN = "tideover.AttachPlugin"
-_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_LINES = re.compile(r"(3\.4|3\.5|4\.0|4\.1|4\.2)\.")
+_MINORS = tuple(f"{line.spark.rpartition('.')[0]}." for line in LINES)
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+|\A[_.-]+")
 _LONGEST = 64
 _TEMPORARY = re.compile(r"/temporary-[0-9a-f-]+\Z")
@@ -144,11 +145,11 @@ def _with_log(made: Candidate, app: LoggedApplication, query: LoggedQuery, owner
         against.append("it names its partitions by assign, which is not supported")
     if app.spark is None:
         against.append(f"{app.where} does not say which Spark it was")
-    elif not _LINES.match(app.spark):
+    elif not app.spark.startswith(_MINORS):
         unknown.append(f"whether the jar fits Spark {app.spark}: the plugin looks at its start, and its log says so")
-    manager = app.conf.get(_MANAGER, "")
+    manager = app.conf.get(MANAGER, "")
     if manager and not manager.startswith("tideover."):
-        against.append(f"{_MANAGER} is {manager}: remove that setting")
+        against.append(f"{MANAGER} is {manager}: remove that setting")
     if "Kafka" in (query.sink or ""):
         notes.append("its Kafka sink stays on the cluster that its code names")
     if PLUGIN not in app.conf.get("spark.plugins", ""):

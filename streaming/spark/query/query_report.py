@@ -11,7 +11,7 @@ import structlog
 from state.errors import StoreError
 from state.messages import CheckpointReport, Offsets
 from state.model.column_uses import ColumnUses
-from state.model.entities import Assignment, QueryFact, RunState, SeenCheckpoint
+from state.model.entities import COMPLETE, Assignment, QueryFact, RunState, SeenCheckpoint
 from state.model.measured import NO_ROWS, BatchRows, RowCounts
 from streaming.spark.checkpoint.log_text import Fence, without_mark
 from streaming.spark.errors import AssignmentMoved
@@ -280,7 +280,7 @@ class QueryReport:
     @property
     def is_finished(self) -> bool:
         """Whether the newest run here has ended as its application wanted."""
-        return self._fact.state in {RunState.FINISHED, RunState.AWAITED}
+        return self._fact.state in COMPLETE
 
     def report(self) -> None:
         """Write the fact; what could not be written is written with the next one."""

@@ -167,7 +167,7 @@ def connector_jars(spark: Spark, version: str) -> list[Path]:
 
     None when the configuration brings its own. Raises ``SparkMissing`` where there is none of that minor version.
     """
-    if "kafka-0-10" in str(spark.conf.get("spark.jars.packages", "")) + str(spark.conf.get("spark.jars", "")):
+    if spark.brings("kafka-0-10"):
         return []
     name = nearest_set("spark", version)
     if name is None:
@@ -189,10 +189,9 @@ def nearest_set(kind: str, version: str) -> str | None:
 
 def store_jars(spark: Spark, checkpoints: Iterable[str], version: str) -> list[Path]:
     """What Spark needs to reach checkpoints on S3; none when there are none, or the configuration brings its own."""
-    own = "hadoop-aws" in str(spark.conf.get("spark.jars.packages", "")) + str(spark.conf.get("spark.jars", ""))
     default = str(spark.conf.get("spark.hadoop.fs.defaultFS", ""))
     schemes = {scheme_of(checkpoint) or scheme_of(default) for checkpoint in checkpoints}
-    if own or not schemes & STORES:
+    if spark.brings("hadoop-aws") or not schemes & STORES:
         return []
     name = nearest_set(STORE, version)
     if name is None:
