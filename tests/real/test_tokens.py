@@ -86,7 +86,7 @@ class Looks:
 def test_a_token_serves_many_logins_and_is_replaced_before_it_ends(
     broker: LoginBroker, tokens: TokenServer, files: Path
 ) -> None:
-    tokens.seconds = 4.0
+    tokens.seconds = 6.0
     before = len(tokens.given)
     try:
         with Looks(login(broker, tokens, files)) as look:

@@ -17,6 +17,9 @@ A broker that ends sessions with their token wants the next login within the las
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 15.0
 """After a refusal nothing is requested for so long, unless the secret has changed: providers lock a client that keeps
 on trying."""
+_LAST_SECONDS = 2.0
+"""Of a token's life, and a fifth of it at most: no login uses it then. A broker ends a session with its token, and a
+session that ends before its first answer looks like a cluster that closes its connections."""
 _PATIENCE_SECONDS = 0.3
 """How long a login waits at most for the successor of a token that is still good; else a third of its time."""
 _LEAST_SECONDS = 2.0
@@ -107,9 +110,13 @@ class Tokens:
         return good[0].text
 
     def _good(self) -> tuple[Token, float] | None:
-        """The kept token while it is good, with the time at which it was requested."""
+        """The kept token while a new session can use it, with the time at which it was requested."""
         kept = self._kept
-        return kept if kept is not None and self._monotonic() - kept[1] < kept[0].seconds else None
+        if kept is None:
+            return None
+        seconds = kept[0].seconds
+        left = seconds - (self._monotonic() - kept[1])
+        return kept if left > min(_LAST_SECONDS, seconds * (1 - REFRESH_FACTOR)) else None
 
     def _begin_renewal(self) -> None:
         """Renew on a thread of its own, which releases the lock; a host that starts no thread has the token still."""

@@ -19,6 +19,7 @@ class Provider:
     now: float = 0.0
     secret: str = "first"
     fails: str | Exception | None = None
+    seconds: float = 100.0
     given: int = 0
     requests: int = 0
     tokens: Tokens = field(init=False)
@@ -38,7 +39,7 @@ class Provider:
         if self.fails is not None:
             raise errors.SaslAuthenticationFailedError(self.fails)
         self.given += 1
-        return Token(f"token-{self.given}", 100.0)
+        return Token(f"token-{self.given}", self.seconds)
 
     def use(self, until: float | None = None) -> str:
         return str(self.tokens.prepare("e", until)["sasl_oauth_token_provider"].token())
@@ -70,18 +71,27 @@ def test_a_token_is_replaced_behind_its_logins_after_four_fifths_of_its_life() -
     assert (provider.use(), provider.given) == ("token-2", 2)
 
 
-def test_a_token_that_cannot_be_replaced_serves_until_its_end() -> None:
+def test_a_token_that_cannot_be_replaced_serves_until_two_seconds_before_its_end() -> None:
     provider = Provider()
     provider.use()
     provider.fails, provider.now = "the token endpoint x does not answer: refused", 90.0
     assert provider.use() == "token-1"
     provider.begun.pop()()
-    provider.now = 99.0
+    provider.now = 97.9
     assert provider.use() == "token-1"
     provider.begun.pop()()
-    provider.now = 100.0
+    provider.now = 98.0  # a broker would end the session before it is of use
     with pytest.raises(errors.SaslAuthenticationFailedError, match="does not answer"):
         provider.use()
+
+
+def test_a_short_token_is_replaced_before_its_last_fifth() -> None:
+    provider = Provider(seconds=5.0)
+    provider.use()
+    provider.now = 3.99
+    assert provider.use() == "token-1"
+    provider.now = 4.01
+    assert provider.use() == "token-2"
 
 
 def test_a_refused_client_pauses_longer_and_longer_but_not_with_a_new_secret() -> None:
