@@ -66,7 +66,7 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 unit: companion
-	$(PYTEST) -q -n $$((($(CORES) * 3 + 1) / 2)) -m "not real and not long" tests/unit tests/contract # some only wait
+	$(PYTEST) -q -n $$(($(CORES) * 2)) --dist worksteal -m "not real and not long" tests/unit tests/contract # some only wait
 
 simulate: $(STAMP) ## two minutes: the whole product against clusters, Spark and a clock that are simulated
 	$(PYTEST) -q -n auto -m "not real and not long" tests/simulation

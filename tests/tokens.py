@@ -127,7 +127,7 @@ def serving_tokens(
     tokens = TokenServer(f"{scheme}://127.0.0.1:{server.server_port}", folder, dict(secrets))
     tokens.make_key()
     known.append(tokens)
-    thread = threading.Thread(target=server.serve_forever, name="tokens", daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, name="tokens", daemon=True)
     thread.start()
     try:
         yield tokens

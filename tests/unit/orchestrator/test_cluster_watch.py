@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from structlog.testing import capture_logs
 
+from orchestrator import cluster_watch as module
 from orchestrator.cluster_watch import ClusterWatch, Observer
 from state.errors import StaleTerm
 from state.model.cluster_status import Layer, Verdict
@@ -235,8 +236,9 @@ def test_a_runner_calls_silent_what_answers_nothing_for_a_reason_of_its_own(worl
 
 
 def test_a_verdict_that_stays_is_rewritten_sometimes_and_not_every_tick(
-    store: MemoryStore, watching: ClusterWatch
+    store: MemoryStore, watching: ClusterWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(module, "REST_SECONDS", 0.5)
     term = term_of(store)
     until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP))
     first = store.cluster_statuses()[0]
@@ -248,7 +250,7 @@ def test_a_verdict_that_stays_is_rewritten_sometimes_and_not_every_tick(
         return len(written) == 3
 
     until(again)
-    assert max(written) - min(written) >= timedelta(seconds=2)
+    assert max(written) - min(written) >= timedelta(seconds=0.5)
     assert store.cluster_statuses()[0].since == first.since
 
 

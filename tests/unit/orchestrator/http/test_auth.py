@@ -285,6 +285,7 @@ def test_a_client_that_sends_nothing_is_let_go(tmp_path: Path, monkeypatch: pyte
 
 def test_a_second_head_that_never_ends_is_let_go_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "HEADERS_SECONDS", 0.3)
+    monkeypatch.setattr(server, "IDLE_SECONDS", 1)
     with serving(tmp_path) as served, socket.create_connection(("127.0.0.1", served.port), timeout=60) as slow:
         slow.sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\nGET /healthz HTTP/1.1\r\nX: ")
         assert received(slow).count(b"HTTP/1.1 200") == 1

@@ -14,6 +14,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from orchestrator.errors import ConfigError
+from orchestrator.notify import teller
 from orchestrator.notify.apprise_channel import AppriseChannel
 from orchestrator.notify.incidents import Notice, Severity, State
 from orchestrator.notify.teller import Notices
@@ -86,7 +87,7 @@ def hook() -> Iterator[Hook]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     made.port = server.server_port
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield made
     server.shutdown()
@@ -136,7 +137,11 @@ def test_a_url_of_no_service_is_refused_before_anything_starts() -> None:
         AppriseChannel(target(url=f"nowhere://{SECRET}"))
 
 
-def test_a_cluster_that_dies_reaches_both_a_mailbox_and_a_webhook(mailbox: Mailbox, hook: Hook) -> None:
+def test_a_cluster_that_dies_reaches_both_a_mailbox_and_a_webhook(
+    mailbox: Mailbox, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apprise.plugins.base.NotifyBase.request_rate_per_sec", 0)  # 5.5 s between two mails
+    monkeypatch.setattr(teller, "LOOK_SECONDS", 0.05)
     store = MemoryStore(lambda: AT)
     term = term_of(store)
     targets = [

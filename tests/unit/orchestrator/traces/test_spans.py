@@ -138,7 +138,7 @@ def test_spans_reach_a_collector_over_http() -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
         assert to_collector(f"http://127.0.0.1:{server.server_port}/v1/traces").write(spans_of(CLOSED, STEPS))

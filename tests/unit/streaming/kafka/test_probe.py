@@ -104,11 +104,11 @@ def test_a_hung_server_does_not_hold_a_look_up(fake: FakeCluster) -> None:
 def test_one_of_three_that_refuses_or_falls_silent_is_a_cluster_that_limps(fake: FakeCluster, watcher: Watcher) -> None:
     assert watcher.run().ok
     fake.hung.add(1)
-    for sight in (watcher.run(10.0), watcher.run(10.0), watcher.fresh().run(10.0)):
+    for sight in (watcher.run(3.0), watcher.run(3.0), watcher.fresh().run(3.0)):
         assert sight.ok, sight.trouble
         assert sight.health is not None
         assert (sight.health.brokers_silent, sight.health.unreadable) == (1, 2)
-        assert sight.seconds < 9.9, "a silent broker may not take all the time"
+        assert sight.seconds < 2.9, "a silent broker may not take all the time"
     fake.hung.clear()
     fake.kill(1)
     for _ in range(2):
@@ -162,11 +162,11 @@ def test_kept_connections_that_are_stuck_are_replaced_within_the_same_look(broke
         watcher = Watcher(*fake.bootstrap)
         assert watcher.run().ok
         fake.deafen()
-        sight = watcher.run(10.0)
+        sight = watcher.run(3.0)
         assert sight.ok, sight.trouble
         assert sight.health is not None
         assert (sight.health.brokers_silent, sight.health.unreadable) == (0, 0)
-        assert 1.0 <= sight.seconds < 10.0
+        assert 1.0 <= sight.seconds < 3.0
         assert not any(each.kept for each in sight.passed if each.layer is Layer.TCP)
         watcher.probe.close()
 

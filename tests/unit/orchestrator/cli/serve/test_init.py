@@ -79,7 +79,10 @@ def test_a_wrong_word_is_one_sentence(
     assert (code, why in said) == (2, True)
 
 
-def test_a_cluster_that_does_not_answer_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cluster_that_does_not_answer_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LOOK_SECONDS", 1.0)
     code = main(
         ["init", "--cluster", "east=127.0.0.1:1", "--cluster", "west=127.0.0.1:2", "--write", str(tmp_path / "x")]
     )

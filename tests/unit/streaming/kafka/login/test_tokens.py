@@ -71,7 +71,7 @@ def test_a_token_is_replaced_behind_its_logins_after_four_fifths_of_its_life() -
     assert (provider.use(), provider.given) == ("token-2", 2)
 
 
-def test_a_token_that_cannot_be_replaced_serves_until_two_seconds_before_its_end() -> None:
+def test_a_token_that_cannot_be_replaced_serves_until_2_s_before_its_end() -> None:
     provider = Provider()
     provider.use()
     provider.fails, provider.now = "the token endpoint x does not answer: refused", 90.0

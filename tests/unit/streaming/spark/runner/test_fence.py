@@ -593,7 +593,7 @@ class _Master(BaseHTTPRequestHandler):
 @pytest.fixture
 def master() -> Iterator[str]:
     server = HTTPServer(("127.0.0.1", 0), _Master)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

@@ -240,6 +240,7 @@ def test_a_plan_that_cannot_be_read_stops_no_query_and_may_use_every_column(
         raise ValueError("a plan of a Spark to come")
 
     monkeypatch.setattr(module, "uses_in_writer", unreadable)
+    monkeypatch.setattr(module, "_READ_SECONDS", 0.1)
     hosted = stage.hosted()
     with capture_logs() as lines:
         hosted.begin()
