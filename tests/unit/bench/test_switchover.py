@@ -71,14 +71,6 @@ def test_a_batch_lasts_from_its_plan_to_its_commit(checkpoint: Path) -> None:
     assert light.durations(checkpoint, 2) == pytest.approx([0.9])
 
 
-def test_each_set_of_settings_is_compared_with_the_one_in_use() -> None:
-    taken = {what: light.Taken([1.0, 2.0, 3.0], [0.5]) for what in light.VARIANTS}
-    found = {row.what: row for row in light.rows(taken)}
-    assert found[f"restart, {light.AS_SET}"].others == ()
-    assert [each.name for each in found["batch, RocksDB"].others] == [light.AS_SET]
-    assert len(found) == 2 * len(light.VARIANTS)
-
-
 def test_much_state_is_held_against_little_or_against_a_restart() -> None:
     little = switchover.Taken(pauses=[1.0], restarts=[0.5], ordinary=[1.0])
     much = switchover.Taken(pauses=[1.3], restarts=[8.0], ordinary=[1.0])

@@ -8,7 +8,7 @@ import pytest
 from bench.baseline_restart import naive_settings
 from bench.errors import BenchError
 from bench.report import Report, result_of
-from bench.takeover import LATEST_BEGIN_SECONDS, TakenOver, may_begin, rows, taken_over
+from bench.takeover import TakenOver, rows, taken_over
 from reports.origin import Origin
 from reports.result import page
 
@@ -17,22 +17,17 @@ ON = Origin(revision="x", changed=False, made="now", machine="2 cores")
 DECLARED: dict[str, Any] = {
     "store": "sqlite:////world/tideover.db",
     "clusters": {name: {"bootstrap": [f"127.0.0.1:{port}"]} for name, port in (("east", 2001), ("west", 2002))},
-    "routes": [{"from": "east", "to": "west"}],
+    "routes": [{"from": "east", "to": "west"}], "runners": {"z": {}},
     "spark": {"master": "local[8]", "conf": {"spark.sql.shuffle.partitions": 2}},
-    "runners": {"z": {}},
     "queries": {
         name: {
-            "pipeline": "examples.orders:revenue_per_minute",
-            "settings": {"sink": f"/world/sinks/{name}.db", "window_seconds": 10},
-            "sources": {"orders": {"topics": ["orders"]}},
-            "clusters": ["east", "west"],
-            "runners": ["z"],
-            "checkpoint": f"/world/checkpoints/{name}",
-            "sink": "keyed",
+            "pipeline": "examples.orders:revenue_per_minute", "sources": {"orders": {"topics": ["orders"]}},
+            "settings": {"sink": f"/world/sinks/{name}.db", "window_seconds": 10}, "clusters": ["east", "west"],
+            "runners": ["z"], "checkpoint": f"/world/checkpoints/{name}", "sink": "keyed",
         }
         for name in ("revenue", "archive")
     },
-}
+}  # fmt: skip
 OPERATION = {
     "query": "guarded", "started_at": "2026-03-01T12:00:01.500+00:00", "outcome": "done", "sentence": "it runs",
     "measured": {"switch_seconds": 1.75},
@@ -51,14 +46,6 @@ def test_an_operation_that_committed_nothing_ends_the_measurement() -> None:
     refused = {**OPERATION, "measured": {}, "outcome": "refused", "sentence": "no runner is alive"}
     with pytest.raises(BenchError, match="guarded was not taken over: refused, no runner is alive"):
         taken_over(refused, struck_at=STARTED, started_at=STARTED)
-
-
-@pytest.mark.parametrize(
-    ("number", "seconds", "begins"),
-    [(0, 1000.0, True), (1, LATEST_BEGIN_SECONDS, True), (1, LATEST_BEGIN_SECONDS + 0.1, False)],
-)
-def test_a_late_round_is_left_out_but_never_the_first(number: int, seconds: float, begins: bool) -> None:
-    assert may_begin(number, seconds) is begins
 
 
 def test_the_report_shows_warm_against_target_cold_and_a_new_driver() -> None:

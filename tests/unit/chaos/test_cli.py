@@ -29,11 +29,6 @@ def fake_docker(
     (folder / "label").write_text(label, encoding="utf-8")
     (folder / "own").write_text(own, encoding="utf-8")
     answers = f"run*{cli.OWN}*) cat {folder}/own;;\nrun*) cat {folder}/said;;\nimage*) cat {folder}/label;;\n"
-    return put_in_place(folder, monkeypatch, answers)
-
-
-def put_in_place(folder: Path, monkeypatch: pytest.MonkeyPatch, answers: str) -> Path:
-    """Answer for Docker and Compose by these cases of a shell; returns the list of the commands they got."""
     for name in ("docker", "docker-compose"):
         program = folder / name
         program.write_text(f'#!/bin/sh\necho "$@" >> {folder}/asked\ncase "$*" in\n{answers}esac\n', encoding="utf-8")
@@ -46,41 +41,27 @@ def play_nothing(*_: object) -> Generator[tuple[Scenario, Outcome]]:
     yield from ()
 
 
-@pytest.mark.parametrize(
-    ("said", "problem"),
-    [
-        ("10001\ntideover 1\n", ""),
-        ("0\ntideover 1\n", "runs as user 0"),
-        ("10001\ntideover 1\n/usr/bin/pip\n/src\n", "holds of its build: /usr/bin/pip, /src"),
-    ],
-)
-def test_an_image_that_is_not_bare_is_refused_before_anything_is_played(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], said: str, problem: str
-) -> None:
-    fake_docker(tmp_path, monkeypatch, said=said, label=ON.revision)
-    monkeypatch.setattr(Stage, "play", play_nothing)
-    assert cli.main(("run", "--dir", str(tmp_path), "kill-cluster")) == (2 if problem else 0)
-    assert problem in capsys.readouterr().err
+BARE = "10001\ntideover 1\n"
 
 
-@pytest.mark.parametrize("build", [True, False])
 @pytest.mark.parametrize(
-    ("label", "problem"),
+    ("said", "label", "problem"),
     [
-        (ON.revision, ""),
-        ("b" * 40, f"was made from {'b' * 40}, and the report would say {ON.revision}"),
-        ("", "was made from a commit it does not name"),
-        ("unknown", "was made from unknown"),
+        (BARE, ON.revision, ""),
+        ("0\ntideover 1\n", ON.revision, "runs as user 0"),
+        (f"{BARE}/usr/bin/pip\n/src\n", ON.revision, "holds of its build: /usr/bin/pip, /src"),
+        (BARE, "b" * 40, f"was made from {'b' * 40}, and the report would say {ON.revision}"),
+        (BARE, "", "was made from a commit it does not name"),
     ],
 )
-def test_an_image_of_another_commit_than_the_report_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], label: str, problem: str,
-    build: bool,
+@pytest.mark.parametrize("build", [[], ["--no-build"]])
+def test_an_image_that_is_not_bare_or_of_another_commit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], said: str, label: str,
+    problem: str, build: list[str],
 ) -> None:  # fmt: skip
-    fake_docker(tmp_path, monkeypatch, said="10001\ntideover 1\n", label=label)
+    fake_docker(tmp_path, monkeypatch, said=said, label=label)
     monkeypatch.setattr(Stage, "play", play_nothing)
-    words = ["run", "--dir", str(tmp_path), "kill-cluster", *([] if build else ["--no-build"])]
-    assert cli.main(words) == (2 if problem else 0)
+    assert cli.main(["run", "--dir", str(tmp_path), "kill-cluster", *build]) == (2 if problem else 0)
     assert problem in capsys.readouterr().err
 
 

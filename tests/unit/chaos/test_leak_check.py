@@ -239,31 +239,26 @@ def test_a_secured_environment_is_searched_after_each_scenario_and_at_end(
             assert all(len(password) > 20 for password in settings.values())
 
         def down(self) -> list[str]:
-            done.append("down")
             return []
 
         def save_logs(self, folder: Path) -> None:
             done.append("logs")
-
-    class Told:
-        def __init__(self, *_: object, **__: Any) -> None:
-            pass
-
-        def tell(self, name: str) -> Outcome:
-            done.append("told")
-            return replace(MOVED, environment=name)
 
     def find(_: Environment, log: Path) -> list[str]:
         assert log.is_file()
         done.append("searched")
         return ["one stands here"]
 
+    def play(_: object, name: str) -> Outcome:
+        done.append("played")
+        return replace(MOVED, environment=name)
+
     monkeypatch.setattr(stage, "Environment", Bare)
-    monkeypatch.setattr(stage, "Story", Told)
+    monkeypatch.setattr("chaos.play.Story.tell", play)
     monkeypatch.setattr(leak_check, "search", find)
     place = stage.Stage(
         root=tmp_path, folder=tmp_path, env_file=None, files=files, say=lambda _: None, patience=WaitLimits()
     )
     played = list(place.play([scenario("kill-cluster")]))
     assert [outcome.leaks for _, outcome in played] == [leaks]
-    assert done == ["down", "told", *(["searched"] if files else []), "logs", "down"]
+    assert done == ["played", *(["searched"] if files else []), "logs"]

@@ -11,16 +11,15 @@ import pytest
 
 from chaos.docker import Environment
 from chaos.errors import StoryFailed
-from chaos.faults import EAST, Act, FaultStep, Observation, When
+from chaos.faults import Observation
 from chaos.play import Story, WaitLimits
 from chaos.report import result_of, story_of
 from chaos.scenario_outcome import Load, Outcome, judge
-from chaos.scenarios import SCENARIOS, Scenario
-from chaos.stage import share
+from chaos.scenarios import Scenario
 from chaos.watcher import Watcher
 from reports.origin import Origin
 from reports.result import page
-from tests.unit.chaos.test_scenario_outcome import LOAD, MOVED, ROW, deed, operation, scenario
+from tests.unit.chaos.test_scenario_outcome import ROW, operation, scenario
 from tests.unit.chaos.test_scenarios import sight
 
 QUICK = WaitLimits(up=1, running=1, calm=0, moment=1, end=1, after=0, verify=1)
@@ -36,7 +35,6 @@ class Noted(Environment):
         self.said = ""
         self.trips: list[float] = []
         self.tally = "20 1"
-        self.executors: list[dict[str, Any]] = []
         self.folders: list[str] = []
         """Of checkpoints, one listing after the other."""
         self.refusals: list[int] = []
@@ -72,8 +70,6 @@ class Noted(Environment):
             return self.refusals.pop(0) if self.refusals else 0, ""
         if command[0] == "cat":
             return 0, f"{self.tally}\n"
-        if command[-1].startswith("http:"):
-            return 0, json.dumps({"executors": self.executors})
         if "lab.ping" in command:
             return 0, f"{self.trips.pop(0)}\n"
         if "--all" in command:
@@ -113,13 +109,9 @@ class Told(Watcher):
         return Observation({**self._sights[-1].told, "at": (datetime.now(UTC) + timedelta(seconds=1)).isoformat()})
 
     def await_sight(
-        self,
-        holds: Callable[[Observation], bool],
-        seconds: float,
-        what: str,
-        *,
-        afresh: Callable[[Observation], bool] | None = None,
-    ) -> Observation:
+        self, holds: Callable[[Observation], bool], seconds: float, what: str,
+        *, afresh: Callable[[Observation], bool] | None = None,
+    ) -> Observation:  # fmt: skip
         while self._coming and not (self._sights and holds(self._sights[-1])):
             self._sights.append(self._coming.pop(0))
         assert holds(self._sights[-1]), what
@@ -207,15 +199,6 @@ def test_a_soak_counts_once_per_part_and_then_moves() -> None:
     assert not [each for each in judge(soak, outcome) if "nothing was" in each or "counted" in each]
 
 
-def test_a_fault_that_waits_for_all_well_does_not_use_old_sights() -> None:
-    step = FaultStep(act=Act.KILL, on=EAST, when=When.WELL)
-    seen = Told([sight(), sight(cluster="west", verdict="DOWN")])
-    unled = Observation({**sight().told, "leader": None})
-    seen.looks = [None, sight(), unled, None, sight(verdict="SUSPECT"), sight(), sight()]
-    assert tell(replace(scenario("kill-cluster"), steps=(step,)), Noted(answers()), seen).broke == ""
-    assert len(seen.looks) == 1, "two looks before it began, four before it struck"
-
-
 @pytest.mark.parametrize(
     "last",
     [None, sight(age=1e9), Observation({**sight().told, "leader": None}), sight(verdict="DEGRADED")],
@@ -241,15 +224,6 @@ def test_final_places_are_read_and_not_taken_from_the_last_sight() -> None:
     environment = Noted(answers(history=[], list=Asked(row("east"), row("east", state="failed"))))
     outcome = tell(quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, Told([sight(), sight()]))
     assert outcome.places == {"q": ("east", "a", "failed")}
-
-
-@pytest.mark.parametrize("unfit", [{"cluster": "west"}, {"state": "waiting"}, {"ready": None}, {"batch": 1}])
-def test_nothing_is_struck_while_list_contradicts_watch(unfit: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chaos.play._AGAIN_SECONDS", 0.0)
-    environment = Noted(answers(history=[], lab=CLEAN, list=Asked([], [{**row("east")[0], **unfit}], row("east"))))
-    tell(quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, Told([sight(), sight()]))
-    first = next(number for number, each in enumerate(environment.commands) if each.startswith("cut"))
-    assert environment.commands[:first].count("verifier: tideover list -o json") == 3
 
 
 def test_a_run_that_broke_before_its_fault_is_not_counted() -> None:
@@ -355,80 +329,31 @@ def test_a_way_home_is_played_in_the_order_that_keeps_the_tail(monkeypatch: pyte
     assert "3 records were on east alone" in [each.found for each in outcome.deeds]
 
 
-def test_scenarios_that_move_nothing_share_an_environment() -> None:
-    shared, *others = share(SCENARIOS)
-    assert len(shared) > 3
-    assert not any(each.moves for each in shared)
-    assert all(len(group) == 1 and group[0].moves for group in others)
-    assert sorted(each.name for group in (shared, *others) for each in group) == sorted(each.name for each in SCENARIOS)
-    assert share([scenario("kill-cluster")]) == [[scenario("kill-cluster")]]
-
-
-def test_in_a_soak_a_move_before_its_cause_is_a_problem() -> None:
-    part = replace(scenario("slow-link"), steps=(FaultStep(act=Act.SLOW),))
-    soak = replace(scenario("kill-cluster"), parts=(part,))
-    ended = replace(MOVED, loads={**MOVED.loads, **dict.fromkeys(soak.counted_at.values(), LOAD)})
-    assert judge(soak, replace(ended, deeds=(deed(0.0, act=Act.SLOW), deed(5.0, *EAST)))) == []
-    early = replace(
-        ended,
-        deeds=(deed(0.0, act=Act.SLOW), deed(9.0, *EAST)),
-        operations=(operation(started_at="2026-01-02T03:04:10.000+00:00"),),
-    )
-    assert judge(soak, early) == ["failover of q began before there was a cause"]
-
-
-@pytest.mark.parametrize(("ahead", "broke"), [(3600, ""), (0, "the clock of controller-two is 0 s ahead, not 3600 s")])
-def test_a_clock_that_shall_be_off_is_looked_at(ahead: int, broke: str) -> None:
-    environment = Noted(answers())
-    environment.ahead = ahead
-    seen = Told([sight(), sight(cluster="west", verdict="DOWN")])
-    assert tell(quick(scenario("clock-off")), environment, seen).broke == broke
-    assert ("kill east-1 east-2 east-3" in environment.commands) is (not broke)
+NO_SPACE = "dd: error writing '/var/lib/kafka/data/filler': No space left on device\n"
 
 
 @pytest.mark.parametrize(
-    ("said", "broke"),
+    ("name", "facts", "broke"),
     [
-        ("dd: error writing '/var/lib/kafka/data/filler': No space left on device\n199+0 records in\n", ""),
-        ("sh: dd: not found\n", "the disk of east-2 is not full: sh: dd: not found"),
+        ("clock-off", {"ahead": 3600}, ""),
+        ("clock-off", {}, "the clock of controller-two is 0 s ahead, not 3600 s"),
+        ("full-disk", {"said": NO_SPACE}, ""),
+        ("full-disk", {"said": "sh: dd: not found\n"}, "the disk of east-2 is not full: sh: dd: not found"),
+        ("slow-link", {"trips": [0.01, 0.4]}, ""),
+        ("slow-link", {"trips": [0.39] * 9}, "the link is not slow: a round trip takes 0.390 s"),
+        ("slow-link", {"trips": [0.4], "tally": "7 0"}, "the link lost none of 7 chunks"),
     ],
 )
-def test_a_disk_that_shall_be_full_is_so_by_the_words_of_who_filled_it(said: str, broke: str) -> None:
-    environment = Noted(answers(history=[], lab=CLEAN))
-    environment.said = said
-    full = quick(replace(scenario("full-disk"), hold_seconds=0.0))
-    assert tell(full, environment, Told([sight()])).broke == broke
-    assert any(each.startswith("east-2: sh -c LC_ALL=C dd ") for each in environment.commands)
-    assert ("restart -t 10 east-2" in environment.commands) is (not broke)
-
-
-@pytest.mark.parametrize(
-    ("trips", "seconds", "broke"),
-    [([0.01, 0.4], 60.0, ""), ([0.39], -1.0, "the link is not slow: a round trip takes 0.390 s")],
-)
-def test_a_link_that_shall_be_slow_is_so_by_the_clock(
-    trips: list[float], seconds: float, broke: str, monkeypatch: pytest.MonkeyPatch
+def test_a_fault_without_its_effect_ends_the_run(
+    name: str, facts: dict[str, Any], broke: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chaos.play._AGAIN_SECONDS", 0.01)
-    monkeypatch.setattr("chaos.play._SLOW_SECONDS", seconds)
-    environment = Noted(answers(history=[], lab=CLEAN))
-    environment.trips = trips
-    slow = quick(replace(scenario("slow-link"), hold_seconds=0.0))
-    assert tell(slow, environment, Told([sight()])).broke == broke
-    assert "verifier: python -m lab.ping /var/lib/lab east link:19091" in environment.commands
-
-
-@pytest.mark.parametrize(
-    ("tally", "broke", "found"),
-    [("1302 60", "", "60 of 1,302 chunks were lost at first"), ("7 0", "the link lost none of 7 chunks", "")],
-)
-def test_a_link_that_shall_lose_something_has_lost_it(tally: str, broke: str, found: str) -> None:
-    environment = Noted(answers(history=[], lab=CLEAN))
-    environment.trips, environment.tally = [0.4], tally
-    slow = quick(replace(scenario("slow-link"), hold_seconds=0.0))
-    told = tell(slow, environment, Told([sight()]))
-    assert told.broke == broke
-    assert [each.found for each in told.deeds] == (["", found] if found else [""])
+    monkeypatch.setattr("chaos.play._SLOW_SECONDS", 60.0 if facts.get("trips") == [0.01, 0.4] else -1.0)
+    environment = Noted(answers() if name == "clock-off" else answers(history=[], lab=CLEAN))
+    for fact, value in facts.items():
+        setattr(environment, fact, value)
+    seen = Told([sight(), sight(cluster="west", verdict="DOWN")] if name == "clock-off" else [sight()])
+    assert tell(quick(replace(scenario(name), hold_seconds=0.0)), environment, seen).broke == broke
 
 
 def quick(told: Scenario) -> Scenario:

@@ -9,7 +9,6 @@ import pytest
 
 from lab import configuration
 from lab.demo import NEXT, _page, ended, judge, judged
-from lab.errors import LabError
 from lab.scenario import Script, Story, give_token
 from lab.stage import Stage, StoryFailed
 from lab.world import Options, World
@@ -121,8 +120,3 @@ def test_the_token_of_the_demo_allows_to_act_on_its_page(tmp_path: Path) -> None
 def test_a_demo_that_cannot_run_says_why_with_the_next_command() -> None:
     line = ended(StoryFailed("lab up ended with exit code 2: no Java\n\tat java.Main"), Path("build/demo"))
     assert line == f"the demo ended early: lab up ended with exit code 2: no Java; logs: build/demo; next: {NEXT}"
-
-
-def test_a_demo_whose_error_has_a_way_out_names_that_one() -> None:
-    line = ended(LabError("Java 17 was not found.", hint="set JAVA_HOME"), Path("build/demo"))
-    assert line == "the demo ended early: Java 17 was not found; logs: build/demo; set JAVA_HOME"

@@ -212,26 +212,6 @@ def test_an_input_that_cannot_be_judged_is_an_error_of_one_sentence(
     assert str(error.value) == said
 
 
-def test_a_query_that_is_not_verified_may_have_any_sink(clusters: Clusters) -> None:
-    path = clusters.folder / "tideover.yaml"
-    strange = query(clusters.folder, pipeline="elsewhere:unknown")
-    declared = {"clusters": {"east": {}, "west": {}}, "queries": {"q": query(clusters.folder), "strange": strange}}
-    path.write_text(json.dumps(declared), encoding="utf-8")
-    clusters.held = {("east", "orders"): [ONE], ("west", "orders"): [ONE]}
-    sink(clusters, {"orders": [ONE]})
-    judged = Verifier(cast(Any, clusters), path, lambda _: None, only=["q"])
-    assert judged.verdicts(0).keys() == {"q"}
-    with pytest.raises(Unjudgeable, match=r"names no query other$"):
-        Verifier(cast(Any, clusters), path, lambda _: None, only=["q", "other"])
-
-
-def test_a_configuration_without_queries_is_an_error(clusters: Clusters) -> None:
-    path = clusters.folder / "tideover.yaml"
-    path.write_text("queries: {}", encoding="utf-8")
-    with pytest.raises(Unjudgeable, match="names no queries, so there is nothing to judge"):
-        Verifier(cast(Any, clusters), path, lambda _: None)
-
-
 def test_a_sink_that_is_not_there_is_an_error_once_records_were_acknowledged(clusters: Clusters) -> None:
     clusters.held = {("east", "orders"): [], ("west", "orders"): []}
     asked = verifier(clusters)
@@ -293,13 +273,3 @@ def test_a_loss_is_waited_for_though_two_verdicts_agree(clusters: Clusters, monk
     monkeypatch.setattr(verify, "time", Clock())
     monkeypatch.setattr(asked, "_judge", lambda: {"q": coming.pop(0)})
     assert asked.verdicts(60.0)["q"].lost == 0
-
-
-def test_a_sink_is_waited_for(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is written while the verifier sleeps."""
-    clusters.send("east", "orders", ONE)
-    clusters.held["west", "orders"] = [ONE]
-    clock = Clock()
-    monkeypatch.setattr(clock, "sleep", lambda _: sink(clusters, {"orders": [ONE]}))
-    monkeypatch.setattr(verify, "time", clock)
-    assert verifier(clusters).verdicts(5.0)["q"].clean

@@ -8,11 +8,8 @@ from pathlib import Path
 import yaml
 
 from lab import configuration, ledger, processes
-from lab.load_profile import Shape, orders
 from lab.world import Options, World
 from state.settings.keys import Resume, Tideover
-
-SHAPE = Shape(rate=1000, seconds=4, partitions=4, first_id=50)
 
 
 def test_the_written_configuration_is_what_the_product_accepts(tmp_path: Path) -> None:
@@ -31,15 +28,6 @@ def test_a_process_is_known_by_pid_and_start_and_no_stranger_is_signalled() -> N
     stranger = replace(own, started=own.started + "1")
     assert processes.look(stranger) == "gone"
     assert not processes.send(stranger, signal.SIGCONT)
-
-
-def test_orders_have_ids_that_count_up_and_keys_that_stay_in_their_partition() -> None:
-    sent = list(orders(SHAPE))
-    assert [order.id for order in sent] == list(range(50, 4050))
-    homes = {(order.customer, order.partition) for order in sent}
-    assert len(homes) == len({customer for customer, _ in homes})
-    assert sent == list(orders(SHAPE))
-    assert sent != list(orders(replace(SHAPE, seed=1)))
 
 
 def test_the_ledger_returns_its_notes_by_run_without_a_half_line(tmp_path: Path) -> None:

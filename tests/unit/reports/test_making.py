@@ -38,14 +38,9 @@ class Maker:
     """Takes the place of the commands: writes a result of the commit, and notes what was made."""
 
     def __init__(
-        self,
-        checkout: Checkout,
-        *,
-        wrong: str = "",
-        stopped: str = "",
-        touches: str = "",
+        self, checkout: Checkout, *, wrong: str = "", stopped: str = "", touches: str = "",
         missing: tuple[str, ...] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.made: list[tuple[str, int | None]] = []
         self._checkout, self._wrong, self._stopped, self._touches = checkout, wrong, stopped, touches
         self._missing = missing
