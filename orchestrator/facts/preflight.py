@@ -1,5 +1,6 @@
 """A plan without an operation: the same facts and gates, from what the runners last reported. Changes nothing."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -19,6 +20,7 @@ from state.model.cluster_status import ClusterStatus
 from state.model.entities import OperationKind, QueryFact, TopicPartition
 from state.model.maintenance import ReplicationSample
 from state.model.plan import Plan
+from state.settings.connection_estimate import ConnectionNeed, connections_of_move, tasks_of
 from state.settings.keys import Tideover
 from state.settings.topics import all_topics_of
 from state.store.controller_store import ControllerStore
@@ -110,6 +112,7 @@ def check_queries(
     schemas = schemas or SchemaQuestions(settings, logs, clock.monotonic)
     now = store.now()
     statuses = {each.cluster: each for each in store.cluster_statuses() if now - each.decided_at <= VERDICT_STANDS}
+    needs = _connection_needs(store, settings, statuses)
     for name in names:
         readiness = None
         with nullcontext() if wrong is None else apart(wrong):
@@ -129,10 +132,33 @@ def check_queries(
                     topics=known or {},
                     answers=_answers(questions, store, facts, known),
                     schemas=_schemas(schemas, store, facts, known),
+                    connections=needs.get(target),
                 )
             )
         if readiness is not None:
             yield readiness
+
+
+def _connection_needs(
+    store: ControllerStore, settings: Tideover, statuses: Mapping[str, ClusterStatus]
+) -> dict[str, ConnectionNeed]:
+    """By cluster that limits connections: what a move of every query opens there, by partitions that were sampled."""
+    limited = {name for name, cluster in settings.clusters.items() if cluster.connections_per_second is not None}
+    if not limited:
+        return {}
+    active = {each.query: each.cluster for each in store.assignments()}
+    tasks: dict[str, dict[str, int | None]] = {}
+    sampled: dict[str, Counter[str]] = {}
+    for name, query in settings.queries.items():
+        here = active.get(name, query.clusters[0])
+        target = _standby_of(settings, name, here, statuses)
+        if target not in limited or target == here:
+            continue
+        if here not in sampled:
+            sampled[here] = Counter(partition.topic for partition in store.ends(here))
+        tasks.setdefault(target, {})[name] = tasks_of(settings, query, here, sampled[here])
+    needs = {target: connections_of_move(settings, target, counts) for target, counts in tasks.items()}
+    return {target: need for target, need in needs.items() if need is not None}
 
 
 def _schemas(

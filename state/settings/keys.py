@@ -99,6 +99,9 @@ class Cluster(Settings):
     way nothing continues where the servers lead to another cluster.
     """
     security: Security = Security()
+    connections_per_second: Annotated[int, Field(ge=1)] | None = None
+    """New connections that the cluster takes in a second. Each process of Tideover keeps below it, with probes first;
+    ``check`` compares it with what a move of everything opens. None: no limit is known."""
     schema_registry: SchemaRegistry | None = None
     """Used by ``check`` alone: whether ids in copied records mean the same here; None: that stays unknown."""
 
@@ -208,6 +211,12 @@ class Source(Settings):
         _leave_to_us(self.options, _WHERE_IT_READS)
         _require_own_group(self.options)
         return self
+
+    @property
+    def least_tasks(self) -> int:
+        """Spark splits partitions until it has ``minPartitions`` tasks, each with its own slot; 0 where none is set."""
+        wanted = next((value for key, value in self.options.items() if key.lower() == "minpartitions"), 0)
+        return int(wanted) if str(wanted).isdigit() else 0
 
     @property
     def read_committed(self) -> bool:

@@ -55,6 +55,15 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc]  # the library 
         self._identify = identify
         self.milestones: dict[Node, Milestones] = {}
 
+    def has(self, node: Node) -> bool:
+        """Whether a connection to a node is open or being opened."""
+        return node in self._conns
+
+    @property
+    def count(self) -> int:
+        """Connections that are open or being opened."""
+        return len(self._conns)
+
     def forget_failures(self, node: Node) -> None:
         """Let the next question try at once: pauses between attempts, and giving up, are decided by the caller."""
         self.reset_backoff(node)

@@ -18,6 +18,7 @@ from streaming.cluster_log import Entries, EpochEnd, Fetched, OffsetAnswer, Segm
 from streaming.errors import ClusterUndeclared
 from streaming.kafka.metadata import AnyBroker, Metadata
 from streaming.kafka.network import Network
+from streaming.kafka.pacing import pacer_of
 from streaming.kafka.partitions import Collector, Partitions
 from streaming.kafka.requests import epochs as leader_epochs
 from streaming.kafka.requests import fetch, list_offsets
@@ -51,7 +52,8 @@ class Link:
         self._wires = self._wired()
 
     def _wired(self) -> _Wires:
-        network = Network(library_settings(self._cluster), self._credentials, self._identify)
+        pacer = pacer_of(self._cluster)
+        network = Network(library_settings(self._cluster), self._credentials, self._identify, pacer=pacer)
         metadata = Metadata(network, AnyBroker(network, self._name))
         return _Wires(network, metadata, Partitions(network, metadata))
 

@@ -9,8 +9,9 @@ answers late, never a caller.
 import contextlib
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kafka import errors
@@ -19,6 +20,7 @@ from kafka.net.selector import NetworkSelector
 from streaming.clocks import Deadline
 from streaming.errors import ClusterUnreachable, CredentialRefused, WrongCluster
 from streaming.kafka.connections import Connections, Milestones, Node
+from streaming.kafka.pacing import Lane, Pacer
 from streaming.kafka.security import Credentials
 from streaming.probe.identities import Identify, anyone
 
@@ -44,6 +46,8 @@ class BrokerAnswers:
         """Per question its response, its exception, or None when neither has come."""
         self.winner: int | None = None
         """Index of the first response."""
+        self.delay = 0.0
+        """Seconds by which the last of them is sent late, because its connection had to wait for its turn."""
         self._left = count
         self._first_success_ends = first_success_ends
         self._over = threading.Event()
@@ -60,15 +64,34 @@ class BrokerAnswers:
         if not self._left or (success and self._first_success_ends):
             self._over.set()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is wanted."""
+        return self._over.is_set()
+
     def wait(self, deadline: Deadline) -> None:
-        """Return when all is in (or the first, if that is enough), at the latest by the deadline."""
-        self._over.wait(deadline.remaining)
+        """Return when all is in (or the first, if that is enough), at the latest ``delay`` after the deadline."""
+        if not self._over.wait(deadline.remaining) and self.delay:
+            self._over.wait(Deadline(deadline.at + self.delay).remaining)
 
 
 class Network:
     """One event loop on its own daemon thread, and the connections on it. Safe for calls from several threads."""
 
-    def __init__(self, settings: Mapping[str, Any], credentials: Credentials, identify: Identify = anyone) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        credentials: Credentials,
+        identify: Identify = anyone,
+        *,
+        pacer: Pacer | None = None,
+        lane: Lane = Lane.LOOK_UP,
+    ) -> None:
+        """``pacer`` says when a new connection may be opened; without it, at once."""
+        self._pacer = pacer or Pacer(None)
+        self._lane = lane
+        self.delayed = 0.0
+        """Seconds by which the newest requests of a probe were late, because connections waited for their turn."""
         self._loop = NetworkSelector(**settings)
         self._identify = identify
         self._confirmed: str | None = None
@@ -117,6 +140,11 @@ class Network:
         self._identify(seen)
         self._confirmed = seen
 
+    def room(self, seconds: float) -> int | None:
+        """To how many brokers a request can be sent within so many seconds, one at least; None: to any number."""
+        new = self._pacer.room(seconds)
+        return None if new is None else new + self._connections.count
+
     def learn_brokers(self, metadata: Any) -> None:
         """Take broker addresses from a metadata response that has been stripped of its topics.
 
@@ -141,12 +169,14 @@ class Network:
         answers.wait(deadline if patience is None else deadline.soonest(patience))
         if answers.winner is None:
             answers.wait(deadline)
+        self.delayed = answers.delay
         return list(answers.outcomes)
 
     def race(self, questions: Sequence[BrokerRequest], deadline: Deadline) -> tuple[int | None, list[Any]]:
         """Send all at once and return when the first response is in, with its index; slower connections are closed."""
         answers = self._send(questions, deadline, first_success_ends=True)
         answers.wait(deadline)
+        self.delayed = answers.delay
         winner, outcomes = answers.winner, list(answers.outcomes)
         losers = [question.node for index, question in enumerate(questions) if index != winner]
         self._soon(lambda: self._connections.drop(losers))
@@ -165,13 +195,50 @@ class Network:
         self, questions: Sequence[BrokerRequest], deadline: Deadline, *, first_success_ends: bool
     ) -> BrokerAnswers:
         answers = BrokerAnswers(len(questions), first_success_ends=first_success_ends)
-
-        def send() -> None:
-            for index, question in enumerate(questions):
-                self._send_one(question, deadline, lambda outcome, index=index: answers.take(index, outcome))
-
-        self._soon(send)
+        send = self._send_probe if self._lane is Lane.PROBE else self._send_in_turn
+        self._soon(lambda: send(questions, deadline, answers))
         return answers
+
+    def _send_probe(self, questions: Sequence[BrokerRequest], deadline: Deadline, answers: BrokerAnswers) -> None:
+        """A probe's connections are spread. The time of each begins with its turn, for a wait is no silence."""
+        new = list(dict.fromkeys(each.node for each in questions if not self._connections.has(each.node)))
+        turns = dict(zip(new, self._pacer.spread(len(new), deadline.remaining / 2), strict=True))
+        answers.delay = max(turns.values(), default=0.0)
+        late = Deadline(deadline.at + answers.delay)
+
+        def send(index: int, question: BrokerRequest) -> None:
+            if answers.is_over:
+                return  # another broker has answered: this connection is not needed
+            if not self._connections.has(question.node):
+                self._pacer.opened()
+            self._send_one(question, late, partial(answers.take, index))
+
+        def later(index: int, question: BrokerRequest) -> Callable[[], None]:
+            return lambda: send(index, question)  # the loop takes functions, and no other callables
+
+        for index, question in enumerate(questions):
+            turn = turns.get(question.node, 0.0)
+            if turn:
+                self._loop.call_later(turn, later(index, question))
+            else:
+                send(index, question)
+
+    def _send_in_turn(self, questions: Sequence[BrokerRequest], deadline: Deadline, answers: BrokerAnswers) -> None:
+        """Look-ups wait for their turn, and fail where it does not come in time."""
+
+        def send(index: int, question: BrokerRequest) -> None:
+            if answers.is_over:
+                return
+            wait = 0.0 if self._connections.has(question.node) else self._pacer.take(self._lane)
+            if not wait:
+                self._send_one(question, deadline, partial(answers.take, index))
+            elif wait >= deadline.remaining:
+                answers.take(index, self._pacer.late(wait))
+            else:
+                self._loop.call_later(wait, lambda: send(index, question))
+
+        for index, question in enumerate(questions):
+            send(index, question)
 
     def _note_thread(self) -> None:
         self._thread = threading.current_thread()

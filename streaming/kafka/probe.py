@@ -38,6 +38,7 @@ from streaming.kafka.errors import (
 from streaming.kafka.login.prepared import Login
 from streaming.kafka.metadata import config_request, topic_error
 from streaming.kafka.network import BrokerRequest, Network
+from streaming.kafka.pacing import Lane, pacer_of
 from streaming.kafka.requests import list_offsets
 from streaming.kafka.security import Credentials, library_settings, login_of
 from streaming.probe.identities import Identify, Identities, anyone
@@ -79,6 +80,13 @@ class _Course:
     deadline: Deadline
     cluster_id: str | None = None
     passed: list[LayerPassed] = field(default_factory=list)
+    delayed: float = 0.0
+    """Seconds in which connections waited for their turn; they are not of the look's time."""
+
+    def allow(self, seconds: float) -> None:
+        """Move the deadline by what a wait for turns took."""
+        self.delayed += seconds
+        self.deadline = Deadline(self.deadline.at + seconds)
 
     def connected(self, stones: Milestones | None) -> float:
         """Note the layers that a connection reached; returns when the last of them was."""
@@ -152,6 +160,7 @@ class Probe:
         return ProbeResult(
             began=began,
             seconds=ended - began,
+            delayed=course.delayed,
             passed=tuple(course.passed),
             trouble=trouble,
             cluster_id=course.cluster_id,
@@ -184,7 +193,13 @@ class Probe:
     # -- layers ----------------------------------------------------------------------------------------------------
     def _connect(self) -> Network:
         if self._network is None:
-            self._network = Network(library_settings(self._cluster), self._credentials, self._identify)
+            self._network = Network(
+                library_settings(self._cluster),
+                self._credentials,
+                self._identify,
+                pacer=pacer_of(self._cluster),
+                lane=Lane.PROBE,
+            )
             if self._memory.metadata is not None:
                 self._network.learn_brokers(self._memory.metadata)
         return self._network
@@ -195,6 +210,7 @@ class Probe:
             return None
         patience = course.deadline.soonest(max(_LEAST_PATIENCE_SECONDS, course.deadline.remaining / 2))
         outcome = self._network.ask([BrokerRequest(self._home, metadata_request([]))], patience)[0]
+        course.allow(self._network.delayed)
         if _is_response(outcome):
             return self._answered(self._network, self._home, outcome, course)
         self._retired.append(self._network)  # what follows shall not wait on connections that may be as stuck
@@ -207,8 +223,9 @@ class Probe:
         Raises ``_Met``, and ``WrongCluster`` where none answers that is of the cluster.
         """
         network = self._connect()
-        nodes = network.nodes
+        nodes = list({network.address(node): node for node in network.nodes}.values())
         winner, outcomes = network.race([BrokerRequest(node, metadata_request([])) for node in nodes], course.deadline)
+        course.allow(network.delayed)
         if winner is not None:
             self._home = nodes[winner]
             return self._answered(network, self._home, outcomes[winner], course)
@@ -272,12 +289,15 @@ class Probe:
         """Send every broker a request; each leader for the ends of some partitions. Raises ``_Met``."""
         since = time.monotonic()
         self._memory.turn += 1
-        asked = _some(sorted(chart.brokers), _MOST_BROKERS, self._memory.turn)
+        room = network.room(course.deadline.remaining / 2)
+        most = _MOST_BROKERS if room is None else min(_MOST_BROKERS, room)
+        asked = _some(sorted(chart.brokers), most, self._memory.turn)
         reads = {broker: _some(chart.led.get(broker, ()), _READ_PARTITIONS, self._memory.turn) for broker in asked}
         questions = [BrokerRequest(broker, _end_request(reads[broker])) for broker in asked]
         outcomes = dict(
             zip(asked, network.ask(questions, course.deadline, patience=timeout * _READ_PATIENCE), strict=True)
         )
+        course.allow(network.delayed)
         refuse_strangers(outcomes.values())
         silent = [broker for broker in asked if not _is_response(outcomes[broker])]
         unreadable, readable = sum(len(chart.led.get(broker, ())) for broker in silent), 0

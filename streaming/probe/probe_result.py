@@ -60,6 +60,8 @@ class ProbeResult:
     began: float
     """On this process's monotonic clock. What the look proves, it proves for a moment after this one."""
     seconds: float
+    delayed: float = 0.0
+    """Of these, how many the look's connections waited for their turn (``connections_per_second``)."""
     passed: tuple[LayerPassed, ...] = ()
     trouble: ProbeFailure | None = None
     """None when every layer answered."""
@@ -93,7 +95,10 @@ class ClusterProbe(Protocol):
     """What looks at one cluster, again and again; one look at a time."""
 
     def run(self, timeout: float) -> ProbeResult:
-        """One look within ``timeout`` seconds. Never raises for what a cluster or its settings do."""
+        """One look within ``timeout`` seconds, beside what it waits for its turn.
+
+        Never raises for what a cluster or its settings do.
+        """
 
     def close(self) -> None:
         """Give up the connections; returns within about a second."""

@@ -139,7 +139,7 @@ class Prober:
         except Exception as error:  # noqa: BLE001 - a thread's edge: a defect of ours says nothing of the cluster
             self._log.exception("a probe failed")
             sight = _broken(began, self._clocks.monotonic(), error)
-        late = self._clocks.monotonic() - began - self._timeout
+        late = self._clocks.monotonic() - began - self._timeout - sight.delayed
         with self._lock:
             self._busy -= 1
             if late <= _STARVED_SECONDS:

@@ -110,6 +110,8 @@ class Hosting:
     """The id that a cluster has, as configured, as pinned or as first seen; None while none is known."""
     is_silent: Callable[[str], bool] = lambda cluster: False
     """Whether the newest look at a cluster was not answered, for a reason that is the cluster's."""
+    turn: Callable[[Assignment], float] = lambda row: 0.0
+    """Seconds until a start of a row may be tried, on a cluster that limits connections; 0.0: it starts now."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @property

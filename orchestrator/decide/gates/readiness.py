@@ -19,6 +19,7 @@ from orchestrator.decide.places import most_seconds
 from orchestrator.decide.replication_age import replication_json, replication_text, worst_of
 from state.model.entities import Event, Operation
 from state.model.maintenance import ReadinessFact, ReplicationSample, StandbySample
+from state.settings.connection_estimate import ConnectionNeed
 from streaming.cluster_log import TopicFacts
 from streaming.probe.answers import ClusterAnswers
 from streaming.registry.wire import Agreement, SchemaAnswers
@@ -40,6 +41,8 @@ class ReadinessFacts:
     """What both clusters answered to questions whose answers are known."""
     schemas: SchemaAnswers | None = None
     """What the schema ids in the newest records mean on both sides; None where it was not checked."""
+    connections: ConnectionNeed | None = None
+    """What a move of every query to that standby opens there; None where no limit is declared for it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -241,6 +244,28 @@ def schemas_agree(given: ReadinessFacts) -> Gate | None:
     )
 
 
+_LEAST_PATIENCE_SECONDS = 60.0
+
+
+def connections(given: ReadinessFacts) -> Gate | None:
+    """A cluster that limits connections takes them one by one, and a run waits for its own no longer than it waits
+    for a cluster that is silent (``policy.outage_patience``).
+    """
+    need = given.connections
+    if need is None:
+        return None
+    limit = max(_LEAST_PATIENCE_SECONDS, given.facts.policy.outage_patience.total_seconds())
+    if need.connections is None or need.seconds is None:
+        text = f"the partitions of {_few(list(need.unknown))} are not known"
+        return answer("connections", False, UNKNOWN, f"{limit:g} s", "", text)
+    text = (
+        f"a move of {need.queries} queries opens about {need.connections} connections to {need.cluster}, which takes "
+        f"{need.per_second} in a second; one start opens {need.largest} at most"
+    )
+    fix = "raise the limit of the cluster and connections_per_second, or move the queries in waves"
+    return answer("connections", need.seconds <= limit, f"{need.seconds:.1f} s", f"{limit:g} s", text, f"{text}: {fix}")
+
+
 READINESS_GATES: tuple[Callable[[ReadinessFacts], Gate | None], ...] = (
     retention_reach,
     replication_lag,
@@ -248,6 +273,7 @@ READINESS_GATES: tuple[Callable[[ReadinessFacts], Gate | None], ...] = (
     log_truncation,
     answers_consistent,
     schemas_agree,
+    connections,
 )
 
 

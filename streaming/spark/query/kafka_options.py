@@ -16,7 +16,7 @@ from datetime import timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
-from state.settings.keys import Cluster, Query, Source, Tideover
+from state.settings.keys import Cluster, Query, Tideover
 from state.settings.topics import all_topics_of, pattern_of, topics_of
 from streaming.cluster_log import ClusterLog, TopicFacts
 from streaming.errors import KafkaError
@@ -28,16 +28,17 @@ _GUESS = 4
 _ASK_SECONDS = 1.0
 
 
-def count_partitions(settings: Tideover, runner: str, open_log: Callable[[str], ClusterLog]) -> int:
-    """Look at each cluster once; a source counts as it is on its home, else on the next cluster that answers.
+def count_tasks(settings: Tideover, runner: str, open_log: Callable[[str], ClusterLog]) -> dict[str, int]:
+    """By query, how many tasks its sources make: one for each partition, or as many as ``minPartitions`` sets.
 
-    What counts is tasks: those that a source's ``minPartitions`` sets, where these are more.
+    Looks at each cluster once; a source counts as it is on its home, else on the next cluster that answers.
     """
     asked: dict[str, Mapping[str, TopicFacts]] = {}
-    total = 0
-    for query in settings.queries.values():
+    found: dict[str, int] = {}
+    for query_name, query in settings.queries.items():
         if runner not in query.runners:
             continue
+        total = 0
         for name in query.sources:
             for cluster in query.clusters:
                 if cluster not in asked:
@@ -45,17 +46,12 @@ def count_partitions(settings: Tideover, runner: str, open_log: Callable[[str], 
                 topics = topics_of(settings, query, cluster)[name]
                 known = [len(asked[cluster][topic].partitions) for topic in topics if topic in asked[cluster]]
                 if topics and len(known) == len(topics) and all(known):
-                    total += max(sum(known), _least_tasks(query.sources[name]))
+                    total += max(sum(known), query.sources[name].least_tasks)
                     break
             else:
-                total += max(_GUESS * max(1, len(query.sources[name].topics)), _least_tasks(query.sources[name]))
-    return total
-
-
-def _least_tasks(source: Source) -> int:
-    """Spark splits partitions until it has ``minPartitions`` tasks, each with its own slot; 0 where none is set."""
-    wanted = next((value for key, value in source.options.items() if key.lower() == "minpartitions"), 0)
-    return int(wanted) if str(wanted).isdigit() else 0
+                total += max(_GUESS * max(1, len(query.sources[name].topics)), query.sources[name].least_tasks)
+        found[query_name] = total
+    return found
 
 
 def _topics(settings: Tideover, runner: str, cluster: str) -> set[str]:
@@ -92,13 +88,34 @@ the broker holds that fetch for Kafka's default of 500 ms. The task waits behind
 thread dumps. Executors fetch in batches only, so a short wait costs few requests."""
 
 
+_LEAST_BACKOFF_MS, _MOST_BACKOFF_MS, _LONGEST_BACKOFF_MS = 50, 1000, 5000
+_CLIENTS = 10
+
+
+def reconnect_options(cluster: Cluster) -> dict[str, str]:
+    """How long a client waits until it connects to the same broker again, where the cluster limits connections.
+
+    Kafka's defaults are 50 ms, and 1 s behind failures in a row. Ten clients that lose one broker together stay below
+    the limit with these. They are at most 1 s, which is ``kafka.request.timeout.ms``, and 5 s. A query notices later
+    by that wait that its cluster is back.
+    """
+    if cluster.connections_per_second is None:
+        return {}
+    spread = round(1000 * _CLIENTS / cluster.connections_per_second)
+    return {
+        "kafka.reconnect.backoff.ms": str(min(max(spread, _LEAST_BACKOFF_MS), _MOST_BACKOFF_MS)),
+        "kafka.reconnect.backoff.max.ms": str(min(max(spread, _MOST_BACKOFF_MS), _LONGEST_BACKOFF_MS)),
+    }
+
+
 def cluster_options(cluster: Cluster) -> dict[str, str]:
-    """Bootstrap servers and security, for reading and for writing, as files and secrets are now.
+    """Bootstrap servers, pauses and security, for reading and for writing, as files and secrets are now.
 
     Raises ``CredentialRefused`` when one of them cannot be read.
     """
     return {
         "kafka.bootstrap.servers": ",".join(cluster.bootstrap),
+        **reconnect_options(cluster),
         **{f"kafka.{key}": value for key, value in java_client_settings(cluster.security).items()},
     }
 

@@ -6,6 +6,7 @@ import signal
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
@@ -14,6 +15,8 @@ from urllib.parse import urlparse
 import structlog
 from pyspark.sql import SparkSession
 
+from state.model.entities import Assignment
+from state.settings.connection_estimate import connections_of_start
 from state.settings.keys import Tideover
 from state.settings.values import HINT, STORE_HINT, STORES, scheme_of, scheme_refusal
 from state.store.runner_store import RunnerStore
@@ -21,6 +24,7 @@ from streaming.clocks import ForwardClock
 from streaming.companion.jar import companion_jar
 from streaming.errors import CompanionError, JarError, JavaMissing
 from streaming.kafka.link import Link
+from streaming.kafka.pacing import Lane, pacer_of
 from streaming.kafka.probe import probes_on
 from streaming.probe.identities import Identities
 from streaming.process import Identity, own_identity
@@ -36,7 +40,7 @@ from streaming.spark.errors import RunError, UnsafeCheckpoint, UnsafeFileSystem
 from streaming.spark.hosting import Hosting, absolute, logger_about
 from streaming.spark.java_login import with_logins
 from streaming.spark.jvm import has_stopped, java_context
-from streaming.spark.query.kafka_options import count_partitions
+from streaming.spark.query.kafka_options import count_tasks
 from streaming.spark.query.launch import Sinks
 from streaming.spark.query.session import Liveness, missing_companion, open_session, search_path
 from streaming.spark.query.warmup import begin_warmup
@@ -133,11 +137,12 @@ def run_runner(
     former = clear_name(store, name, here, take_over)
     if former is not None:
         log.info("taking the name over", pid=former.pid, host=former.host, last_seen=former.seen_at.isoformat())
-    session, missing = _session(settings, name, instance, base, log)
+    tasks = _count_tasks(settings, name)
+    session, missing = _session(settings, name, instance, base, log, tasks=sum(tasks.values()))
     files = checkpoint_files(session, local=keeps_local_checkpoints(settings, name))
     parts = assembled(
         settings, name, instance, store=store, base=base, here=here, session=session,
-        companion_missing=missing, files=files,
+        companion_missing=missing, files=files, tasks=tasks,
     )  # fmt: skip
     return _run(parts, log)
 
@@ -162,10 +167,12 @@ def assembled(
     session: SparkSession,
     files: CheckpointFiles,
     companion_missing: str = "",
+    tasks: Mapping[str, int] | None = None,
 ) -> Parts:
     """The parts of the runner of this name over a session of its own, or over an application's. Nothing has begun.
 
-    ``companion_missing``: why the session has no companion, where it has none.
+    ``companion_missing``: why the session has no companion, where it has none. ``tasks``: by query, those of its
+    sources, so that starts are spread over a cluster that limits connections; without it they are not.
     """
     identities = Identities(settings)
     identities.learn(store)
@@ -198,12 +205,22 @@ def assembled(
         ),
         cluster_id=identities.known,
         is_silent=lookout.is_silent,
+        turn=partial(_turn, settings, tasks or {}),
     )
     return Parts(hosting, tracker, lookout, identities)
 
 
+def _turn(settings: Tideover, tasks: Mapping[str, int], row: Assignment) -> float:
+    """Seconds until a start of this row is worth a try; 0.0: now, and its connections count from here on."""
+    count, cluster = tasks.get(row.query), settings.clusters.get(row.cluster)
+    if count is None or cluster is None:
+        return 0.0
+    opened = connections_of_start(settings.queries[row.query], count, len(cluster.bootstrap))
+    return pacer_of(cluster).take(Lane.START, opened)
+
+
 def _session(
-    settings: Tideover, name: str, instance: str, base: Path, log: structlog.stdlib.BoundLogger
+    settings: Tideover, name: str, instance: str, base: Path, log: structlog.stdlib.BoundLogger, *, tasks: int
 ) -> tuple[SparkSession, str]:
     """Spark for this runner, on folders in which a file can be created exclusively; why it has no companion, if so."""
     own = names_own_files(settings, name)
@@ -212,7 +229,7 @@ def _session(
         with_logins(settings.spark, settings.clusters.values()),
         name=name,
         instance=instance,
-        partitions=_count_partitions(settings, name),
+        partitions=tasks,
         checkpoints=[query.checkpoint for query in settings.queries.values() if name in query.runners],
         local_checkpoints=keeps_local_checkpoints(settings, name),
         companion=companion,
@@ -273,9 +290,9 @@ def spool_folder(base: Path, environment: Mapping[str, str]) -> Path:
     return Path(environment[STATE]) if environment.get(STATE) else base / ".tideover"
 
 
-def _count_partitions(settings: Tideover, name: str) -> int:
+def _count_tasks(settings: Tideover, name: str) -> dict[str, int]:
     with contextlib.ExitStack() as links:
-        return count_partitions(
+        return count_tasks(
             settings, name, lambda cluster: links.enter_context(Link(settings.clusters[cluster], name=cluster))
         )
 

@@ -282,6 +282,7 @@ class QuerySupervisor:
             contradicted: str | None = None
             try:
                 self._await_start()
+                self._await_turn()
                 self._ledger.announce()
                 run, follower = self._go_on() or self._start()
                 failures = 0 if self._watch(run, follower) else failures
@@ -339,6 +340,12 @@ class QuerySupervisor:
 
     def _await_start(self) -> None:
         """Until there is something to start; a query that is hosted here is to run always. Raises ``RunFenced``."""
+
+    def _await_turn(self) -> None:
+        """Starts are spread on a cluster that limits connections, as each opens many. Raises ``RunFenced``."""
+        while wait := self._hosting.turn(self._assignment):
+            if self._closing.wait(wait):
+                raise RunFenced(f"{self._assignment.query} was ordered to stop before it started")
 
     def _has_finished(self, run: Run) -> bool:
         """Whether a run that has ended has done all that was wanted of it; one that is hosted here never has."""

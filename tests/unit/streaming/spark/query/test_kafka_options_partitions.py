@@ -8,7 +8,7 @@ import pytest
 from state.settings.keys import Tideover
 from streaming.cluster_log import PartitionFacts, TopicFacts
 from streaming.errors import ClusterUnreachable
-from streaming.spark.query.kafka_options import count_partitions
+from streaming.spark.query.kafka_options import count_tasks
 
 FACTS = PartitionFacts(leader=1, leader_epoch=0, replicas=(1,), in_sync=(1,))
 
@@ -51,7 +51,9 @@ def counted(clusters: Mapping[str, Mapping[str, int] | None], **options: Any) ->
             "queries": {"revenue": query, "elsewhere": query | {"runners": ["b"], "checkpoint": "d"}},
         }
     )
-    return count_partitions(settings, "a", lambda name: Described(clusters[name]))  # type: ignore[arg-type, return-value] # only describes
+    tasks = count_tasks(settings, "a", lambda name: Described(clusters[name]))  # type: ignore[arg-type, return-value] # only describes
+    assert set(tasks) == {"revenue"}, "the other one is hosted elsewhere"
+    return tasks["revenue"]
 
 
 def test_partitions_are_counted_on_the_home_cluster() -> None:

@@ -362,6 +362,16 @@ def test_options_are_text_and_truth_is_lower_case() -> None:
     assert overridden({"a": "1"}, {"A": True, "b": 2}) == {"A": "true", "b": "2"}
 
 
+@pytest.mark.parametrize(
+    ("limit", "first", "longest"),
+    [(1, "1000", "5000"), (4, "1000", "2500"), (20, "500", "1000"), (400, "50", "1000")],
+)
+def test_clients_of_a_cluster_that_limits_connections_reconnect_later(limit: int, first: str, longest: str) -> None:
+    options = cluster_options(Cluster(bootstrap=("e:1",), connections_per_second=limit))
+    assert (options["kafka.reconnect.backoff.ms"], options["kafka.reconnect.backoff.max.ms"]) == (first, longest)
+    assert not any("reconnect" in key for key in cluster_options(Cluster(bootstrap=("e:1",))))
+
+
 def test_certificates_travel_as_text_and_passwords_are_quoted(tmp_path: Path) -> None:
     for name in ("ca", "cert", "key"):
         (tmp_path / name).write_text(f"-----{name}-----")

@@ -152,6 +152,8 @@ class Stage:
         self.folder = folder
         self.strange: str | None = None
         self.known_id: str | None = None
+        self.turns: list[float] = []
+        """Seconds that starts wait for their turns, one after the other."""
         """Why the query may not be read where its row says."""
         self.said_at_start: list[RunState] = []
         self.store.adopt(replace(ROW, checkpoint=str(folder)))
@@ -191,7 +193,7 @@ class Stage:
             settings=settings, runner="a", instance="one", spark_master="local[4]", application_id="app",
             base=self.folder, here=HERE, session=cast(Any, None), files=LocalFiles(), store=self.store,
             listener=NoListener(), stranger=lambda row: self.strange, cluster_id=lambda _: self.known_id,
-            now=lambda: NOW,
+            turn=lambda _: self.turns.pop(0) if self.turns else 0.0, now=lambda: NOW,
         )  # fmt: skip
 
     def hosted(self, epoch: int = 1, before: tuple[QuerySupervisor, ...] = (), place: str = "") -> QuerySupervisor:
@@ -231,6 +233,25 @@ def test_a_start_is_announced_by_its_full_process_name_before_it_begins(stage: S
     assert (fact.host, fact.boot_id, fact.pid, fact.pid_started) == ("h", "b", 7, 9)
     assert (fact.spark_master, fact.application_id, fact.instance) == ("local[4]", "app", "one")
     hosted.close()
+
+
+def test_a_start_waits_for_its_turn_and_is_announced_then(stage: Stage) -> None:
+    stage.turns = [0.01, 0.01, 0.0]
+    hosted = stage.hosted()
+    hosted.begin()
+    until(lambda: stage.runs)
+    assert stage.turns == []
+    hosted.close()
+
+
+def test_a_query_that_is_to_stop_does_not_wait_for_its_turn(stage: Stage) -> None:
+    stage.turns = [3600.0]
+    hosted = stage.hosted()
+    hosted.begin()
+    until(lambda: not stage.turns)
+    hosted.close()
+    until(lambda: hosted.is_quiet)
+    assert stage.runs == []
 
 
 def test_a_plan_that_cannot_be_read_stops_no_query_and_may_use_every_column(
