@@ -12,7 +12,7 @@ Every controller keeps one; a job does its work only while its controller leads,
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
@@ -20,6 +20,7 @@ import structlog
 from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
 from apscheduler.schedulers.background import BackgroundScheduler
 
+from orchestrator.decide.desk.trend import with_flow
 from orchestrator.decide.gates.readiness import (
     Readiness,
     next_samples,
@@ -38,6 +39,7 @@ from orchestrator.facts.timestamp_disorder import measure_disorder
 from orchestrator.rounds import apart
 from orchestrator.schedules import ask_for_due
 from state.errors import Damaged, StaleTerm, StoreUnavailable, TideoverError
+from state.model.entities import EndSample, TopicPartition
 from state.model.maintenance import PrunedRows
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
@@ -145,6 +147,7 @@ class Housekeeping:
             questions=self._questions,
             schemas=self._schemas,
         )
+        ends: dict[str, Mapping[TopicPartition, EndSample]] = {}
         for readiness in found:
             ended = time.process_time()
             self._spent[readiness.query], began = ended - began, ended
@@ -152,7 +155,7 @@ class Housekeeping:
             if term is None:
                 break
             with apart(wrong):
-                self._keep(readiness, term)
+                self._keep(readiness, term, ends)
                 kept += 1
             if self._clock.monotonic() >= until:
                 break
@@ -160,13 +163,20 @@ class Housekeeping:
             raise wrong[0]
         return kept
 
-    def _keep(self, readiness: Readiness, term: int) -> None:
+    def _keep(self, readiness: Readiness, term: int, ends: dict[str, Mapping[TopicPartition, EndSample]]) -> None:
+        """``ends`` of each cluster are read once in a round: they may be of thousands of partitions."""
         fact = readiness_fact(readiness, self._store.now())
         replication = readiness.replication
         if replication is not None:
             with suppress(Damaged):  # what is written now takes its place
                 replication = continued(replication, self._store.replication(fact.query))
         event, sample = readiness_event(fact, actor=self._actor), standby_sample(readiness, fact.sampled_at)
+        assignment = self._store.assignment(fact.query)
+        if assignment is not None:
+            report = next(iter(self._store.query_facts(query=fact.query)), None)
+            if assignment.cluster not in ends:
+                ends[assignment.cluster] = self._store.ends(assignment.cluster)
+            sample = with_flow(sample, assignment, report, ends[assignment.cluster])
         self._store.keep_readiness(fact, term=term, event=event, replication=replication, sample=sample)
 
     def ask(self) -> int:

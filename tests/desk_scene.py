@@ -2,8 +2,9 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from types import MappingProxyType
 
 from state.model.cluster_status import Verdict
 from state.model.maintenance import PartitionCopy
@@ -75,9 +76,10 @@ def judging(store: ControllerStore, term: int) -> Iterator[dict[str, Verdict]]:
 
 
 def sample(
-    store: ControllerStore, term: int, query: str, *, partitions: int = 4, age_ms: int = 400, refused: bool = False
-) -> None:
-    """Write what a readiness check of a query found, now."""
+    store: ControllerStore, term: int, query: str, *, partitions: int = 4, age_ms: int = 400, refused: bool = False,
+    point: Mapping[str, object] | None = MappingProxyType({}),
+) -> None:  # fmt: skip
+    """Write what a readiness check of a query found, now; ``point`` changes its numbers, None keeps none."""
     now = store.now()
     ms = int(now.timestamp() * 1000)
     copies = tuple(
@@ -90,10 +92,9 @@ def sample(
     )  # fmt: skip
     replication = samples.replication(sampled_at=now, copies=copies)
     said = samples.event(kind="readiness", query=query, operation=None, text=f"{query} was checked")
-    point = samples.standby_sample(
-        query=query, sampled_at=now, ready=not refused, exposure_seconds=age_ms / 1000, copy_age_seconds=age_ms / 1000
-    )  # fmt: skip
-    store.keep_readiness(fact, term=term, event=said, replication=replication, sample=point)
+    numbers = {"exposure_seconds": age_ms / 1000, "copy_age_seconds": age_ms / 1000, "sampled_at": now}
+    kept = None if point is None else samples.standby_sample(query=query, ready=not refused, **numbers | dict(point))
+    store.keep_readiness(fact, term=term, event=said, replication=replication, sample=kept)
 
 
 def place(store: ControllerStore, query: str, *, partitions: int = 4, **fact: object) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from orchestrator.decide.desk.status import QueryStatus, Status
+from orchestrator.decide.desk.trend import rates_of
 from orchestrator.decide.replication_age import replication_json
 from orchestrator.decide.times import iso
 from orchestrator.shapes import json_shapes
@@ -130,7 +131,9 @@ def samples_json(samples: Sequence[StandbySample], limit_seconds: float) -> dict
                 "exposure_records": each.exposure_records,
                 "exposure_seconds": each.exposure_seconds,
                 "copy_age_seconds": each.copy_age_seconds,
+                "records_per_second": rate,
+                "lag_records": each.lag_records,
             }
-            for each in samples
+            for each, rate in zip(samples, rates_of(samples), strict=True)
         ],
     }

@@ -31,7 +31,7 @@ class ReadinessFact:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StandbySample:
-    """What one check measured of a query's standby, in numbers: a point of its plots. None: it is unknown."""
+    """What one check measured of a query and its standby, in numbers: a point of its plots. None: it is unknown."""
 
     query: str
     sampled_at: datetime
@@ -44,6 +44,14 @@ class StandbySample:
     """By how many seconds of records the standby is behind, of the partition where it is most: the gate's number."""
     copy_age_seconds: float | None
     """Of the oldest copy whose age is known."""
+    run_id: str | None = None
+    """Spark's id of the run that ``read_records`` counts for."""
+    read_records: int | None = None
+    """Records that this run had read since it started, as Spark counts them."""
+    read_at: datetime | None = None
+    """When its runner reported that number."""
+    lag_records: int | None = None
+    """Records that the query had not read when the ends of its cluster were sampled last."""
 
 
 class PartitionCopy(NamedTuple):

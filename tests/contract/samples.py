@@ -315,6 +315,7 @@ def standby_sample(**change: Any) -> StandbySample:
     values: dict[str, Any] = {
         "query": "revenue", "sampled_at": AT, "source": "east", "target": "west", "ready": True,
         "exposure_records": 7, "exposure_seconds": 0.25, "copy_age_seconds": 1.0,
+        "run_id": "run-1", "read_records": 600, "read_at": AT, "lag_records": 12,
     }  # fmt: skip
     return StandbySample(**(values | change))
 

@@ -7,6 +7,7 @@ serves all tests of this module, and only the last of them moves anything.
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ pytestmark = pytest.mark.real
 NAMES = (QUERY, *(f"query-{number:02}" for number in range(1, 60)))
 AWAY = NAMES[-4:]
 UNREADY = NAMES[1:3]
+UNMEASURED = NAMES[5:7]
 
 
 @contextmanager
@@ -49,7 +51,7 @@ def sixty(folder: Path) -> Iterator[tuple[World, Served]]:
         lease = store.leader("controller")
         assert lease is not None
         for name in NAMES:
-            sample(store, lease.term, name, refused=name in UNREADY)
+            sample(store, lease.term, name, refused=name in UNREADY, point=None if name in UNMEASURED else {})
         verdicts = stack.enter_context(judging(store, lease.term))
         verdicts["east"] = Verdict.DOWN
         yield world, served
@@ -99,6 +101,49 @@ def test_sixty_queries_are_seen_on_one_screen(window: Browser, size: tuple[int, 
     window.go("/?view=table")
     assert (window.barriers(), window.overhang) == ([], 0)
     keep(window, f"table-{size[0]}")
+
+
+TRENDS = """
+return Object.fromEntries([...document.querySelectorAll("#queries .grid li")].map((each) => {
+  const picture = each.querySelector(".trend");
+  const lines = [...picture.querySelectorAll("path")].map((line) => Math.round(line.getBBox().width));
+  return [each.querySelector("a").innerText, [picture.getAttribute("aria-label") ?? picture.textContent, lines]];
+}));
+"""
+
+
+def test_each_query_has_its_throughput_and_lag_of_the_last_hour_as_lines(
+    desk: tuple[World, Served], window: Browser
+) -> None:
+    """A query with many samples has two lines, one with a single sample has no throughput, one with none says so."""
+    store, words = desk[0].store, "throughput 20/s, at most 30/s; lag 3, at most 40"
+    lease = store.leader("controller")
+    assert lease is not None
+    now = store.now()
+    read = 0
+    for minute in (*range(40, 19, -1), 2, 1):
+        at, lag = now - timedelta(minutes=minute), 3 if minute == 1 else 40 - minute % 7
+        read += 1200 if minute < 20 else 600 * (1 + minute % 3)
+        sample(
+            store, lease.term, UNMEASURED[0],
+            point={"sampled_at": at, "read_at": at, "read_records": read, "lag_records": lag},
+        )  # fmt: skip
+    resized(window, DESKTOP)
+    window.go("/")
+    until(lambda: words in window.page_source, "the lines are not there", seconds=20)
+    trends = window.execute_script(TRENDS)
+    assert trends[UNMEASURED[0]] == [words, [39, 38]]  # a minute of lag comes before the first rate
+    assert trends[UNMEASURED[1]] == ["no history", []]
+    assert trends[AWAY[0]] == ["throughput unknown; lag 12, at most 12", [1]]
+    keep(window, "trends")
+    window.go(f"/queries/{UNMEASURED[0]}")
+    assert words in window.part("now")
+    window.go(f"/queries/{UNMEASURED[1]}")
+    assert "no history yet" in window.part("now")
+    window.go("/?view=table&sort=query")
+    assert "20/s" in window.part("queries")
+    assert "no history yet" in window.part("queries")
+    assert (window.barriers(), window.overhang, window.complaints()) == ([], 0, [])
 
 
 def shown(window: Browser) -> list[str]:

@@ -20,7 +20,7 @@ from orchestrator.housekeeping import Housekeeping
 from orchestrator.lease import NAME
 from state.errors import StaleTerm, StoreUnavailable
 from state.model.cluster_status import Verdict
-from state.model.entities import OperationKind, Phase
+from state.model.entities import OperationKind, Phase, TopicPartition
 from state.model.plan import Plan
 from state.model.timeline import NO_TIME, Moment, SourcePartition, Stretch
 from state.settings.keys import Timeline
@@ -306,6 +306,12 @@ def test_samples_are_kept_with_each_check_and_go_when_retention_says(monkeypatch
     kept = world.store.standby_samples("revenue")
     (fact,) = world.store.readiness()
     measured = next(gate["measured"] for gate in fact.gates if gate["name"] == "exposure")
+    (report,) = world.store.query_facts(query="revenue")
+    assert report.offsets is not None
+    ends, (read,) = world.store.ends("east"), report.offsets.values()
+    lag = sum(ends[TopicPartition("orders", int(each))].end - offset for each, offset in read["orders"].items())
+    assert lag > 0
+    assert (kept[0].run_id, kept[0].read_records, kept[0].lag_records) == (report.run_id, report.input_rows, lag)
     assert [(each.source, each.target, f"{each.exposure_seconds:.1f} s") for each in kept] == [
         ("east", "west", measured)
     ] * 4

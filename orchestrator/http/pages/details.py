@@ -14,6 +14,7 @@ from orchestrator.decide.desk.lines import copy_age, phases_of, query_line
 from orchestrator.decide.desk.operation_lines import forecast_lines, gates_of, placed_lines, step_lines
 from orchestrator.decide.desk.query_lines import partition_lines, plots_of, plotted_from
 from orchestrator.decide.desk.status import QueryStatus, Status
+from orchestrator.decide.desk.trend import trend_of
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.gates.readiness import proven_text, sentence
 from orchestrator.decide.move.plan import headline
@@ -82,6 +83,7 @@ class Details:
             may_act=may_act,
             plots=plots_of(points, began, status.at, self.reads.limit_of(name)),
             is_plotted=bool(points),
+            trend=trend_of(points, status.at),
             version=self.version,
             plotted=(began, status.at),
             status=status,

@@ -5,7 +5,7 @@ when a query's readiness was sampled again.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -27,12 +27,14 @@ from orchestrator.decide.desk.lines import (
 from orchestrator.decide.desk.query_table import COMPACT_FROM, Chosen, Only, Sort, chosen_of, counts_of
 from orchestrator.decide.desk.route_picture import picture_of
 from orchestrator.decide.desk.status import Status, known_labels
+from orchestrator.decide.desk.trend import NO_TREND, TREND_SPAN, Trend, trend_of
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.move.plan import headline
 from orchestrator.errors import UsageError
 from orchestrator.http.pages.markup import Drawn, render, seconds
 from orchestrator.http.reads import LabelAsked, Reads
 from state.model.automation import EVERY
+from state.model.maintenance import StandbySample
 from state.settings.values import Name
 
 EVENTS = 20
@@ -75,6 +77,7 @@ class Overview:
 
     reads: Reads
     _ages: dict[str, tuple[datetime, CopyAge | None]] = field(default_factory=dict)
+    _samples: dict[str, tuple[datetime, Sequence[StandbySample]]] = field(default_factory=dict)
     _drawn: Drawn = field(default_factory=Drawn)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -111,6 +114,19 @@ class Overview:
         self._ages = found
         return {query: age for query, (_, age) in found.items() if age is not None}
 
+    def trends(self, status: Status) -> Mapping[str, Trend]:
+        """By query, what it read and how far it lagged in the last hour."""
+        found: dict[str, tuple[datetime, Sequence[StandbySample]]] = {}
+        for query in status.queries:
+            if query.readiness is None:
+                continue
+            kept, sampled_at = self._samples.get(query.query), query.readiness.sampled_at
+            if kept is None or kept[0] != sampled_at:
+                kept = (sampled_at, self.reads.store.standby_samples(query.query, since=status.at - TREND_SPAN))
+            found[query.query] = kept
+        self._samples = found
+        return {query: trend_of(samples, status.at) for query, (_, samples) in found.items()}
+
     def _draw(self, whole: Status, asked: OverviewAsked, *, may_act: bool) -> Markup:
         settings, ages, status = self.reads.settings, self.copy_ages(whole), self.reads.labelled(whole, asked)
         held_back = [paused_text(pause) for pause in status.pauses]
@@ -132,6 +148,8 @@ class Overview:
             clusters=clusters,
             routes=routes,
             queries=chosen_of(lines, chosen),
+            trends=self.trends(whole),
+            no_trend=NO_TREND,
             counts=counts_of(lines),
             is_compact=asked.view == "cards" or (asked.view is None and len(lines) >= COMPACT_FROM),
             operations=[

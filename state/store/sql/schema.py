@@ -418,6 +418,10 @@ standby_samples = sa.Table(
     sa.Column("exposure_records", Big),
     sa.Column("exposure_seconds", sa.Double),
     sa.Column("copy_age_seconds", sa.Double),
+    sa.Column("run_id", sa.Text),
+    sa.Column("read_records", Big),
+    sa.Column("read_at", Instant),
+    sa.Column("lag_records", Big),
     sqlite_with_rowid=False,
 )
 """A row for each query and minute: of a hundred queries a day is 144,000 rows."""

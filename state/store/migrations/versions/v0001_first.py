@@ -251,7 +251,8 @@ def create_upkeep() -> None:
         "standby_samples",
         *(key("query", NAME), key("sampled_at", TIME), need("source", NAME), need("target", NAME)),
         *(may("ready", FLAG), may("exposure_records", BIG), may("exposure_seconds", REAL)),
-        may("copy_age_seconds", REAL),
+        *(may("copy_age_seconds", REAL), may("run_id", TEXT), may("read_records", BIG), may("read_at", TIME)),
+        may("lag_records", BIG),
         sqlite_with_rowid=False,
     )
     op.create_table(

@@ -84,7 +84,8 @@ def test_the_overview_says_that_nothing_is_wrong(fresh: Served) -> None:
     assert (answer.code, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
     text = text_of(answer)
     assert "Nothing is wrong" in text
-    assert re.search(r"revenue east a running \d s ago – 0.4 s of 60 s 0.4 s ready off", text)
+    trend = "throughput unknown; lag 12, at most 12 unknown"
+    assert re.search(rf"revenue east a running \d s ago – 0.4 s of 60 s 0.4 s {trend} ready off", text)
     assert re.search(r"east → west 0.4 s orders-4 of \w+ \d s ago west is 0.4 s behind east at most", text)
     assert "2 off" in text
 
@@ -127,6 +128,7 @@ def test_samples_are_what_the_checks_measured(store: ControllerStore, fresh: Ser
     assert [each["copy_age_seconds"] for each in found["samples"]][-1] == 1.5
     assert set(found["samples"][0]) == {
         "at", "source", "target", "ready", "exposure_records", "exposure_seconds", "copy_age_seconds",
+        "records_per_second", "lag_records",
     }  # fmt: skip
     assert fresh.ask("/api/queries/sums/samples?since=-0s", token=VIEWER).json["samples"] == []
     assert fresh.ask("/api/queries/sums/samples?since=soon", token=VIEWER).code == 400
@@ -382,4 +384,4 @@ def test_the_overview_keeps_its_choices_in_its_links(served: Served) -> None:
     assert "1 of 2 shown" in page
     assert 'href="/?find=rev&amp;sort=query&amp;view=table"' in page
     assert '<option value="query" selected>' in page
-    assert re.search(r'<li class="good"><a href="/queries/revenue">revenue</a>', page)
+    assert re.search(r'<li class="good"><svg class="trend".*</svg><a href="/queries/revenue">revenue</a>', page)
