@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from orchestrator.cli import render
+from orchestrator.cli.live_line import LiveLine
 from orchestrator.cli.render import talk
 from orchestrator.decide.operation.snapshot import awaits_start
 from orchestrator.decide.operation.turns import THERE, waits
@@ -28,7 +29,10 @@ _NAMED = 3
 
 
 class Progress:
-    """Says each recorded line of the operations of these requests once, in the order in which they were recorded."""
+    """Says each recorded line of the operations of these requests once, in the order in which they were recorded.
+
+    A terminal has a line below them that changes each second: how many have ended, who is waited for and why.
+    """
 
     def __init__(
         self,
@@ -42,7 +46,8 @@ class Progress:
         """``now``: seconds on any clock that goes forward."""
         self._store = store
         self._now = now
-        self._said_at = now()
+        self._began = self._said_at = now()
+        self._live = LiveLine(now)
         self._upstream = upstream
         self._requests = requests
         self._at_once = at_once
@@ -59,15 +64,39 @@ class Progress:
         try:
             self._say()
             self._say_what_is_open()
+            self._say_this_second()
             self._away = False
         except StoreUnavailable as error:
             if not self._away:
-                talk(f"the store does not answer; waiting for it, queries run on: {error}")
+                self._talk(f"the store does not answer; waiting for it, queries run on: {error}")
             self._away = True
+
+    def close(self) -> None:
+        """Leave the terminal as it was found."""
+        self._live.clear()
 
     def _talk(self, text: str) -> None:
         self._said_at = self._now()
+        self._live.clear()
         talk(text)
+
+    def _say_this_second(self) -> None:
+        """Of several that are open each has its second in turn."""
+        if not self._live.is_due:
+            return
+        open_ones, standing = _open_ones(self._store), standing_of(self._store, self._requests)
+        named = [found for each in standing if (found := open_ones.get(each.operation or "")) is not None]
+        waiting = [each for each in standing if each.operation is None and each.refused is None]
+        seconds, total = int(self._now() - self._began), len(standing)
+        ended = f"{total - len(named) - len(waiting)} of {total} have ended, " if total > 1 else ""
+        if named:
+            one = named[seconds % len(named)]
+            self._live.show(f"{seconds} s: {ended}{one.query} is {one.phase.value}: {one.sentence}")
+        elif waiting:
+            one_waiting = waiting[seconds % len(waiting)]
+            self._live.show(f"{seconds} s: {ended}{one_waiting.query} waits for its turn")
+        else:
+            self._live.show("")
 
     def _say_what_is_open(self) -> None:
         """One operation that waits for its sink or its cluster keeps the whole command, and no step of it ends."""

@@ -53,6 +53,8 @@ from streaming.resolve.batched_lookups import ask_offsets
 
 DOCUMENTS_AT_ONCE = 20
 """Documents that one turn writes at most; the next one comes soon."""
+LOOKED_AT_ONCE = 60
+"""Operations that one turn looks at: those whose query has not read enough yet keep none behind them waiting."""
 MEASURED_WITHIN = timedelta(seconds=30)
 """How long the evidence of a finished move waits for the query to read what the standby held: then its replay can be
 counted."""
@@ -71,7 +73,9 @@ def keep_evidence(
     What goes wrong with one operation is raised when the others have theirs.
     """
     kept, silent, wrong = 0, set[str](), list[Exception]()
-    for operation in store.without_evidence(limit=DOCUMENTS_AT_ONCE):
+    for operation in store.without_evidence(limit=LOOKED_AT_ONCE):
+        if kept == DOCUMENTS_AT_ONCE:
+            break
         with apart(wrong):
             kept += keep_evidence_of(
                 operation, store, logs, term=term, actor=actor, silent=silent, patience=patience

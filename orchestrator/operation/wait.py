@@ -8,7 +8,8 @@ others wait, it leads for a while only and lets them have a turn: whatever it ha
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -18,7 +19,7 @@ from orchestrator.changes import Changes
 from orchestrator.decide.operation.snapshot import awaits_start
 from orchestrator.errors import NotLeading
 from orchestrator.facts.current import alive_runners, open_drills, open_operations
-from orchestrator.facts.evidence import keep_evidence_of
+from orchestrator.facts.evidence import MEASURED_WITHIN, keep_evidence_of
 from orchestrator.lease import Leadership
 from orchestrator.operation.requests import standing_of
 from orchestrator.operation.scheduler import Scheduler
@@ -32,6 +33,9 @@ from streaming.cluster_log import Logs
 
 log = structlog.get_logger()
 FOLLOW_SECONDS = 0.05
+EVIDENCE_SECONDS = 2.0
+"""Between two looks for members of a group that have ended and have no evidence yet."""
+_GRACE_SECONDS = 10.0
 LEADS_SECONDS = 10.0
 """How long it leads at a time where others wait for something that only they can do; a move takes a few seconds."""
 YIELDS_SECONDS = 2.0
@@ -88,15 +92,16 @@ class RequestWait:
         self._own = frozenset(request.id for request in requests)
         self._rehearses = all(request.kind in DRILLS for request in requests)
         try:
-            while self._is_time_left():
-                leads = self._leads()
-                if leads:
-                    self._desk.take()
-                self.watch()
-                if self._is_through(requests, leads=leads):
-                    break
-                self.clock.wait(FOLLOW_SECONDS)
-            self._keep_evidence(requests)
+            with self._keeping_evidence(requests):
+                while self._is_time_left():
+                    leads = self._leads()
+                    if leads:
+                        self._desk.take()
+                    self.watch()
+                    if self._is_through(requests, leads=leads):
+                        break
+                    self.clock.wait(FOLLOW_SECONDS)
+            self._keep_evidence(requests, set(), patience=timedelta(0))
         finally:
             self._end()
         self.watch()
@@ -159,16 +164,37 @@ class RequestWait:
             and not any(fact.runner in query.runners for fact in alive_runners(self.store))
         )
 
-    def _keep_evidence(self, requests: Sequence[Request]) -> None:
+    @contextlib.contextmanager
+    def _keeping_evidence(self, requests: Sequence[Request]) -> Iterator[None]:
+        """Of a group, leave the evidence of each member soon after its end, and not when the slowest has ended.
+
+        On a thread of its own: the logs that it reads may be slow, and no move waits for them.
+        """
+        over, silent = threading.Event(), set[str]()
+
+        def keep() -> None:
+            while not over.wait(EVIDENCE_SECONDS):
+                self._keep_evidence(requests, silent, patience=MEASURED_WITHIN)
+
+        thread = threading.Thread(target=keep, name="evidence", daemon=True)
+        if len(requests) > 1:
+            thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            if thread.is_alive():
+                thread.join(_GRACE_SECONDS)
+
+    def _keep_evidence(self, requests: Sequence[Request], silent: set[str], *, patience: timedelta) -> None:
         """Leave the evidence of what closed here, if this process leads; what fails is left to the next leader."""
-        silent = set[str]()
         try:
             for request in standing_of(self.store, requests) if self.lead.is_held else ():
                 operation = outcome_of(self.store, request)
                 if operation is not None and not operation.is_open and self.store.evidence(operation.id) is None:
                     keep_evidence_of(
                         operation, self.store, self.logs, term=lambda: self.lead.term, actor=self.actor, silent=silent,
-                        patience=timedelta(0),
+                        patience=patience,
                     )  # fmt: skip
         except (StoreError, NotLeading):
             return

@@ -2,16 +2,19 @@
 
 import sys
 import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from state.model.entities import RunState
+from orchestrator.cli import main
+from state.model.entities import Intent, IntentKind, RunState
 from tests.contract import samples
 from tests.simulation.conftest import CONFIG, WAIT
 from tests.simulation.test_cli import Terminal, run, run_json
 from tests.simulation.test_cli_steer import moved
 from tests.simulation.world import World
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -154,3 +157,70 @@ def test_all_queries_that_a_runner_reports_are_reconciled(
     ]
     assert places(three) == {"revenue": "west", "clicks": "west", "search": "east"}
     assert run(capsys, "reconcile", "--all", "--cluster", "west")[0] == 2
+
+
+def held_back(world: World, query: str, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """The runner prepares nothing for one query before the event is set."""
+    answer, over = world.runner._answer, threading.Event()
+
+    def answered(intent: Intent) -> None:
+        if intent.query != query or intent.kind is not IntentKind.PREPARE or over.is_set():
+            answer(intent)
+
+    monkeypatch.setattr(world.runner, "_answer", answered)
+    return over
+
+
+def test_the_evidence_of_a_group_does_not_wait_for_its_slowest_member(
+    three: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.operation.wait.MEASURED_WITHIN", timedelta(0))
+    over = held_back(three, "search", monkeypatch)
+    found: list[set[str]] = []
+
+    def look() -> None:
+        """Let the slow one continue once the others have their evidence."""
+        try:
+            until(lambda: len(evidence()) == 2, "no evidence before the slowest has ended")
+            found.append(evidence())
+        finally:
+            over.set()
+
+    def evidence() -> set[str]:
+        closed = [each for each in three.store.operations() if three.store.evidence(each.id) is not None]
+        return {each.query for each in closed}
+
+    looker = threading.Thread(target=look)
+    looker.start()
+    code, done = run_json(capsys, "failover", "--all", "--to", "west", "--yes")
+    looker.join(WAIT)
+    assert (code, {each["query"] for each in done}) == (0, {"revenue", "clicks", "search"})
+    assert found == [{"revenue", "clicks"}]
+    assert evidence() == {"revenue", "clicks", "search"}
+
+
+def test_a_terminal_shows_each_second_who_is_waited_for_and_why(
+    three: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = held_back(three, "search", monkeypatch)
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("COLUMNS", "300")
+    live = "s: 2 of 3 have ended, search is PREPARING: waiting for runner a to make the checkpoint: ordered at"
+
+    def look() -> None:
+        try:
+            until(lambda: screen.getvalue().count(live) >= 2, "the line of the terminal does not change")
+        finally:
+            over.set()
+
+    looker = threading.Thread(target=look)
+    looker.start()
+    code = main(["failover", "--all", "--to", "west", "--yes", "-o", "json"])
+    looker.join(WAIT)
+    assert code == 0
+    assert screen.getvalue().count(live) >= 2
+    assert not screen.getvalue().endswith("\r"), "the line is taken away at the end"
+    assert live not in capsys.readouterr().out
+    monkeypatch.undo()
+    assert live not in run(capsys, "failback", "--all", "--expect-active", "west", "--yes")[2], "no pipe gets it"

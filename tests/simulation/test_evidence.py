@@ -180,6 +180,17 @@ def test_evidence_that_cannot_be_built_delays_no_other_evidence(monkeypatch: pyt
     assert document(world, second)["sequence"] == 1
 
 
+def test_evidence_that_has_to_wait_keeps_no_later_one_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    first = moved(world)
+    second = carried_out(world, world.request(target="east"))
+    monkeypatch.setattr("orchestrator.facts.evidence.DOCUMENTS_AT_ONCE", 1)
+    monkeypatch.setattr("orchestrator.facts.evidence.is_read_back", lambda operation: operation.id != first.id)
+    assert leave(world, patience=timedelta(hours=1)) == 1
+    assert world.store.evidence(second.id) is not None
+    assert [each.id for each in world.store.without_evidence(limit=9)] == [first.id]
+
+
 def test_a_cluster_that_is_not_declared_any_more_does_not_keep_it_back() -> None:
     world = World()
     operation = moved(world)

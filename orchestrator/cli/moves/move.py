@@ -292,7 +292,8 @@ def follow(ctx: Context, requests: tuple[Request, ...], *, seconds: float, actor
     """See requests through, here or by the leading controller, and say each line of their history as it is written."""
     keep_loaded()
     clock = SystemClock()
-    watch = Counts if len(requests) > MANY else Progress
+    kind = Counts if len(requests) > MANY else Progress
+    progress = kind(ctx.store, requests, at_once=ctx.settings.operations.at_once, upstream=ctx.chains.upstream)
     work = RequestWait(
         store=ctx.store,
         settings=ctx.settings,
@@ -301,8 +302,11 @@ def follow(ctx: Context, requests: tuple[Request, ...], *, seconds: float, actor
         lead=Leadership(ctx.store, clock, this_process()),
         actor=actor,
         changes=Changes(ctx.store),
-        watch=watch(ctx.store, requests, at_once=ctx.settings.operations.at_once, upstream=ctx.chains.upstream).say,
+        watch=progress.say,
     )
-    work.see_through(requests, seconds=seconds)
+    try:
+        work.see_through(requests, seconds=seconds)
+    finally:
+        progress.close()
     for operation, error in work.failures.items():
         render.talk(f"operation {operation} stays open: {error}" + (f" ({error.hint})" if error.hint else ""))
