@@ -37,6 +37,8 @@ class Lookup:
     answers: dict[Question, OffsetAnswer] = field(default_factory=dict)
     visible: dict[Question, OffsetAnswer] = field(default_factory=dict)
     segments: dict[Question, Segments] = field(default_factory=dict)
+    stamped: set[str] = field(default_factory=set)
+    """Topics of which a record shows that the standby stamps them itself, whatever is known of their settings."""
 
     def ask(self, questions: Iterable[Question]) -> None:
         """Look up what was not looked up before."""
@@ -107,8 +109,8 @@ class Lookup:
         return self.bound(key, Spec.LATEST) if offset is None else offset
 
     def asks_append_time(self, topic: str) -> bool:
-        """Whether its broker says that it stamps the records itself."""
-        return self.facts[topic].timestamp_type == "LogAppendTime"
+        """Whether its broker stamps the records itself, as it says or as they show."""
+        return topic in self.stamped or self.facts[topic].timestamp_type == "LogAppendTime"
 
     def is_compacted(self, topic: str) -> bool:
         """Whether older records of a key may be gone."""

@@ -16,7 +16,7 @@ from state.model.entities import EndSample, Fingerprint, TopicPartition
 from state.model.fingerprints import timestamps_of
 from state.settings.keys import MethodName
 from streaming.clocks import Deadline
-from streaming.cluster_log import ClusterLog, OffsetAnswer, Spec
+from streaming.cluster_log import ClusterLog, LogRecord, OffsetAnswer, Spec
 from streaming.resolve.answer_checks import confirm_times, unless_cut
 from streaming.resolve.batched_lookups import Question, ask_offsets, ask_segments
 from streaming.resolve.lookup import Case, Lookup
@@ -198,18 +198,20 @@ def _begins_older(run: Lookup, case: Case, first: OffsetAnswer | None) -> bool:
 
     T is the oldest time of the records read last here, as one of them may be ahead of all others. The first record by
     its time may be a marker, so the records count if they were read. The standby's own times say nothing, nor do those
-    of a handful of records.
+    of a handful of records, on either side.
     """
     read_last = timestamps_of(case.want.ring[-READ_LAST:])
     times = [time for time in (case.want.timestamp_ms, case.oldest_ms, *read_last) if time is not None]
     since = asked_time(min(times, default=None), run.rules.buffer_of(case.want))
-    stamped = run.asks_append_time(case.key.topic) or (case.scan is not None and case.scan.append_time)
+    stamped = run.asks_append_time(case.key.topic)
     is_common = not case.partner and case.want.timestamp_ms is None  # then one partition's times say nothing
     if since is None or is_common or stamped or 0 < len(case.want.ring) < READ_LAST:
         return False
-    if case.scan is not None and case.scan.start <= run.bound(case.key, Spec.EARLIEST):
+    begin = run.bound(case.key, Spec.EARLIEST)
+    begin = begin if first is None or first.offset is None else max(begin, first.offset)
+    if case.scan is not None and case.scan.start <= begin:
         first_times = [record.timestamp_ms for record in case.scan.search.records[:FIRST]]
-        return bool(first_times) and max(first_times) < since
+        return len(first_times) == FIRST and max(first_times) < since
     return first is not None and first.timestamp_ms is not None and first.timestamp_ms < since
 
 
@@ -239,7 +241,9 @@ def _ask_segments(run: Lookup, cases: Iterable[Case]) -> None:
 
 
 def _segment_time(run: Lookup, case: Case) -> int:
-    return asked_time(case.want.timestamp_ms, segment.buffer_of(case.want, run.rules)) or 0
+    """A segment of that very millisecond may hold an unread record, and others of it may be in the one before."""
+    time = asked_time(case.want.timestamp_ms, segment.buffer_of(case.want, run.rules)) or 0
+    return max(0, time - 1)
 
 
 def _may_have_been_cut(run: Lookup, case: Case) -> bool:
@@ -288,6 +292,7 @@ def _align(run: Lookup, cases: Iterable[Case]) -> None:
             end = max(item.end, run.bound(item.key, Spec.LATEST))
             run.answers[item.key, Spec.LATEST] = replace(run.answers[item.key, Spec.LATEST], offset=end)
     _align_committed(run, [case for case in cases if case.scan is not None])
+    run.stamped |= {case.key.topic for case in cases if case.scan is not None and case.scan.append_time}
 
 
 def _align_committed(run: Lookup, cases: Iterable[Case]) -> None:
@@ -330,7 +335,7 @@ def _scan(run: Lookup, case: Case, ring: FingerprintMatcher, question: Question)
         case.alignment = NoPlace(Cause.ERROR, notes.failed(looked.error))
         return None
     end = run.bound(case.key, Spec.LATEST)
-    append_time, first = run.asks_append_time(topic), run.first_kept(case.key)
+    append_time, first, old = run.asks_append_time(topic), run.first_kept(case.key), run.old(case.want)
     case.scan = Scan(
         key=case.key,
         ring=ring,
@@ -340,7 +345,7 @@ def _scan(run: Lookup, case: Case, ring: FingerprintMatcher, question: Question)
         lo=end if looked.offset is None else max(min(looked.offset, end), run.bound(case.key, Spec.EARLIEST)),
         asked_ms=question[1],
         hint=looked,
-        old=run.old(case.want),
+        old=old,
         newest=run.answers.get((case.key, Spec.MAX_TIMESTAMP)),
         lo_time_ms=question[1] + (SKEW_MS if append_time else 0),
         compacted=run.is_compacted(topic),
@@ -348,6 +353,7 @@ def _scan(run: Lookup, case: Case, ring: FingerprintMatcher, question: Question)
         gap=case.want.offset - (case.want.offset if case.want.ring_offset is None else case.want.ring_offset),
         dense=case.want.dense is True and is_countable(case.want, case.want.source in run.rules.committed_only),
         read=None if ring.size == len(case.want.ring) else _ring(run, case),
+        ahead_ms=old.newest_timestamp_ms if old is not None and old.end > case.want.offset else None,
     )
     return case.scan
 
@@ -403,17 +409,24 @@ def _target(run: Lookup, case: Case) -> Target:
         segments=None if time is None else run.segments.get((key, _segment_time(run, case))),
         newest_ms=run.newest_ms(key),
         earliest_ms=None if first is None else first.timestamp_ms,
-        append_time=run.asks_append_time(key.topic) or (case.scan is not None and case.scan.append_time),
+        append_time=run.asks_append_time(key.topic),
         alignment=case.alignment,
         scanned=() if case.scan is None else case.scan.search.records,
         scanned_from=None if case.scan is None else case.scan.start,
         syncs=case.syncs,
         copy=case.copy,
-        behind=case.behind,
+        behind=_given(run, case),
         resent=case.resent,
     )
     choice = Choice(want=case.want, rules=run.rules, facts=facts, now=run.now, idle=case.idle)
     return target(choice, run.old(case.want) if case.partner else None, note=case.note)
+
+
+def _given(run: Lookup, case: Case) -> Sequence[LogRecord] | None:
+    """What the query is given of the records behind the place: of aborted transactions nothing, if it reads so."""
+    if case.behind is None or case.want.source not in run.rules.committed_only:
+        return case.behind
+    return [record for record in case.behind if not record.uncommitted]
 
 
 def _earliest(run: Lookup) -> dict[TopicPartition, int]:

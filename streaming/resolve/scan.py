@@ -64,6 +64,8 @@ class Scan:
     """The standby's record with the largest timestamp."""
     read: FingerprintMatcher | None = None
     """All records read, where ``ring`` has only those that a replicator of committed records copies."""
+    ahead_ms: int | None = None
+    """The newest time of the old log, if it was last sampled with records behind the position; else None."""
     start: int = field(init=False)
     search: Search = field(init=False)
     next: int = field(init=False)
@@ -114,16 +116,23 @@ class Scan:
         self.lo = lo
         doubtful = self.ring.may_be_unread(self.begin_ms, append_time=self.append_time)
         from_begin = 0 < self.begin < lo and (doubtful or lo - self.begin <= self.ring.unbroken)
-        self.start = self.next = self.begin if from_begin else max(self.begin, lo - back)
+        whole = self.compacted and self.ring.is_whole and lo - self.begin <= LOOK_AHEAD
+        self.start = self.next = self.begin if from_begin or whole else max(self.begin, lo - back)
         left = self.end - lo
         self.ahead = min(lo - self.start, LOOK_AHEAD) + (left if left <= NEAR_RECORDS else FIRST_RECORDS)
         cut = self.start == self.begin > 0
         if self.read is None:
             self.search = Search(
-                self.ring, lo=lo, end=self.end, compacted=self.compacted, cut=cut, is_older=self.is_older
+                self.ring,
+                lo=lo,
+                end=self.end,
+                compacted=self.compacted,
+                cut=cut,
+                is_older=self.is_older,
+                from_begin=self.start == self.begin,
             )
         else:
-            self.search = PartialSearch(self.ring, self.read, lo=lo, end=self.end, cut=cut)
+            self.search = PartialSearch(self.ring, self.read, lo=lo, end=self.end, cut=cut, ahead_ms=self.ahead_ms)
 
     def search_back(self, why: str) -> None:
         """Search so many records before the lower bound as shows that the first copies lie behind it, within a limit.

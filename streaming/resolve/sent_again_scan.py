@@ -20,7 +20,7 @@ from streaming.resume import notes
 from streaming.resume.contradictions import doubted
 from streaming.resume.methods.content_search import Found
 from streaming.resume.methods.fingerprint_match import FingerprintMatcher
-from streaming.resume.sent_again import Behind, Resent, untold
+from streaming.resume.sent_again import Behind, Resent, most_later, untold
 
 MOST_READ = 200_000
 """Behind the place of one partition no more offsets are looked through."""
@@ -72,7 +72,8 @@ def count_sent_again(run: Lookup, cases: Iterable[Case]) -> None:
         _search(run, doubted, deadline)
         doubted = [look for look in doubted if look.left]
     for look in looks:
-        look.case.resent = replace(look.case.resent, later=None) if look.hides else look.case.resent
+        if look.hides:
+            look.case.resent = replace(look.case.resent, later=most_later(look.case.want))
     unknown = any(look.case.resent.records is None for look in looks)
     run.search_cut_short = unknown and deadline.passed
 
@@ -187,10 +188,12 @@ def _with_twice(resent: Resent, look: _Look) -> Resent:
 
 def _takes_strangers(look: _Look, records: Sequence[LogRecord]) -> bool:
     """Whether a record that is taken for a read one may as well be one from before all remembered, sent again."""
-    known = {each.digest for each in look.case.want.ring}
-    behind = Behind(FingerprintMatcher(look.case.want.ring, 1), ())
+    ring = FingerprintMatcher(look.case.want.ring, 1)
+    if ring.is_whole:
+        return False
+    behind = Behind(ring, ())
     taken = records[: _read_before(look, records)]
-    return any(each.digest not in known and (each.append_time or behind.is_suspect(each)) for each in taken)
+    return any(ring.newest(each) < 0 and (each.append_time or behind.is_suspect(each)) for each in taken)
 
 
 def _is_thinned(run: Lookup, look: _Look) -> bool:

@@ -99,17 +99,26 @@ class PartialSearch(Search):
     neither its records nor anything behind them. It keeps the order of the rest. So of the records read last those are
     looked for that the standby can hold: every committed one, and of the others those that are found there. The place
     is right after the newest of them. What is missing behind it will never come, once the standby holds a record that
-    was not read: that one lies behind them all in the old log.
+    was not read: that one lies behind them all in the old log. A record of another writer looks the same. So it has to
+    be no newer than what followed the position when the old log was last sampled (``ahead_ms``; None: nothing did).
 
     A replicator that reads read_uncommitted copies all of them; then the place is found among all records read, and
     none of this is needed.
     """
 
     def __init__(
-        self, ring: FingerprintMatcher, read: FingerprintMatcher, *, lo: int, end: int, cut: bool = False
+        self,
+        ring: FingerprintMatcher,
+        read: FingerprintMatcher,
+        *,
+        lo: int,
+        end: int,
+        cut: bool = False,
+        ahead_ms: int | None = None,
     ) -> None:
         super().__init__(ring, lo=lo, end=end, cut=cut)
         self._read = read
+        self._ahead_ms = ahead_ms
 
     def feed(self, records: Sequence[LogRecord], next_offset: int) -> Outcome:
         self.records.extend(records)
@@ -142,11 +151,15 @@ class PartialSearch(Search):
         return replace(found, exact=False, missing=missing, note=notes.joined(found.note, note))
 
     def _is_followed(self, found: Found, newest_ms: int) -> bool:
-        """Whether an unread record lies behind the place; an older one may be a read one that was sent again."""
-        later = (record for record in self.records if record.offset >= found.offset)
-        return any(
-            self._read.newest(each) < 0 and (each.append_time or each.timestamp_ms >= newest_ms) for each in later
-        )
+        """Whether an unread record lies behind the place; an older one may be a read one that was sent again.
+
+        The times of a standby that stamps records itself show nothing.
+        """
+        last_ms = self._ahead_ms
+        if last_ms is None:
+            return False
+        later = (record for record in self.records if record.offset >= found.offset and not record.append_time)
+        return any(self._read.newest(each) < 0 and newest_ms <= each.timestamp_ms <= last_ms for each in later)
 
 
 def better(whole: Found | NoPlace | None, partial: Found | NoPlace | None) -> bool:

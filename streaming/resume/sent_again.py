@@ -12,6 +12,7 @@ from itertools import accumulate
 from state.model.entities import Fingerprint
 from state.model.fingerprints import back, timestamps_of
 from streaming.cluster_log import LogRecord
+from streaming.resume.methods.content_search import MOST_BOUND
 from streaming.resume.methods.fingerprint_match import FingerprintMatcher
 from streaming.resume.model import Want
 
@@ -51,6 +52,12 @@ NOTHING = Resent()
 def untold(note: str) -> Resent:
     """Where not all that lies behind the place could be looked at: neither number is known."""
     return Resent(records=None, later=None, note=note)
+
+
+def most_later(want: Want) -> int | None:
+    """Records that can come later at most, whatever was sent again; None where that bound says too little."""
+    count = want.offset - (want.begin_known or 0)
+    return count if count <= MOST_BOUND else None
 
 
 def read_until_ms(records: Sequence[Fingerprint]) -> int:

@@ -12,9 +12,9 @@ from tests.worlds.honest import dishonest
 from tests.worlds.judge import judge
 from tests.worlds.show import to_python
 from tests.worlds.shrink import shrunk
-from tests.worlds.spread import respread, truth_of
+from tests.worlds.spread import is_evident, respread, truth_of
 from tests.worlds.truth import Truth
-from tests.worlds.world import SOURCE, TOPIC, Kept, Lie, Partition, Sample, World, Written
+from tests.worlds.world import ABORTED, MARKER, SOURCE, TOPIC, Kept, Lie, Partition, Sample, World, Written
 
 _SEEDS = 800
 
@@ -176,6 +176,70 @@ def test_another_partitioner_that_the_note_names_excuses_no_loss() -> None:
     assert judge(world, targets) == []
     seen = [replace(each, note="partition 0 does not hold the records it held on the old cluster") for each in targets]
     assert "lost" in {finding.kind for finding in judge(world, seen)}
+
+
+def spread_over_two(*read: Written) -> World:
+    """A partition of which these were read, and three more were not; another partitioner put all in two."""
+    unread = [Written(at, 10 * at, f"r{at}") for at in range(len(read), len(read) + 3)]
+    written = (*read, *unread)
+    kept = tuple(Kept(each.offset, each.time, each.payload, each.offset) for each in written)
+    size, end = len(read), len(written)
+    full = Partition(written, end, kept, end, position=size, next_copy=end, remembered=((0, size),), ring_at=size)
+    return World(respread((full, Partition((), 0, (), 0, 0, 0))), 1_000, spread=True)
+
+
+def test_records_not_committed_or_alike_show_no_other_partitioner() -> None:
+    """Sixteen records were read; without one of them it takes one more."""
+    read = [Written(at, 10 * at, f"r{at}") for at in range(16)]
+    assert is_evident(spread_over_two(*read))
+    assert not is_evident(spread_over_two(replace(read[0], state=ABORTED), *read[1:]))
+    assert not is_evident(spread_over_two(*read[:15], replace(read[14], offset=15)))
+    assert not is_evident(spread_over_two(*read[1:]))
+
+
+def test_a_marker_shows_no_other_partitioner() -> None:
+    """Its time is newer than the records read last, but only a record proves that these should be there."""
+    world = spread_over_two(*(Written(at, 10 * at, f"r{at}") for at in range(16)))
+    first, other = world.partitions
+    old = tuple(row for row in first.kept if row.time < 150)
+    marked = replace(first, kept=(*old, Kept(first.kept_end, 500, "", state=MARKER)), kept_end=first.kept_end + 1)
+    assert not is_evident(replace(world, partitions=(marked, other)))
+
+
+def test_as_many_records_as_a_gap_has_may_be_its_copies() -> None:
+    """The contents of a gap are unknown, so where numbers and times fit, another writer's record counts as one."""
+    old = tuple(Written(at, 10 * at, f"r{at}") for at in range(10))
+    kept = tuple(Kept(each.offset, each.time, each.payload, each.offset) for each in old[:9])
+    part = Partition(
+        old, 10, (*kept, Kept(9, 90, "x9")), 10, position=10, next_copy=9, remembered=((0, 7),), ring_at=7,
+        sample=Sample(10, 100),
+    )  # fmt: skip
+
+    def found(part: Partition) -> set[str]:
+        world = World((part,), 100)
+        return kinds(world, replace(right(Truth(part, world)), target_offset=10, exact=True, replay_later_records=0))
+
+    assert found(part) == set()
+    assert {"lost", "later"} <= found(replace(part, sample=None))
+    assert {"lost", "later"} <= found(replace(part, sample=Sample(9, 85)))
+    assert {"lost", "later"} <= found(replace(part, kept=(*kept, Kept(9, 89, "x9"))))
+    assert {"lost", "later"} <= found(replace(part, kept=(*kept, Kept(9, 90, "r3"), Kept(10, 90, "x9"))))
+
+
+@pytest.mark.parametrize(
+    ("others", "end", "found"),
+    [(25, 4, False), (31, 4, True), (19, 4, True), (25, 3, True)],
+    ids=["between", "newer than the sample", "older", "nothing followed"],
+)
+def test_an_unread_record_may_show_that_aborted_ones_are_left_out(others: int, end: int, found: bool) -> None:
+    old = (Written(0, 0, "r0"), Written(1, 10, "r1", ABORTED), Written(2, 20, "r2", ABORTED), Written(3, 30, "r3"))
+    part = Partition(
+        old, 4, (Kept(0, 0, "r0", of=0), Kept(1, others, "x1")), 2, position=3, next_copy=1, remembered=((0, 3),),
+        ring_at=3, sample=Sample(end, 100),
+    )  # fmt: skip
+    world = World((part,), 100)
+    target = replace(right(Truth(part, world)), target_offset=1, exact=True, replay_later_records=0)
+    assert ("later" in kinds(world, target)) == found
 
 
 def test_seconds_shorter_than_what_is_lacking_are_found() -> None:

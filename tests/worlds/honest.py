@@ -6,7 +6,7 @@ from itertools import pairwise
 from tests.worlds.asking import ring
 from tests.worlds.spread import placed
 from tests.worlds.truth import consumed
-from tests.worlds.world import COMMITTED, MARKER, OPEN, Partition, World
+from tests.worlds.world import COMMITTED, GONE, MARKER, OPEN, Partition, World
 
 
 def dishonest(world: World) -> str:
@@ -32,6 +32,8 @@ def _in_logs(part: Partition, world: World) -> str:
         or all(row.time == source[row.of].time for row in copies if row.of in source),
         "the standby's clock went back": not world.append_time or _ascend([row.time for row in part.kept], equal=True),
         "one topic id, but other offsets": not world.same_id or all(row.of == row.offset for row in copies),
+        "a record is gone from a log that is not compacted": world.compacted
+        or all(row.state != GONE for row in part.kept),
         "a marker is a copy": all(row.of is None for row in part.kept if row.state == MARKER),
         "the last stable offset is not that of the first open record": part.stable == first_open,
         "the standby's begin is outside of it": 0

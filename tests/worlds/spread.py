@@ -11,7 +11,7 @@ from zlib import crc32
 
 from state.model.fingerprints import back
 from tests.worlds.asking import ring
-from tests.worlds.truth import Truth, consumed, time_known, unread
+from tests.worlds.truth import Truth, consumed, is_shown, time_known, unread
 from tests.worlds.world import ABORTED, COMMITTED, Kept, Partition, World, Written
 
 ENOUGH = 16
@@ -70,6 +70,7 @@ def is_evident(world: World) -> bool:
     A handful may look right, so may partitions that all lag, or of which retention has left a part (``docs/places.md``,
     what cannot be promised). Records that were not committed when they were read show nothing: a replicator may have
     left them out. Nor do equal records with equal times, for one that lies here may seem to be one that lies elsewhere.
+    Nor does the time of a marker, which is no record: what was read may be yet to come.
     """
     lied = None if world.lie is None else world.lie.partition
     return any(_is_evident(world, number, part) for number, part in enumerate(world.partitions) if number != lied)
@@ -78,7 +79,7 @@ def is_evident(world: World) -> bool:
 def _is_evident(world: World, number: int, part: Partition) -> bool:
     last = [each for each in ring(part, world) if each.state == COMMITTED][-ENOUGH:]
     elsewhere = any(placed(each.payload, len(world.partitions)) != number for each in last)
-    times = [row.time for row in part.kept if row.offset >= part.kept_begin]
+    times = [row.time for row in part.kept if is_shown(row, part, world)]
     lags = not times or not last or max(times) <= max(each.time for each in last)
     distinct = {(each.payload, each.time) for each in last}
     return len(distinct) == ENOUGH and elsewhere and not lags and part.kept_begin == 0

@@ -66,9 +66,12 @@ class Truth:
     deleted: set[int] = field(init=False)
     """Old offsets of which retention deleted a copy."""
     compacted: set[int] = field(init=False)
+    counted: dict[int, int] = field(init=False)
+    """Of rows that by their number alone look like copies, the old offset that each seems to be of."""
 
     def __post_init__(self) -> None:
         part, world = self.partition, self.world
+        object.__setattr__(self, "counted", self._counted())
         shown: dict[int, list[int]] = {}
         ever: dict[int, int] = {}
         copies = [(of, row) for row in part.kept if (of := self.original(row)) is not None]
@@ -97,7 +100,36 @@ class Truth:
 
     def original(self, row: Kept) -> int | None:
         """What a row is a copy of, as old records are named here; None for another writer's."""
-        return row.of
+        return self.counted.get(row.offset, row.of)
+
+    def _counted(self) -> dict[int, int]:
+        """By offset here, what each row behind the remembered records seems to be a copy of; empty where none does.
+
+        The contents of records that were read after them are unknown, but that each old offset held one. The standby
+        has as many rows up to the newest time of the sample as the old log had offsets, and the last has that time.
+        Then a world in which each is the copy of one looks the same (``docs/places.md``, what cannot be promised).
+        """
+        part, sample, known = self.partition, self.partition.sample, self.known()
+        if sample is None or not known or part.ring_at == part.position or self.world.append_time:
+            return {}
+        ring, last = {self._identity(each) for each in known}, known[-1].offset
+        at = next((row.offset for row in part.kept if row.of == last and is_shown(row, part, self.world)), None)
+        newest = max((each.time for each in part.written if each.offset < sample.end), default=-1)
+        behind = [row for row in part.kept if at is not None and row.offset > at and is_shown(row, part, self.world)]
+        rows = behind[: sample.end - last - 1]
+        older = [row for row in behind if row.time <= newest]
+        once = len({self._identity(row) for row in rows}) == len(rows) and not ring & set(map(self._identity, behind))
+        if not rows or rows != older or len(rows) < sample.end - last - 1 or rows[-1].time != newest or not once:
+            return {}
+        gap = range(last + 1, part.position)
+        held = {each.offset for each in consumed(part, self.world)}
+        return {row.offset: of for row, of in zip(rows, gap, strict=False)} if held.issuperset(gap) else {}
+
+    def known(self) -> list[Written]:
+        """The records that are remembered, oldest first."""
+        part = self.partition
+        spans = part.remembered if part.ring_at is not None else ()
+        return [each for each in within(consumed(part, self.world), spans) if each.offset < (part.ring_at or 0)]
 
     def was_passed(self, of: int) -> bool:
         """Whether the query is behind it."""
@@ -159,10 +191,12 @@ class Truth:
         """
         missing = Counter(self._identity(record) for of, record in self.read.items() if of not in self.shown)
         copies = [of for of in self.ahead if (at := self.shown.get(of)) and at[-1] < target]
-        first = max([self.ideal(), *self._passed()]) if any(of in self.ever for of in self.read) else target
+        passed = [*self._passed(), *self._seems_first(target)]
+        first = max([self.ideal(), *passed]) if any(of in self.ever for of in self.read) else target
         others = [
             row for row in self.partition.kept
-            if row.of is None and first <= row.offset < target and is_shown(row, self.partition, self.world)
+            if self.original(row) is None and first <= row.offset < target
+            if is_shown(row, self.partition, self.world)
         ]  # fmt: skip
         left = [of for of in copies if not _stands_in(missing, self._identity(self.ahead[of]))]
         strange = [row.offset for row in others if not _stands_in(missing, self._identity(row))]
@@ -184,6 +218,18 @@ class Truth:
             if of is not None and self.was_passed(of) and row.state not in (GONE, ABORTED):
                 behind.setdefault(of, row.offset + 1)
         return list(behind.values())
+
+    def _seems_first(self, target: int) -> list[int]:
+        """Behind which offsets records lie that were read, if retention may have left second copies of them alone.
+
+        A standby that stamps records itself, with more before the place than is remembered, cannot show that these are
+        no first ones (``docs/places.md``, what cannot be promised).
+        """
+        before = sum(is_shown(row, self.partition, self.world) and row.offset < target for row in self.partition.kept)
+        if not self.world.append_time or before <= self.remembered:
+            return []
+        begin = self.partition.kept_begin
+        return [self.shown[of][0] + 1 for of in self.read if of in self.shown and self.ever[of] < begin]
 
     def _forged(self, target: int) -> int | None:
         """The last row before the target that is equal to a read record that is not there, and is no copy of it."""
@@ -224,7 +270,7 @@ class Truth:
         equals one that is to come cannot be distinguished from its copy: then it seems to have come.
         """
         part, world = self.partition, self.world
-        last = next((row.of for row in reversed(part.kept) if row.of is not None), None)
+        last = next((of for row in reversed(part.kept) if (of := self.original(row)) is not None), None)
         first = part.next_copy if last is None else max(part.next_copy, last + 1)
         if world.keeps_offsets and self._keeps_offsets() and self._is_taken(first):
             return []
@@ -233,10 +279,24 @@ class Truth:
             of
             for of, record in self.read.items()
             if of >= first and of not in part.filtered
+            if record.state == COMMITTED or not self._seems_left_out(record)
             if record.state == COMMITTED or (record.state == ABORTED and not world.copies_committed)
         ]
         others = Counter(self._identity(row) for row in part.kept if row.of is None and is_shown(row, part, world))
         return [of for of in coming if not _stands_in(others, self._identity(self.read[of]))]
+
+    def _seems_left_out(self, record: Written) -> bool:
+        """Whether a record that was not committed seems to be one that the replicator leaves out.
+
+        One of committed records leaves it out, and what it copies next is an unread record. Another writer's record of
+        a time between looks like that (``docs/places.md``, what cannot be promised).
+        """
+        part, sample = self.partition, self.partition.sample
+        if sample is None or sample.end <= part.position or self.world.append_time:
+            return False
+        newest = max((each.time for each in part.written if each.offset < sample.end), default=-1)
+        others = (row for row in part.kept if row.of is None and is_shown(row, part, self.world))
+        return any(record.time <= row.time <= newest for row in others)
 
     def _seems_reached(self) -> int:
         """Behind which old offset the copies seem to have come, where all that lies there looks like one pass; 0: none.

@@ -114,6 +114,8 @@ def by_policy(question: MethodInput, against: str) -> ResumeOffset | NotApplicab
     offset = resolved(goto, begin=facts.begin, end=facts.end, divergence=place, by_time=found)
     if offset is None:
         return NotApplicable(note=notes.joined(against, note))
+    if goto is Goto.DIVERGENCE and isinstance(facts.alignment, Found):
+        note = notes.joined(note, facts.alignment.note)
     return ResumeOffset(method=MethodName(policy), offset=offset, note=notes.joined(against, note))
 
 

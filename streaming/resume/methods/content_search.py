@@ -24,7 +24,8 @@ TRUSTED = 8
 """A place is called exact only with so long a context where timestamps cannot help (LogAppendTime) or where records
 that were never read may lie between (holes), else with ``THIN``.
 
-A shorter one will do where the whole history of the partition is remembered and has no holes."""
+So it is where records lay between those that agreed, and some of the remembered ones are alike. A shorter one will do
+where the whole history of the partition is remembered and has no holes."""
 
 TOLD = 16
 """So many remembered records between the first one that retention has left and the place are taken for first copies."""
@@ -33,6 +34,9 @@ LOOK_AHEAD = 4_096
 """How many records after a place are looked at for an equal one, at most."""
 
 AMBIGUOUS = "equal records: the earliest match is used"
+
+MOST_BOUND = 256
+"""Where copies may be of any record that was read, the offsets that were read count if they are no more than this."""
 
 MISSING_BOUND = "later records are an upper bound: not every offset between was read or held a record"
 """Of a batch that is longer than what is read before its end the first records are not remembered; offsets count."""
@@ -117,7 +121,7 @@ class Search:
     """One partition's search. ``lo`` bounds candidates from below; ``end`` is the snapshot of the standby's end.
 
     ``cut``: the first record that is fed is the first that retention has left. ``is_older``: the standby holds no
-    record as new as the newest of the last ones read.
+    record as new as the newest of the last ones read. ``from_begin``: the first record that is fed is the log's first.
     """
 
     def __init__(
@@ -129,11 +133,13 @@ class Search:
         compacted: bool = False,
         cut: bool = False,
         is_older: bool = False,
+        from_begin: bool = False,
     ) -> None:
         self.matcher = ring
         self.is_by_end = False
         """Whether the end of the log gave the answer: then it holds only if the whole ring was looked for."""
         self._is_older = is_older
+        self._from_begin = from_begin
         self.lo = lo
         self.end = end
         self.records: list[LogRecord] = []
@@ -289,7 +295,8 @@ class Search:
 
     def _accepted(self, record: LogRecord, walk: Walk) -> Found:
         back, open_ended = self.matcher.twins(walk, append_time=record.append_time)
-        demanded = TRUSTED if record.append_time or self.matcher.holed else THIN
+        is_doubtful = self.matcher.holed or not (walk.unbroken or self.matcher.is_telling)
+        demanded = TRUSTED if record.append_time or is_doubtful else THIN
         short = walk.agreed < demanded or (record.append_time and not self.matcher.is_told_apart(walk.agreed))
         short = short and (record.append_time or not self.matcher.is_whole)
         if not back and not short:
@@ -297,7 +304,7 @@ class Search:
         repeats = None if open_ended or short or self.matcher.holed else back
         missing = self._missing_of_twin(record)
         if short and not self._is_no_older(record, walk.agreed):
-            missing = None
+            missing = self._all_read()
         elif short and record.append_time:
             missing = self.matcher.size  # by content alone it may be another writer's
         return Found(record.offset + 1, exact=False, missing=missing, repeats=repeats, note=AMBIGUOUS)
@@ -312,7 +319,8 @@ class Search:
         if not self.matcher.is_whole and (record.append_time or not is_only):
             return None
         at = bisect_left(self.records, record.offset, key=OFFSET)
-        return self._missing_behind(oldest, self.matcher.fit(self.records, at, oldest).agreed)
+        agreed = self.matcher.fit(self.records, at, oldest).agreed
+        return self._missing_behind(oldest, agreed) if self._is_no_older(record, agreed) else self._all_read()
 
     def _missing_behind(self, index: int, agreed: int) -> int:
         """Offsets that were read behind the record of which one that equals ``index`` is the copy, at most.
@@ -326,6 +334,11 @@ class Search:
         if missing and agreed < THIN and self.matcher.is_whole:
             return self.matcher.size
         return missing + self.matcher.between(index, agreed + 1)
+
+    def _all_read(self) -> int | None:
+        """Offsets that can have been read at all, where no record shows how far the copies reach; None: too many."""
+        count = self.matcher.most_read
+        return count if count <= MOST_BOUND else None
 
     def _first_seen(self, fitting: Found | None) -> Found:
         """Right after the first equal record; ``fitting`` is the later place whose context agreed."""
@@ -373,7 +386,8 @@ class Search:
         The replicator keeps its order. So every unread record lies behind the first copy of the newest remembered
         record that is there, and the place is right after that. It is the log's end, and the standby lags, only if
         every record from there on is remembered as well, and unlike any other one: what was sent again. Any other
-        record may be unread, for a filter may have left out the records read last.
+        record may be unread, for a filter may have left out the records read last. Then a few of the oldest remembered
+        records are not enough: another partitioner may have put all the others elsewhere.
         """
         indices = [self.matcher.newest(record) for record in self.records]
         best = max(indices, default=-1)
@@ -385,15 +399,18 @@ class Search:
             return NoPlace(Cause.UNACCOUNTED if self._is_older else Cause.MISMATCH)
         home, newest = homes[-1], self.matcher.size - 1
         agreed = self.matcher.fit(self.records, at, home).agreed
+        again = self.records[at + 1 :]
+        lags = not again or (self.matcher.is_telling and all(self.matcher.is_only(record) for record in again))
+        if agreed < THIN and self.matcher.is_long and not lags:
+            return NoPlace(Cause.UNACCOUNTED if self._is_older else Cause.MISMATCH)
         missing = self._missing_behind(home, agreed)
         bound = MISSING_BOUND if missing > newest - home else ""
         is_known = self._is_no_older(self.records[at], agreed)
-        again = self.records[at + 1 :]
         came = next((i for i in reversed(range(len(indices))) if indices[i] >= 0), at)
         oldest = self.matcher.indices(self.records[came])[-1]
         more = max(0, self.matcher.records[home].offset - self.matcher.records[oldest].offset)
-        if not again or (self.matcher.is_telling and all(self.matcher.is_only(record) for record in again)):
-            known = missing if is_known else None
+        if lags:
+            known = missing if is_known else self._all_read()
             return Found(self.end, exact=known == 0, missing=known, again=more, note=bound)
         note = f"the standby does not hold the last {newest - home} records read, and other records lie behind them"
         unseen = min(missing - (newest - home), len(again))
@@ -401,7 +418,7 @@ class Search:
             self.records[at].offset + 1,
             exact=False,
             is_partial=True,
-            missing=missing if is_known else None,
+            missing=missing if is_known else self._all_read(),
             again=more,
             repeats=unseen if is_known else None,
             note=note,
@@ -432,13 +449,19 @@ class Search:
     def _is_no_older(self, record: LogRecord, agreed: int) -> bool:
         """Whether a record with so much company is no copy of one that was read before all that is remembered.
 
-        So it is where all is remembered, or where no two of these are alike in content and time. It is so, too, where
-        the record is younger than the oldest of them by more than times go back.
+        So it is where all is remembered, or where no two of these are alike in content and time, and some of them lie
+        before the record that it equals. It is so, too, where the record is younger than the oldest of them by more
+        than times go back. That takes enough of them to show it, or some in its company.
         """
-        if self.matcher.is_whole or self.matcher.is_telling or agreed >= TRUSTED:
+        if self.matcher.is_whole or agreed >= TRUSTED:
+            return True
+        has_company = agreed >= min(THIN, self.matcher.size) > 1
+        if self.matcher.is_telling and (self.matcher.is_first or has_company or self.matcher.newest(record) >= THIN):
             return True
         times = self.matcher.known.timestamps
-        return not record.append_time and record.timestamp_ms > min(times) + back(times)
+        shows_order = self.matcher.size >= TRUSTED or self.matcher.is_first or has_company
+        shows_order = shows_order and not record.append_time
+        return shows_order and record.timestamp_ms > min(times) + back(times)
 
     def _is_at_home(self, at: int, index: int) -> bool:
         walk = self.matcher.fit(self.records, at, index)
@@ -459,8 +482,9 @@ class Search:
         newest = self.matcher.size - 1
         index = max(self._survivors)
         place = self._survivors[index]
-        here = [record for record in self.records if self.lo <= record.offset < place]
-        stranger = self.matcher.stranger(here)
+        first = 0 if self._from_begin else self.lo
+        here = [record for record in self.records if first <= record.offset < place]
+        stranger = self.matcher.stranger(here, from_begin=self._from_begin)
         if stranger is not None:
             return NoPlace(
                 Cause.MISMATCH, f"{stranger.offset} is among the records read or before them, but is not one of them"
@@ -468,7 +492,7 @@ class Search:
         at = bisect_left(self.records, place - 1, key=OFFSET)
         oldest = self.matcher.indices(self.records[at])[-1]
         missing = self._missing_behind(oldest, 1 if len(self._survivors) < THIN else oldest + 1)
-        is_known = self._is_no_older(self.records[at], 1)
+        is_known = self._is_no_older(self.records[at], self.matcher.fit(self.records, at, index).agreed)
         note = (
             "" if index == newest else f"compacted: the last {newest - index} records read are gone, or not there yet"
         )
@@ -478,7 +502,7 @@ class Search:
             place,
             exact=missing == 0 and is_known,
             is_partial=missing > 0,
-            missing=missing if is_known else None,
+            missing=missing if is_known else self._all_read(),
             repeats=unseen if is_known else None,
             note=note,
         )

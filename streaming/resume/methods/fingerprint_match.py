@@ -69,6 +69,7 @@ class FingerprintMatcher:
         disorder_ms: int = 0,
     ) -> None:
         self._asked = (context, timed, begin, disorder_ms)
+        self._disorder_ms = disorder_ms
         self.known = Fingerprints.of(records)
         self.size = len(self.known)
         self.context = _telling(self.known, min(context, self.size), timed=timed)
@@ -79,6 +80,8 @@ class FingerprintMatcher:
         """Whether it holds every record of the partition up to its last one, from offset 0 on."""
         self.is_first = self.known.first <= begin
         """Whether nothing was read before them."""
+        self.most_read = self.last.offset + 1 - min(begin, self.known.first)
+        """How many offsets up to the last of them can have been read."""
 
     @cached_property
     def records(self) -> tuple[Fingerprint, ...]:
@@ -103,7 +106,7 @@ class FingerprintMatcher:
     @cached_property
     def _young_ms(self) -> int:
         """From when on a record is not older than half of these, the disorder taken off."""
-        return median_low(self.known.timestamps) - self._asked[-1]
+        return median_low(self.known.timestamps) - self._disorder_ms
 
     def holding(self, records: Sequence[Fingerprint]) -> "FingerprintMatcher":
         """The same with other records."""
@@ -247,28 +250,38 @@ class FingerprintMatcher:
     def _offset(self, index: int) -> int:
         return self.known.at(index)[0]
 
-    def stranger(self, seen: Sequence[LogRecord]) -> LogRecord | None:
+    def stranger(self, seen: Sequence[LogRecord], *, from_begin: bool = False) -> LogRecord | None:
         """The first record of a compacted log that may be an unread one although remembered ones follow it.
 
         Between two remembered records others may only fill holes of the old offsets, and then no more offsets lie
         between their copies than between themselves. Before the first of them only older ones lie; younger ones are
         there if all that is left of the remembered records is what was sent again. Where these are few or alike, one
-        that is left may be unread. So none may be as young as the oldest, and none may be there more often than it was
-        read. ``seen`` ends with a remembered one.
+        that is left may be unread. So none may be as young as the oldest, not even where a hole is, and none may be
+        there more often than it was read. ``seen`` ends with a remembered one.
+
+        Where all that was read is remembered, any other record may be unread, however old. Before the first remembered
+        one that needs a first copy of each of them, and all of these removed: as many offsets without a record. It
+        needs a time that is no more than the disorder before theirs, too: else the log held it before the copies.
+        ``from_begin``: ``seen`` begins where the log does, so that these can be counted.
         """
         oldest, youngest = min(self.known.timestamps), max(self.tail.timestamps)
         last: tuple[int, int] | None = None
         others: list[LogRecord] = []
         surplus = None if self.is_telling else self.surplus(seen)
-        for record in seen:
+        survivors = len({self.newest(record) for record in seen} - {-1})
+        for at, record in enumerate(seen):
             index = self.newest(record)
             if record is surplus:
                 return record
             if index < 0:
-                if record.timestamp_ms >= (youngest if last is None and self.is_telling else oldest):
+                is_young = record.timestamp_ms >= (youngest if last is None and self.is_telling else oldest)
+                is_near = from_begin and record.timestamp_ms >= oldest - self._disorder_ms
+                may_follow = last is not None or (is_near and record.offset - at >= survivors)
+                if is_young or (self.is_whole and may_follow):
                     others.append(record)
                 continue
-            if others and (last is None or not self._is_hole(last, (index, record.offset), len(others))):
+            fills = last is not None and self.is_telling and self._is_hole(last, (index, record.offset), len(others))
+            if others and not fills:
                 return others[0]
             last, others = (index, record.offset), []
         return None

@@ -1,9 +1,9 @@
 """Method ``segment``: whole segments earlier, for brokers that cannot search by time (ListOffsets version 0).
 
-The broker returns base offsets of segments whose file it last wrote at or before ``T - buffer``. A record that was not
-read came to the standby after that, so it lies behind such a segment. Resuming at the segment's begin skips nothing,
-and repeats a segment and more. That holds by the standby's clock, whatever the records' own times are; the buffer
-covers what the clocks differ by. The log's end is never taken for a segment, although the broker may name it.
+The broker returns base offsets of segments whose file it last wrote before ``T - buffer``. A record that was not read
+came to the standby then or later, so it lies behind such a segment. Resuming at the segment's begin skips nothing, and
+repeats a segment and more. That holds by the standby's clock, whatever the records' own times are; the buffer covers
+what the clocks differ by. The log's end is never taken for a segment, although the broker may name it.
 """
 
 from datetime import datetime

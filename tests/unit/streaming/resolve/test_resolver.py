@@ -785,8 +785,8 @@ class Timeless(MemoryCluster):
     ("time", "offset", "sentence"),
     [
         (T0 + 345, 20, "whole segments earlier"),
-        (T0 + 290, 20, "whole segments earlier"),
-        (T0 + 289, 10, "whole segments earlier"),
+        (T0 + 291, 20, "whole segments earlier"),
+        (T0 + 290, 10, "whole segments earlier"),
         (T0 + 80, 0, "no segment of the standby is that old"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 from tests.worlds.honest import dishonest
 from tests.worlds.play import findings
 from tests.worlds.show import report
+from tests.worlds.spread import placed, respread
 from tests.worlds.world import Kept, Lie, Partition, Sample, World, Written
 
 IN_WORLD = {each.name for each in fields(World)}
@@ -39,6 +40,19 @@ def _kept(offset: str, time: str, payload: str, *more: str) -> Kept:
     of = int(more[1]) if more[:1] == ("of",) else None
     state = more[-1] if len(more) % 2 else ""
     return Kept(int(offset), int(time), payload, of, state)
+
+
+def _spread_after_one() -> World:
+    """Of the records remembered in the first partition, another partitioner left the oldest one and an unread one."""
+    names = [f"r{each}" for each in range(400)]
+    here = iter([each for each in names if placed(f"{each}.0", 2) == 0])
+    there = iter([each for each in names if placed(f"{each}.0", 2) == 1])
+    payloads = [next(here), *(next(there) for _ in range(16)), next(here)]
+    written = tuple(Written(each, 10 * each, payload) for each, payload in enumerate(payloads, 50))
+    copies = tuple(Kept(each.offset, each.time, each.payload, each.offset) for each in written)
+    first = Partition(written, 68, copies, 68, position=67, next_copy=68, remembered=((50, 67),), ring_at=67)
+    none = Partition(written=(), written_end=0, kept=(), kept_end=0, position=0, next_copy=0)
+    return World(respread((first, none)), now=1000, spread=True)
 
 
 WORLDS = {
@@ -390,6 +404,157 @@ WORLDS = {
         compacted=True,
         now=4000,
     ),
+    "a compacted log whose second copy follows an older unread record": _one(
+        "0 2000 r0, 1 0 r1", "0 2000 r0 of 0 gone, 1 0 r1 of 1, 2 2000 r0 of 0", position=1, compacted=True, now=1000
+    ),
+    "a compacted log with an older unread record among second copies": _one(
+        "0 2000 r0, 1 2010 r1, 2 0 r2, 3 2020 r3",
+        "0 2000 r0 of 0, 1 2010 r1 of 1 gone, 2 0 r2 of 2, 3 2000 r0 of 0 gone, 4 2010 r1 of 1, 5 0 r2 of 2 gone, "
+        "6 2020 r3 of 3",
+        position=2,
+        compacted=True,
+        now=2020,
+    ),
+    "another writer's record where one of a gap has not come": _one(
+        "0 0 p4, 1 10 p2, 2 0 p1, 3 20 p1, 4 0 p0, 5 0 p4, 6 20 p1, 7 20 p0, 8 30 p3, 9 30 p2",
+        "0 0 p4 of 0, 1 10 p2 of 1, 2 0 p1 of 2, 3 20 p1 of 3, 4 0 p0 of 4, 5 0 p4 of 5, 6 20 p1 of 6, 7 20 p0 of 7, "
+        "8 30 p3 of 8, 9 30 x8",
+        position=10,
+        next_copy=9,
+        remembered=((0, 7),),
+        ring_at=7,
+        sample=Sample(end=10, at=40),
+        now=40,
+    ),
+    "aborted records to come, and another writer's newer one": _one(
+        "0 0 r0, 1 20 r1 aborted, 2 10 r2 aborted", "0 0 r0 of 0, 1 40 x1", position=3, next_copy=2, now=40
+    ),
+    "aborted records to come, and another writer's under a slow clock": _one(
+        ", ".join(f"{each} {each} r{each}" for each in range(10)) + ", 10 10 r10 aborted, 11 11 r11 aborted, 12 12 r12",
+        ", ".join(f"{each} {each + 1} r{each} of {each}" for each in range(10)) + ", 10 12 x10",
+        position=12,
+        next_copy=10,
+        append_time=True,
+        sample=Sample(end=13, at=30),
+        now=40,
+    ),
+    "a copy that was aborted on the standby": _one(
+        "0 0 r0, 1 3000 r1, 2 1000 r2",
+        "0 0 r0 of 0 aborted, 1 3000 r1 of 1 aborted",
+        position=1,
+        committed=True,
+        sample=Sample(end=3, at=2000),
+        now=4000,
+    ),
+    "a lagging standby with an older record that equals the last one": _one(
+        "8 20 p0, 9 20 p1, 10 0 p0, 11 20 p1, 238 0 p0, 241 0 p0, 242 20 p1",
+        "0 20 p0 of 8, 1 20 p1 of 9, 2 0 p0 of 10, 3 20 p1 of 11",
+        position=243,
+        written_end=425,
+        next_copy=61,
+        remembered=((237, 243),),
+        now=20,
+    ),
+    "a lagging standby with older records like the last ones": _one(
+        "0 20 p0, 1 0 p1, 2 20 p1, 3 0 p0, 4 20 p1, 5 0 p0, 6 20 p0, 7 0 p1, 8 0 p0, 9 20 p1",
+        "0 20 p0 of 0, 1 0 p1 of 1, 2 20 p1 of 2, 3 0 p0 of 3, 4 20 p1 of 4",
+        position=10,
+        next_copy=5,
+        remembered=((5, 10),),
+        now=20,
+    ),
+    "a record that equals the oldest remembered one": _one(
+        "0 50 p0, 1 50 p0, 2 60 p0, 3 60 p1, 4 70 p0, 5 0 p0, 6 80 p0, 7 10 p1, 8 20 p1",
+        "0 30 x13, 1 50 p0 of 0",
+        position=9,
+        next_copy=1,
+        remembered=((1, 9),),
+        now=80,
+    ),
+    "one older record of another writer is all that retention left": _one(
+        ", ".join(f"{each} {2000 + each} r{each}" for each in range(40, 57)),
+        "40 2056 r56 of 56, 140 -8975 x140",
+        position=56,
+        kept_begin=88,
+        kept_end=176,
+        buffer_ms=5000,
+        now=2056,
+    ),
+    "a standby that lags, and the policy that nothing is lost": _one(
+        ", ".join(f"{each} {10 * each} r{each}" for each in range(17)),
+        "0 0 r0 of 0, 1 5 x1",
+        position=17,
+        remembered=((1, 17),),
+        methods=("synced",),
+        on_no_match="earliest",
+        now=160,
+    ),
+    "a segment that was written last in the millisecond of the last record": _one(
+        "0 0 p0, 1 0 p1, 2 0 p0",
+        "19 0 p1 of 1, 21 0 p0 of 2",
+        position=1,
+        kept_end=26,
+        append_time=True,
+        buffer_ms=0,
+        methods=("segment",),
+        segment_rows=3,
+        now=1000,
+    ),
+    "a hole, and an older record of a remembered content again": _one(
+        "0 0 p1, 6 30 p0, 7 30 p1, 8 10 p0, 9 30 p0, 10 40 p0, 15 50 p1",
+        "0 0 p1 of 0, 1 30 p0 of 6, 2 30 p1 of 7, 3 10 p0 of 8, 4 30 p0 of 9, 5 40 p0 of 10, 6 0 p1 of 0",
+        position=16,
+        remembered=((6, 16),),
+        next_copy=1,
+        now=50,
+    ),
+    "a standby that stamps, and another writer before a second copy": _one(
+        "12 0 r12",
+        "0 1000 r12 of 12, 1 2000 x1, 2 2000 r12 of 12",
+        position=17,
+        written_end=30,
+        kept_begin=1,
+        append_time=True,
+        sample=Sample(end=17, at=0, begin=7),
+        now=2000,
+    ),
+    "an unread record where a handful has a hole, and equal ones": _one(
+        "7 20 p4, 8 20 p2, 9 0 p3, 14 0 p1, 16 20 p4, 21 0 p0, 22 0 p1",
+        "0 20 p4 of 16, 1 0 p0 of 21, 2 0 p1 of 22",
+        position=15,
+        written_end=37,
+        compacted=True,
+        now=20,
+    ),
+    "another partition shows that the standby stamps records": World(
+        partitions=(
+            Partition(
+                written=tuple(Written(each, 10 * each, f"r{each}") for each in range(40)),
+                written_end=40,
+                kept=tuple(Kept(each - 20, -9000, f"r{each}", of=each) for each in range(20, 40)),
+                kept_end=20,
+                position=20,
+                next_copy=40,
+                remembered=((0, 20),),
+                ring_at=20,
+            ),
+            Partition(
+                written=(Written(0, 200, "a"), Written(1, 210, "b")),
+                written_end=2,
+                kept=(Kept(0, -9000, "b", of=1), *(Kept(each, -9000, f"x{each}") for each in range(1, 6))),
+                kept_end=6,
+                position=1,
+                next_copy=2,
+                kept_begin=1,
+                seen=((0, 1),),
+            ),
+        ),
+        now=400,
+        append_time=True,
+        buffer_ms=5000,
+        knows_type=False,
+    ),
+    "a partition with the oldest remembered record alone, the others elsewhere": _spread_after_one(),
 }
 
 

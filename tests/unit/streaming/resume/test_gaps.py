@@ -154,10 +154,22 @@ def test_aborted_records_that_were_read_are_not_reread_from_the_standby() -> Non
 def test_aborted_records_are_not_waited_for_where_the_standby_has_none() -> None:
     log = aborted_last(after=5)
     known = position(log, 51, committed_only=False, remembered=32)
-    target = one(standby(Slot(copied(log.read_by(committed_only=True)))), known, EXACT)
+    seen = sample(log.end, log.records[-1][1])
+    target = one(standby(Slot(copied(log.read_by(committed_only=True)))), known, EXACT, seen)
     assert (target.target_offset, target.exact, target.replay_records) == (40, True, 0)
     assert target.replay_later_records == 0
     assert "the standby lacks 10 of the last 32 records read" in target.note
+
+
+@pytest.mark.parametrize("end", [None, 51, 52])
+def test_a_record_that_no_sample_saw_does_not_end_the_wait_for_others(end: int | None) -> None:
+    """It is newer than the last sample, if there is one, and may as well be another writer's."""
+    log = aborted_last(after=5)
+    known = position(log, 51, committed_only=False, remembered=32)
+    seen = None if end is None else sample(end, max(each[1] for each in log.records if each[0] < end))
+    there = log.read_by(committed_only=True)
+    target = one(standby(Slot(copied([*there[:40], *there[41:]]))), known, EXACT, seen)
+    assert (target.target_offset, target.exact, target.replay_later_records) == (40, False, 10)
 
 
 def test_uncommitted_records_may_come_later_if_the_standby_ends_there() -> None:

@@ -208,11 +208,16 @@ def test_a_record_equal_to_the_last_one_read_counts_as_read() -> None:
         shows(behind, target_offset=62, is_proven=True, exact=again == 0, replay_records=again)
 
 
-def test_of_a_few_remembered_records_the_later_ones_are_unknown() -> None:
-    """Two are remembered, too few for an exact place, and the first of them came again: how far was it sent again?"""
-    old = [(3, T0, "a"), (4, T0, "b")]
-    target = one(standby(Slot(copied([*old, old[0]]))), replace(want(old), offset=8, ring_offset=8))
-    shows(target, target_offset=2, exact=False, replay_records=1, replay_later_records=None)
+@pytest.mark.parametrize(("first", "later"), [(3, 6), (253, 256), (255, None), (256, None)])
+def test_of_a_few_remembered_records_all_that_were_read_may_come(first: int, later: int | None) -> None:
+    """Two are remembered, too few for an exact place, and the first of them came again: how far was it sent again?
+
+    No more can come than was read, which is no number of use where more was read than is ever remembered.
+    """
+    old = [(first, T0, "a"), (first + 1, T0, "b")]
+    known = replace(want(old), offset=first + 5, ring_offset=first + 5)
+    target = one(standby(Slot(copied([*old, old[0]]))), known)
+    shows(target, target_offset=2, exact=False, replay_records=1, replay_later_records=later)
 
 
 def test_a_gap_behind_the_remembered_records_is_known_from_the_standby() -> None:

@@ -178,6 +178,28 @@ def test_a_compacted_copy_sent_again_to_its_end_is_exact() -> None:
     shows(target, target_offset=55, method="exact", exact=True)
 
 
+@pytest.mark.parametrize("gone", [0, 39, 40])
+def test_older_records_before_a_compacted_log_are_others_if_none_is_gone(gone: int) -> None:
+    """All 40 that were read are remembered: 40 first copies may have been before those that others wrote."""
+    others = [(offset, T0 - 100, f"x{offset}") for offset in range(5)]
+    here = [(gone + offset, time, value) for offset, time, value in copied([*others, *OLD])]
+    target = one(standby(Slot(here), cleanup="compact"), want(OLD[:40]), BUFFER)
+    if gone < 40:
+        shows(target, target_offset=gone + 45, exact=True, method="exact")
+    else:
+        shows(target, exact=False, method="timestamp")
+        assert f"{gone} is among the records read or before them" in target.note
+
+
+@pytest.mark.parametrize("before", [100, 101])
+def test_records_older_than_times_go_back_are_others_on_a_compacted_log(before: int) -> None:
+    """What a producer wrote there long before the copies is compacted too, and shows nothing of the copies."""
+    others = [(offset, T0 - before, f"x{offset}") for offset in range(5)]
+    here = [(40 + offset, time, value) for offset, time, value in copied([*others, *OLD])]
+    target = one(standby(Slot(here), cleanup="compact"), want(OLD[:40]), BUFFER)
+    assert (target.exact, target.method) == ((False, "timestamp") if before == 100 else (True, "exact"))
+
+
 def test_another_hash_makes_a_compacted_topic_go_by_the_common_time() -> None:
     mine, other = stream(0, 100, name="a"), stream(0, 100, name="b")
     for here in ([mine[::2] + other[1::2], other[::2] + mine[1::2]], [other, mine]):
