@@ -28,13 +28,16 @@ EXACT = {"lost": 0, "repeated": 0, "counts off by": 0, "sums off by": 0}
 
 @dataclass
 class Application:
-    """``examples/plain_job.py`` under one configuration: its processes, what it wrote, and the verbs of an operator."""
+    """A job under one configuration: its processes, what it wrote, and the verbs of an operator."""
 
     folder: Path
     bootstrap: str
     """Of its first cluster, which its code names."""
     name: str = "shop"
     jobs: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+    script: Path = ROOT / "examples" / "plain_job.py"
+    queries: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {name: {} for name in QUERIES})
+    """What is declared of each beside its checkpoint, its clusters and its source ``orders``."""
 
     @property
     def out(self) -> Path:
@@ -57,8 +60,9 @@ class Application:
                 "sources": {"orders": {"topics": ["orders"]}},
                 "clusters": ["east", "west"],
                 "checkpoint": str(self.out / "checkpoints" / name),
+                **more,
             }
-            for name in QUERIES
+            for name, more in self.queries.items()
         }
         whole = {**known, "runners": {self.name: {"site": "one"}}, "queries": queries, "http": "off"}
         self.config.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
@@ -82,7 +86,7 @@ class Application:
             self.jobs.append(subprocess.Popen(
                 [home / "bin" / "spark-submit", "--master", "local[4]", "--jars", ",".join(map(str, jars)), *options,
                  "--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-                 ROOT / "examples" / "plain_job.py", plain_on or self.bootstrap, self.out, *more],
+                 self.script, plain_on or self.bootstrap, self.out, *more],
                 env=theirs | {"PATH": f"{python.parent}:{theirs['PATH']}", "SPARK_HOME": str(home)},
                 stdout=log, stderr=log, start_new_session=True, cwd=self.folder,
             ))  # fmt: skip

@@ -225,10 +225,14 @@ class Source(Settings):
         return str(level).lower() == "read_committed"
 
 
-class Output(Settings):
-    """A Kafka sink whose bootstrap servers the runner sets."""
+ACTIVE = "active"
+"""In place of a cluster's name: the one that the query reads."""
 
-    cluster: str = "active"
+
+class Output(Settings):
+    """A Kafka sink whose bootstrap servers the runner sets; of an attached query also batches written to that topic."""
+
+    cluster: str = ACTIVE
     """``active``: the cluster that the query reads from; or a cluster's name."""
     topic: str
     options: dict[str, str | int | float | bool] = Field(default_factory=dict)
@@ -237,6 +241,10 @@ class Output(Settings):
     def _options_leave_the_place_to_us(self) -> Self:
         _leave_to_us(self.options, _WHERE_IT_WRITES)
         return self
+
+    def cluster_with(self, active: str) -> str:
+        """The cluster that is written to while the query reads ``active``."""
+        return active if self.cluster == ACTIVE else self.cluster
 
 
 class Policy(Settings):
@@ -272,7 +280,7 @@ class Timeline(Settings):
     keep: Annotated[Duration, between(timedelta(hours=1), timedelta(days=7))] = timedelta(hours=24)
 
 
-_OF_PIPELINES = ("settings", "settings_by_cluster", "output", "trigger", "spark")
+_OF_PIPELINES = ("settings", "settings_by_cluster", "trigger", "spark")
 """Keys of a query that a runner builds."""
 
 
@@ -309,6 +317,9 @@ class Query(Settings):
     """X of ``T - X`` where time decides; ``measured``: from the disorder of times that was seen."""
     trigger: Duration = timedelta(seconds=1)
     output: Output | None = None
+    batch_reads: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """Topics that the application of an attached query reads as a batch (``spark.read``), by their names at home: such
+    a read follows the query from cluster to cluster."""
     after: tuple[Name, ...] = ()
     """Queries that a planned move takes to the other cluster first. Where ``output`` names a topic that this query
     reads, that is found without this key; a pipeline that writes to Kafka in its own code does not show it."""
@@ -329,9 +340,13 @@ class Query(Settings):
         if self.attach is None:
             if not self.runners:
                 raise ValueError("runners: name at least one")
+            if self.batch_reads:
+                raise ValueError("batch_reads: only with attach; a pipeline gets all that it reads from its sources")
             return self
         of_pipelines = [key for key in _OF_PIPELINES if key in self.model_fields_set]
         mistakes = [f"{key}: remove it, because application {self.attach} decides that itself" for key in of_pipelines]
+        if self.output is not None and self.output.options:
+            mistakes.append(f"output.options: remove them, because application {self.attach} sets them itself")
         if self.runners not in {(), (self.attach,)}:
             mistakes.append(f"runners: remove it, because application {self.attach} is the runner")
         if self.resume not in {Resume.AUTO, Resume.SWITCH}:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from lab import faults
 from lab.world import CLUSTERS, TOPIC, World
 from tests.applications import EXACT, MOVED, QUERIES, Application
 from tests.streams import Cluster
+from tests.topics import read_whole
 from tests.world import running_clusters
 
 pytestmark = [pytest.mark.real, pytest.mark.shared, pytest.mark.timeout(1800)]
@@ -43,16 +45,21 @@ class Sites:
         for name in names or CLUSTERS:
             self.clusters[name].extend(TOPIC, end)
 
-    def application(self, folder: Path, name: str = "shop") -> Application:
+    def application(self, folder: Path, name: str = "shop", **more: Any) -> Application:
         """One that is configured, and not started."""
         folder.mkdir(exist_ok=True)
-        made = Application(folder, self.world.bootstrap(CLUSTERS[0])[0], name)
+        made = Application(folder, self.world.bootstrap(CLUSTERS[0])[0], name, **more)
         made.configure({
             "store": f"sqlite:///{folder / 'tideover.db'}",
             "clusters": {name: {"bootstrap": list(self.world.bootstrap(name))} for name in CLUSTERS},
             "routes": [{"from": "east", "to": "west"}, {"from": "west", "to": "east"}],
         })  # fmt: skip
         return made
+
+    def ids(self, name: str, topic: str) -> list[int]:
+        """What a topic of a cluster holds, in order."""
+        found = read_whole(self.clusters[name].bootstrap, topic)
+        return sorted(json.loads(value)["id"] for *_, value in found)
 
     def await_exact(self, application: Application, what: str) -> None:
         """Wait until both queries have each order once."""
@@ -184,6 +191,52 @@ def test_a_scheduled_job_is_configured_and_moved_between_its_runs(sites: Sites, 
         release(sites, hourly)
     finally:
         hourly.kill()
+
+
+WRITING = {
+    "copies": {"output": {"topic": "copies"}},
+    "notes": {"output": {"topic": "notes"}, "batch_reads": ["prices"]},
+    "aside": {},
+}
+"""The queries of ``kafka_job.py``; nothing is declared of what ``aside`` writes."""
+
+
+def test_kafka_sinks_and_batches_follow_where_they_are_declared(sites: Sites, tmp_path: Path) -> None:
+    for name, prices in zip(CLUSTERS, (3, 5), strict=True):
+        for topic in (*WRITING, "prices"):
+            sites.clusters[name].make(topic, foreign=False, partitions=1)
+        sites.clusters[name].append("prices", 0, range(prices))
+    sites.more()
+    job = Path(__file__).parent / "kafka_job.py"
+    notary = sites.application(tmp_path / "notary", "notary", script=job, queries=WRITING)
+    named, before = ("spark.tideover.application=notary",), list(range(sites.end))
+    notary.submit(conf=named)
+    try:
+        notary.until(lambda: all(sites.ids("east", each) == before for each in WRITING), "all is written to east")
+        notary.until(partial(could_move, notary), "the queries could be moved")
+        moved = notary.type("switchover", "--all", "--to", "west", "--consent", "replication", "--yes", "--reason", "x")
+        assert moved.code == 0, moved.err + moved.out
+        sites.more("west")
+        new = list(range(before[-1] + 1, sites.end))
+        notary.until(lambda: sites.ids("west", "copies") == sites.ids("west", "notes") == new, "both write to west")
+        assert sites.ids("east", "copies") == sites.ids("east", "notes") == before
+        notary.until(lambda: sites.ids("east", "aside") == before + new, "aside is on east, as its code says")
+        assert sites.ids("west", "aside") == []
+        assert "aside writes to the Kafka that its code names, whichever cluster it reads" in notary.log()
+        assert "copies writes copies to west" in notary.log()
+        assert notary.job.poll() is None
+        notary.kill()
+        notary.submit(conf=named)
+        sites.more("west")
+        last = set(range(new[0], sites.end))
+        written = lambda: all(set(sites.ids("west", each)) == last for each in ("copies", "notes"))  # noqa: E731
+        notary.until(written, "both write to west behind the restart")
+        assert sites.ids("east", "copies") == sites.ids("east", "notes") == before
+    finally:
+        notary.kill()
+        sites.clusters["east"].extend(TOPIC, sites.end)
+    reads = list(dict.fromkeys((notary.out / "prices.txt").read_text(encoding="utf-8").splitlines()))
+    assert reads == ["start 3", "batch 3", "numbers 3", "batch 5", "numbers refused", "start 5"]
 
 
 def release(sites: Sites, application: Application) -> None:

@@ -43,6 +43,7 @@ GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     loss.replay,
     loss.repeats_into_state,
     sinks.sink_declared,
+    sinks.sink_follows,
     sinks.fresh_allowed,
     checked.answers_consistent,
     checked.schemas_agree,

@@ -4,7 +4,7 @@ A sink is known by its format (``streaming.spark.query.sink_memory``), and the c
 it. A connector that is not known may drop whole batches, so it is never counted as one that drops none.
 """
 
-from orchestrator.decide.gates.gate import Gate, answer
+from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.move_facts import MoveFacts, Rewind
 from orchestrator.decide.times import instant
 from state.messages import CheckpointReport, SinkMemory
@@ -14,6 +14,8 @@ DROPPED = "dropped"
 """The consent to batches that the sink drops, because it has others under their ids."""
 
 REPEATS = "repeats"
+KAFKA = "kafka"
+"""The format of Spark's Kafka sink."""
 
 _BY_MORE = (SinkMemory.QUERY_AND_BATCH, SinkMemory.CHECKPOINT_AND_BATCH)
 """What distinguishes the batches of a new checkpoint from the old one's of the same id."""
@@ -34,6 +36,22 @@ def sink_declared(facts: MoveFacts) -> Gate | None:
         f"sink: batch-id says that the sink drops a batch whose id it has, and {report.sink_format} keeps every batch "
         "that it gets. Set sink: append, or keyed where a key is overwritten; --consent repeats accepts it once",
     )
+
+
+def sink_follows(facts: MoveFacts) -> Gate | None:
+    """An application's Kafka sink that no output declares writes where the code says, wherever the query reads.
+
+    Which cluster that is, no one sees. A person may know it; automatic mode does not.
+    """
+    report, application = facts.report, facts.settings.attach
+    is_kafka = report is not None and report.sink_format == KAFKA
+    if application is None or facts.settings.output is not None or not is_kafka:
+        return None
+    text = (
+        f"the Kafka sink of {facts.query} writes to the cluster that the code of {application} names, also while the "
+        f"query reads {facts.target}: which one that is, is unknown. Declare output, and the sink follows the query"
+    )
+    return answer("sink-follows", facts.attended, UNKNOWN, "an output that is declared", text, text)
 
 
 def fresh_allowed(facts: MoveFacts) -> Gate | None:

@@ -13,7 +13,8 @@ from py4j.protocol import Py4JError
 from pyspark.sql.streaming.query import StreamingQuery
 
 from state.model.entities import Assignment
-from state.settings.topics import pattern_of, topics_of
+from state.settings.keys import ACTIVE
+from state.settings.topics import pattern_of, renaming, topics_of
 from streaming.meaning.uses import Sink
 from streaming.spark.attach.driver import ApplicationDriver
 from streaming.spark.checkpoint.batch_news import BatchNews
@@ -27,7 +28,7 @@ from streaming.spark.query.kafka_options import PROMPT, cluster_options, overrid
 from streaming.spark.query.launch import switching
 from streaming.spark.query.plan_columns import uses_in_query
 from streaming.spark.query.query_run import Run
-from streaming.spark.query.sink_memory import UNKNOWN_SINK
+from streaming.spark.query.sink_memory import KAFKA_SINK, UNKNOWN_SINK
 from streaming.spark.runner.supervisor import QuerySupervisor
 
 MOVED = 75
@@ -58,6 +59,46 @@ def attached_sources(hosting: Hosting, row: Assignment) -> dict[str, dict[str, s
                 where["subscribe"] = ",".join(there)
         found[name] = overridden(PROMPT | where | {"tideover.source": name}, source.options)
     return switching(hosting, row, found)
+
+
+_READS, _WRITES, _TOPIC = "@reads", "@writes", "topic:"
+"""Keys of ``Beside.java``; no source has such a name."""
+
+
+def beside_options(hosting: Hosting, query: str, cluster: str) -> dict[str, dict[str, str]]:
+    """What is laid over the application's own options of batches and of a Kafka sink, while the query is on a cluster.
+
+    Empty for a query that declares neither. Raises ``CredentialRefused``.
+    """
+    settings, known = hosting.settings, hosting.query(query)
+    found: dict[str, dict[str, str]] = {}
+    if known.batch_reads:
+        rename = renaming(settings, known.clusters[0], cluster)
+        topics = {f"{_TOPIC}{each}": rename(each) for each in known.batch_reads}
+        found[_READS] = _elsewhere(hosting, query, cluster) | topics
+    if known.output is not None:
+        found[_WRITES] = _elsewhere(hosting, query, known.output.cluster_with(cluster))
+    return found
+
+
+def _elsewhere(hosting: Hosting, query: str, cluster: str) -> dict[str, str]:
+    """The connection to a cluster: the application's own to the one that it names."""
+    named = {"tideover.cluster": cluster}
+    is_home = cluster == hosting.query(query).clusters[0]
+    return named if is_home else cluster_options(hosting.settings.clusters[cluster]) | named
+
+
+def declared_beside(hosting: Hosting, query: str, cluster: str) -> dict[str, object]:
+    """What a query declares beside its sources, as ``Beside.java`` reads it. Raises ``CredentialRefused``."""
+    known = hosting.query(query)
+    follows = bool(known.batch_reads) or (known.output is not None and known.output.cluster == ACTIVE)
+    return {
+        "query": query,
+        "reads": list(known.batch_reads),
+        "writes": [] if known.output is None else [known.output.topic],
+        "options": beside_options(hosting, query, cluster),
+        "follows": follows,
+    }
 
 
 class AttachedRun(Run):
@@ -91,7 +132,7 @@ class AttachedSupervisor(QuerySupervisor):
         return self.is_quiet and any(isinstance(run, AttachedRun) and run.is_condemned for run in runs)
 
     def _sources(self, row: Assignment) -> dict[str, dict[str, str]]:
-        return attached_sources(self._hosting, row)
+        return attached_sources(self._hosting, row) | beside_options(self._hosting, row.query, row.cluster)
 
     def _detach(self) -> None:
         """The session is the application's."""
@@ -120,10 +161,12 @@ class AttachedSupervisor(QuerySupervisor):
             what = "query admitted"
         with self._lock:
             self._runs = [each for each in self._runs if each.unrest() is not None] + [run]
-            self._gate, self._session, self.sink = CallbackGate(), self._hosting.session, UNKNOWN_SINK
+            self._gate, self._session = CallbackGate(), self._hosting.session
+            self.sink = KAFKA_SINK if _sink_of(run.query) == KAFKA_SINK.format else UNKNOWN_SINK
         self._begun(run, what)
         query = run.query
-        sink = Sink(name=_sink_of(query), names_topic=False)
+        names_topic = self._hosting.query(self._assignment.query).output is not None
+        sink = Sink(name=_sink_of(query), names_topic=names_topic)
         self._unread = partial(uses_in_query, self._hosting.session, query, sink), time.monotonic()
         return run, follower
 
@@ -189,12 +232,20 @@ class AttachedSupervisor(QuerySupervisor):
                 "pattern": known.sources[name].pattern or "",
                 "options": options,
             }
-            for name, options in self._sources(row).items()
+            for name, options in attached_sources(self._hosting, row).items()
         }
+        beside = declared_beside(self._hosting, row.query, row.cluster)
         news = BatchNews(self._hosting.session, uuid.uuid4().hex)
         with self._beginning():
             self.driver.admit(
-                key, {"query": row.query, "epoch": row.epoch, "follower": news.follower, "sources": sources}
+                key,
+                {
+                    "query": row.query,
+                    "epoch": row.epoch,
+                    "follower": news.follower,
+                    "sources": sources,
+                    "beside": beside,
+                },
             )
             deadline = time.monotonic() + _START_SECONDS
             while self.driver.query(key) is None:

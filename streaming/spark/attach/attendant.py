@@ -19,7 +19,7 @@ from state.errors import StoreError, TideoverError
 from state.model.entities import Assignment, Desired
 from state.settings.keys import Tideover
 from state.store.runner_store import RunnerStore
-from streaming.spark.attach.attached import MOVED, AttachedSupervisor
+from streaming.spark.attach.attached import MOVED, AttachedSupervisor, declared_beside
 from streaming.spark.attach.driver import ApplicationDriver
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.checkpoint.read import read_checkpoint
@@ -66,6 +66,25 @@ class Desk:
             elif not runner.is_store_away:
                 with contextlib.suppress(StoreError):
                     self.driver.delay(key, self._why(query))
+
+    def declare(self) -> bool:
+        """Publish where batches of the application read and write; False while it is not known of a query.
+
+        A query that has no row yet begins on its first cluster. One that is held may be on its way elsewhere. Raises
+        py4j's errors.
+        """
+        found = []
+        try:
+            for query in self.queries.values():
+                row = self.hosting.store.assignment(query)
+                if row is not None and row.desired is not Desired.RUNNING:
+                    return False
+                cluster = self.hosting.query(query).clusters[0] if row is None else row.cluster
+                found.append(declared_beside(self.hosting, query, cluster))
+        except TideoverError:  # of the store, or of a credential: the next look may find it
+            return False
+        self.driver.declare(found)
+        return True
 
     def _why(self, query: str) -> str:
         row = self.hosting.store.assignment(query)
@@ -164,11 +183,13 @@ def _rows_that_run(driver: ApplicationDriver, store: RunnerStore, keys: Mapping[
 def _attend(driver: ApplicationDriver, desk: Desk, runner: Runner, over: threading.Event) -> None:
     """Answer starts, and see the end of the application, or the need of it, until ``over``."""
     must_end_at: float | None = None
+    is_declared = False
     while not over.wait(_LOOK_SECONDS):
         try:
             if driver.is_closing():
                 runner.ask_to_stop()
                 return
+            is_declared = is_declared or desk.declare()
             desk.look(runner)
             ended = any(isinstance(each, AttachedSupervisor) and each.must_end for each in runner.hosted())
             if ended and must_end_at is None:
@@ -218,6 +239,9 @@ def _await_next_starts(runner: Runner) -> None:
 def _refuse_all(driver: ApplicationDriver, keys: Mapping[str, str], why: str) -> int:
     """Answer each start of ours with the reason until the application ends; others are not ours to refuse."""
     logger_about({"driver": driver.pid}).error("this application is not attended", reason=why)
+    if not keys:
+        with contextlib.suppress(Py4JError):  # the loop below sees an application that has ended
+            driver.declare([])
     while not driver.has_ended():
         try:
             if driver.is_closing():

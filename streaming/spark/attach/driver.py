@@ -8,7 +8,7 @@ register things of ours in the application.
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import cast
@@ -98,6 +98,10 @@ class ApplicationDriver:
     def requests(self) -> list[str]:
         """The keys of the checkpoints for which a start waits. Raises py4j's errors."""
         return str(self._attached.requests()).splitlines()
+
+    def declare(self, queries: Sequence[Mapping[str, object]]) -> None:
+        """Publish what the application's queries declare beside their sources. Raises py4j's errors."""
+        self._attached.declare(json.dumps(queries))
 
     def admit(self, key: str, answer: Mapping[str, object]) -> None:
         """Admit a start: its query is ours."""

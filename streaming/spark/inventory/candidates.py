@@ -151,7 +151,9 @@ def _with_log(made: Candidate, app: LoggedApplication, query: LoggedQuery, owner
     if manager and not manager.startswith("tideover."):
         against.append(f"{MANAGER} is {manager}: remove that setting")
     if "Kafka" in (query.sink or ""):
-        notes.append("its Kafka sink stays on the cluster that its code names")
+        notes.append("its Kafka sink stays on the cluster that its code names, unless output declares its topic")
+    if "ForeachBatch" in (query.sink or ""):
+        notes.append("of foreachBatch nothing shows: a Kafka client that it opens itself is out of reach of a move")
     if PLUGIN not in app.conf.get("spark.plugins", ""):
         add.append(_SUBMIT)
     application = app.conf.get("spark.tideover.application") or app.name

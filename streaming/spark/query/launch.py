@@ -9,7 +9,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from state.messages import Offsets
 from state.model.entities import Assignment
-from state.settings.keys import Cluster, Query, Resume
+from state.settings.keys import ACTIVE, Cluster, Query, Resume
 from state.settings.topics import home_naming
 from streaming.spark.checkpoint.batch_news import has_companion
 from streaming.spark.checkpoint.log_text import declared_name
@@ -57,7 +57,7 @@ def prepare_writer(
         )
     writer = _pipeline_writer(hosting, assignment, session, gate, switched=switched)
     if query.output is not None:
-        name = assignment.cluster if query.output.cluster == "active" else query.output.cluster
+        name = query.output.cluster_with(assignment.cluster)
         options = _output_options(hosting.settings.clusters[name], query.output.topic)
         writer = direct_output(_pipeline_of(query), writer, overridden(options, query.output.options))
     check_mode(_pipeline_of(query), writer)
@@ -100,11 +100,14 @@ def _sources_of(hosting: Hosting, row: Assignment) -> dict[str, dict[str, str]]:
 
 
 def changes_in_its_run(hosting: Hosting, name: str, here: str, there: str) -> bool:
-    """Whether a run can leave one cluster for another: by the companion's source, and with nothing else to change."""
+    """Whether a run can leave one cluster for another: by the companion's source, and with nothing else to change.
+
+    The sink of an attached query changes with its source, between two batches.
+    """
     if hosting.resume(name) is not Resume.SWITCH:
         return False
     query = hosting.query(name)
-    writes_there = query.output is not None and query.output.cluster == "active"
+    writes_there = query.attach is None and query.output is not None and query.output.cluster == ACTIVE
     return not writes_there and query.settings_on(here) == query.settings_on(there)
 
 

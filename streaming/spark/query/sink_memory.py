@@ -73,12 +73,13 @@ class WrittenTo:
 
 
 UNKNOWN_SINK = WrittenTo(None)
+KAFKA_SINK = WrittenTo("kafka", None, SinkMemory.NOTHING)
 
 
 def written_to(query: Query, writer: DataStreamWriter) -> WrittenTo:
     """What a built writer writes through; a declared Kafka output counts before the writer."""
     if query.output is not None:
-        return WrittenTo("kafka", None, SinkMemory.NOTHING)
+        return KAFKA_SINK
     named, path = sink_of(writer)
     name = _short(named)
     return WrittenTo(name, path, SinkMemory.UNKNOWN if name is None else MEMORIES.get(name, SinkMemory.UNKNOWN))

@@ -1,6 +1,7 @@
 package tideover;
 
 import java.io.IOException;
+import java.util.IdentityHashMap;
 import java.util.Map;
 import java.util.Optional;
 import org.apache.hadoop.fs.Path;
@@ -10,6 +11,8 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.catalyst.streaming.WriteToStream;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Function1;
 import scala.runtime.AbstractFunction1;
@@ -45,8 +48,11 @@ public final class AttachExtensions extends AbstractFunction1<SparkSessionExtens
 
     @Override
     public LogicalPlan apply(LogicalPlan plan) {
-      if (!Attached.isActive() || !(plan instanceof WriteToStream write)) {
+      if (!Attached.isActive()) {
         return plan;
+      }
+      if (!(plan instanceof WriteToStream write)) {
+        return plan.transformUp(new KafkaBatches());
       }
       requireOurManager(session.conf().get(MANAGER, ""));
       try {
@@ -61,7 +67,35 @@ public final class AttachExtensions extends AbstractFunction1<SparkSessionExtens
     private static LogicalPlan switched(WriteToStream write, JobOptions.Sources sources) {
       LogicalPlan query = write.inputQuery();
       LogicalPlan changed = query.transformUp(new ByCompanion(sources));
-      return changed == query ? write : exchanged(write, Map.of(query, changed));
+      Map<Object, Object> fields = new IdentityHashMap<>();
+      fields.put(query, changed);
+      fields.put(write.sink(), sink(write.sink(), sources.query()));
+      return exchanged(write, fields);
+    }
+
+    /** A Kafka sink follows its query where that is declared; of others nothing changes. */
+    private static Table sink(Table sink, String name) {
+      Optional<Beside.Query> query =
+          Beside.of(name).filter(each -> !each.topics().get(Beside.Way.WRITES).isEmpty());
+      boolean isNew = KafkaBatches.isKafkas(sink, "KafkaSourceProvider$KafkaTable");
+      if (!isNew && !KafkaBatches.isKafkas(sink, "KafkaSink")) {
+        return sink;
+      }
+      if (query.isEmpty()) {
+        Attached.say(
+            name
+                + " writes to the Kafka that its code names, whichever cluster it reads: declare"
+                + " output to let its sink follow");
+        return sink;
+      }
+      if (!isNew) {
+        throw new IllegalArgumentException(
+            "tideover: "
+                + name
+                + " has an output that follows it, and spark.sql.streaming.disabledV2Writers keeps"
+                + " its sink from that: remove one of them");
+      }
+      return new FollowingKafkaSink((SupportsWrite) sink, query.get());
     }
   }
 
@@ -118,7 +152,7 @@ public final class AttachExtensions extends AbstractFunction1<SparkSessionExtens
   }
 
   /** A node with some fields exchanged; how many it has, and in which order, differs by version. */
-  private static LogicalPlan exchanged(LogicalPlan node, Map<Object, Object> fields) {
+  static LogicalPlan exchanged(LogicalPlan node, Map<Object, Object> fields) {
     Object[] made = new Object[node.productArity()];
     for (int index = 0; index < made.length; index++) {
       Object field = node.productElement(index);

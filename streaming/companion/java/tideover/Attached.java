@@ -44,6 +44,7 @@ public final class Attached {
   /** From now on each start in this JVM needs an answer, for which it waits at most so long. */
   static void begin(long milliseconds) {
     patience = milliseconds;
+    Beside.begin(milliseconds);
     active = true;
   }
 
@@ -99,6 +100,7 @@ public final class Attached {
       SOURCES.put(key, JobOptions.Sources.of(query, given.required("sources")));
       Admissions.grant(
           conf, checkpoint.toString(), query, epoch, given.required("follower").asText());
+      Beside.admit(given.required("beside"), Admissions.of(checkpoint, conf).hold());
       say(key + ": admitted as " + query + " with epoch " + epoch);
       return true;
     } finally {
@@ -144,6 +146,11 @@ public final class Attached {
   public static boolean answer(String key, String json) throws JsonProcessingException {
     AdmissionRequest request = OPEN.get(key);
     return request != null && request.answer(JSON.readTree(json));
+  }
+
+  /** What each query of the application declares beside its sources, as a list of JSON. */
+  public static void declare(String queries) throws JsonProcessingException {
+    Beside.declare(JSON.readTree(queries));
   }
 
   /** Lets a start wait on, and says why; the time for which it waits begins again. */

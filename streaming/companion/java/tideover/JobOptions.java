@@ -20,7 +20,7 @@ record JobOptions(Map<String, String> own) {
   /** Of a source of which we name all options. */
   static final JobOptions NONE = new JobOptions(Map.of());
 
-  private static final String SERVERS = "kafka.bootstrap.servers";
+  static final String SERVERS = "kafka.bootstrap.servers";
   private static final Set<String> TOPICS = Set.of("subscribe", "subscribepattern", "assign");
 
   /** The options with ours over them; their names know no case. */
@@ -45,6 +45,14 @@ record JobOptions(Map<String, String> own) {
         || key.startsWith("kafka.security.")
         || key.startsWith("kafka.sasl.")
         || key.startsWith("kafka.ssl.");
+  }
+
+  /** How a source names its topics, as people see it. */
+  static String read(CaseInsensitiveStringMap options) {
+    return TOPICS.stream()
+        .filter(options::containsKey)
+        .map(each -> each + " " + options.get(each))
+        .collect(Collectors.joining(", "));
   }
 
   private static String small(String key) {
@@ -84,16 +92,9 @@ record JobOptions(Map<String, String> own) {
       Map<String, String> ours =
           place.options().isEmpty()
               ? named.values().iterator().next().options()
-              : place.options().values().iterator().next();
+              : place.options().get(named.keySet().iterator().next());
       return Map.of(
           "cluster", ours.get(SwitchProvider.CLUSTER), "placed", ours.get(SwitchProvider.PLACED));
-    }
-
-    private static String read(CaseInsensitiveStringMap options) {
-      return TOPICS.stream()
-          .filter(options::containsKey)
-          .map(each -> each + " " + options.get(each))
-          .collect(Collectors.joining(", "));
     }
   }
 

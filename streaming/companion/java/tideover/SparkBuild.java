@@ -27,7 +27,7 @@ public final class SparkBuild {
   static final String CLASSES = "classes.txt";
 
   private static final String STREAMING = "org.apache.spark.sql.execution.streaming.";
-  private static final String CONNECTOR = "org.apache.spark.sql.kafka010.KafkaSourceProvider";
+  static final String CONNECTOR = "org.apache.spark.sql.kafka010.KafkaSourceProvider";
 
   /** The classes of ours that serve a line of Spark, and where that line has its own. */
   private enum Line {

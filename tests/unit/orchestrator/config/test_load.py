@@ -142,6 +142,11 @@ def test_an_attached_query_has_its_application_for_a_runner(tmp_path: Path) -> N
             ATTACHED.replace("attach: a", "attach: a\n    trigger: 1s\n    resume: carry\n    runners: [b]"),
             ["trigger: remove it", "runners: remove it", "only switch is possible, not carry"],
         ),
+        (
+            ATTACHED.replace("attach: a", "attach: a\n    output: {topic: out, options: {includeHeaders: true}}"),
+            ["output.options: remove them"],
+        ),
+        (GOOD.replace("runners: [a]", "runners: [a]\n    batch_reads: [prices]"), ["batch_reads: only with attach"]),
         (ATTACHED.replace("attach: a", "attach: shop"), ["queries.revenue.attach: runner 'shop' is not declared"]),
         (
             ATTACHED + GOOD.partition("queries:\n")[2].replace("revenue", "other"),

@@ -19,7 +19,7 @@ from state.model.entities import Assignment, Desired, OperationKind, RunnerFact,
 from state.model.maintenance import ReadinessFact
 from state.model.pins import Placement
 from state.plain_text import amount
-from state.settings.keys import Detection, Policy, Query, Route
+from state.settings.keys import Detection, Output, Policy, Query, Route
 from streaming.cluster_log import PartitionError, PartitionFacts, TopicFacts
 from streaming.resume.model import Resolution, Target
 from streaming.resume.truncation import Finding, Goto, Standing
@@ -113,6 +113,7 @@ def reset(goto: Goto | None) -> Reset:
     return Reset(source="s", partition=TopicPartition("t", 0), offset=10, divergence=8, goto=goto, policy="fail")
 
 
+ATTACHED = query(pipeline=None, attach="shop", runners=["shop"])
 TO_KAFKA = REPORT.model_copy(update={"sink_format": "kafka", "sink_memory": SinkMemory.NOTHING})
 STAMPED = replace(STANDBY, topics={"t": replace(topic(), timestamp_type="LogAppendTime")})
 
@@ -145,6 +146,7 @@ def test_good_facts_pass_every_gate_that_speaks() -> None:
         "repeats-into-state",
         "fresh-allowed",
         "sink-declared",
+        "sink-follows",
         "output-copied",
         "upstream-output",
         "answers-consistent",
@@ -364,6 +366,8 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
      "may lose whole batches without an error"),
     ("sink-declared", replace(GOOD, settings=query(sink="batch-id"), report=TO_KAFKA), "kafka, sink: batch-id",
      "a sink that does what", "keeps every batch"),
+    ("sink-follows", replace(GOOD, settings=ATTACHED, report=TO_KAFKA, attended=False), "unknown", "an output that",
+     "the Kafka sink of q writes to the cluster that the code of shop names, also while the query reads west"),
 ]  # fmt: skip
 
 
@@ -426,6 +430,21 @@ def test_a_truncation_that_standby_or_policy_answers_refuses_nothing(resets: tup
     assert gate is not None
     assert gate.ok
     assert gate.text.endswith(text)
+
+
+@pytest.mark.parametrize(
+    ("settings", "report"),
+    [(ATTACHED, REPORT), (query(), TO_KAFKA), (ATTACHED.model_copy(update={"output": Output(topic="out")}), TO_KAFKA)],
+)
+def test_only_a_kafka_sink_that_no_output_declares_may_stay_behind(settings: Query, report: CheckpointReport) -> None:
+    assert judged("sink-follows", replace(GOOD, settings=settings, report=report, attended=False)) is None
+
+
+def test_a_person_may_move_a_query_whose_sink_stays_behind_and_reads_it() -> None:
+    gate = judged("sink-follows", replace(GOOD, settings=ATTACHED, report=TO_KAFKA))
+    assert gate is not None
+    assert (gate.ok, gate.measured) == (True, "unknown")
+    assert "Declare output" in gate.text
 
 
 def test_every_gate_can_refuse() -> None:

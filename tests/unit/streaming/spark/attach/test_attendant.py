@@ -1,6 +1,7 @@
 """The desk of an attendant: which starts of an application are ours, and what a waiting start gets for an answer."""
 
 import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from state.checkpoint_folders import mapping_name
 from state.model.entities import Assignment, Desired, RunState
 from state.settings.keys import Tideover
 from streaming.spark.attach import attached, attendant
-from streaming.spark.attach.attached import AttachedSupervisor, attached_sources
+from streaming.spark.attach.attached import AttachedSupervisor, attached_sources, beside_options
 from streaming.spark.attach.attendant import Desk, _rows_that_run
 from streaming.spark.attach.driver import ApplicationDriver, RunningQuery
 from streaming.spark.errors import SparkMissing
@@ -44,6 +45,7 @@ class FakeDriver:
         self.waiting = list(requests)
         self.answers: list[tuple[str, str]] = []
         self.as_what = running
+        self.declared: list[list[Mapping[str, object]]] = []
 
     def requests(self) -> list[str]:
         return self.waiting
@@ -53,6 +55,9 @@ class FakeDriver:
 
     def delay(self, key: str, why: str) -> None:
         self.answers.append((key, why))
+
+    def declare(self, queries: Sequence[Mapping[str, object]]) -> None:
+        self.declared.append(list(queries))
 
     def running(self, key: str) -> RunningQuery | None:
         return self.as_what
@@ -64,7 +69,7 @@ class FakeDriver:
         self.answers.append(("exit", ""))
 
 
-def settings(topics: object = "identity") -> Tideover:
+def settings(topics: object = "identity", **more: object) -> Tideover:
     return Tideover.model_validate(
         {
             "store": "sqlite://",
@@ -77,18 +82,19 @@ def settings(topics: object = "identity") -> Tideover:
                     "sources": {"orders": {"topics": ["orders"]}},
                     "clusters": ["east", "west"],
                     "checkpoint": "/data/archive",
+                    **more,
                 }
             },
         }
     )
 
 
-def hosting(row: Assignment | None, error: str | None = None, topics: object = "identity") -> Any:
+def hosting(row: Assignment | None, error: str | None = None, topics: object = "identity", **more: Any) -> Any:
     store = SimpleNamespace(
         assignment=lambda query: row,
         query_facts=lambda query: [] if error is None else [SimpleNamespace(query=query, error=error)],
     )
-    known = settings(topics)
+    known = settings(topics, **more)
     return SimpleNamespace(
         store=store, runner="shop", settings=known, query=known.queries.__getitem__, cluster_id=lambda cluster: None
     )
@@ -173,6 +179,54 @@ def test_elsewhere_it_reads_by_the_connection_of_the_configuration() -> None:
 
 def test_topics_with_another_name_there_replace_the_applications() -> None:
     assert sources(ROW, {"orders": "east.orders"})["subscribe"] == "east.orders"
+
+
+AT_HOME = replace(ROW, cluster="east", placed_epoch=1, mapping=None)
+
+
+def beside(row: Assignment, **more: Any) -> dict[str, dict[str, str]]:
+    return beside_options(
+        hosting(row, topics={"prices": "east.prices", "orders": "orders"}, **more), "archive", row.cluster
+    )
+
+
+def test_a_batch_keeps_its_applications_connection_on_the_first_cluster() -> None:
+    found = beside(AT_HOME, output={"topic": "out"}, batch_reads=["prices"])
+    assert found == {
+        "@reads": {"tideover.cluster": "east", "topic:prices": "prices"}, "@writes": {"tideover.cluster": "east"}
+    }  # fmt: skip
+
+
+def test_a_batch_has_connection_and_names_of_the_cluster_of_its_query() -> None:
+    found = beside(ROW, output={"topic": "out"}, batch_reads=["prices"])
+    assert found["@reads"]["topic:prices"] == "east.prices"
+    for options in found.values():
+        assert (options["tideover.cluster"], options["kafka.bootstrap.servers"]) == ("west", "w:1")
+
+
+def test_an_output_on_a_named_cluster_stays_there() -> None:
+    assert beside(ROW, output={"topic": "out", "cluster": "east"}) == {"@writes": {"tideover.cluster": "east"}}
+    assert beside(AT_HOME, output={"topic": "out", "cluster": "west"})["@writes"]["kafka.bootstrap.servers"] == "w:1"
+
+
+def test_nothing_is_laid_over_what_is_not_declared() -> None:
+    assert beside(ROW) == {}
+
+
+@pytest.mark.parametrize(("row", "cluster"), [(ROW, "west"), (None, "east")])
+def test_batches_are_declared_where_the_row_is_or_on_the_first_cluster(row: Assignment | None, cluster: str) -> None:
+    driver = FakeDriver()
+    desk = Desk(driver, hosting(row, output={"topic": "out"}), {"/data/archive": "archive"})  # type: ignore[arg-type]
+    assert desk.declare()
+    ((known,),) = driver.declared
+    assert (known["query"], known["writes"], known["reads"], known["follows"]) == ("archive", ["out"], [], True)
+    assert known["options"]["@writes"]["tideover.cluster"] == cluster  # type: ignore[index]
+
+
+def test_nothing_is_declared_while_a_query_may_be_on_its_way_elsewhere() -> None:
+    driver, held = FakeDriver(), replace(ROW, desired=Desired.HELD)
+    assert not Desk(driver, hosting(held), {"/data/archive": "archive"}).declare()  # type: ignore[arg-type]
+    assert driver.declared == []
 
 
 def test_an_attendant_that_no_application_started_says_so() -> None:

@@ -23,6 +23,7 @@ from streaming.spark.query.launch import changes_in_its_run
         ({"settings": {"table": "w"}, "settings_by_cluster": {"west": {"table": "w"}}}, True),
         ({"output": {"topic": "out", "cluster": "active"}}, False),
         ({"output": {"topic": "out", "cluster": "north"}}, True),
+        ({"output": {"topic": "out"}, "pipeline": None, "attach": "a"}, True),
     ],
 )
 def test_a_run_leaves_its_cluster_by_switch_where_nothing_else_changes(changes: dict[str, object], same: bool) -> None:

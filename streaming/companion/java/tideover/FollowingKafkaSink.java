@@ -1,0 +1,79 @@
+package tideover;
+
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicReference;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * Spark's Kafka sink, whose batches each go to the cluster where their query is. Spark makes a
+ * write of its own for each batch.
+ */
+record FollowingKafkaSink(SupportsWrite kafka, Beside.Query query, AtomicReference<String> said)
+    implements SupportsWrite {
+  FollowingKafkaSink(SupportsWrite kafka, Beside.Query query) {
+    this(kafka, query, new AtomicReference<>());
+  }
+
+  @Override
+  public String name() {
+    return kafka.name();
+  }
+
+  @Override
+  @SuppressWarnings("deprecation") // what replaces it is not in all versions
+  public StructType schema() {
+    return kafka.schema();
+  }
+
+  @Override
+  public Set<TableCapability> capabilities() {
+    return kafka.capabilities();
+  }
+
+  @Override
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    String topic = info.options().get("topic");
+    Set<String> written = query.topics().get(Beside.Way.WRITES);
+    if (!Beside.topics(topic).equals(written)) {
+      throw new IllegalArgumentException(
+          "tideover: "
+              + query.name()
+              + " declares output.topic "
+              + String.join(", ", written)
+              + ", and its sink "
+              + (topic == null ? "has no option topic" : "writes to " + topic)
+              + ": correct one of them");
+    }
+    String cluster = query.cluster(Beside.Way.WRITES);
+    if (!cluster.equals(said.getAndSet(cluster))) {
+      Attached.say(query.name() + " writes " + topic + " to " + cluster);
+    }
+    JobOptions job = new JobOptions(Map.copyOf(info.options().asCaseSensitiveMap()));
+    return kafka.newWriteBuilder(new Info(info, job.under(query.options(Beside.Way.WRITES))));
+  }
+
+  /** As Spark names it in its reports. */
+  @Override
+  public String toString() {
+    return kafka.toString();
+  }
+
+  private record Info(LogicalWriteInfo given, CaseInsensitiveStringMap options)
+      implements LogicalWriteInfo {
+    @Override
+    public String queryId() {
+      return given.queryId();
+    }
+
+    @Override
+    public StructType schema() {
+      return given.schema();
+    }
+  }
+}

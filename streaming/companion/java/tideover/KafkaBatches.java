@@ -1,0 +1,104 @@
+package tideover;
+
+import java.lang.reflect.Field;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.sources.BaseRelation;
+import scala.Function1;
+import scala.Tuple2;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * Finds what reads or writes Kafka as a batch in a plan: {@code spark.read} and {@code df.write}
+ * with the format kafka. Spark uses the older interfaces of its connector for both. Their classes
+ * are known by name, as they are private.
+ */
+final class KafkaBatches extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
+  private static final String PACKAGE = "org.apache.spark.sql.kafka010.";
+
+  @Override
+  public boolean isDefinedAt(LogicalPlan node) {
+    String kind = node.getClass().getSimpleName();
+    return kind.equals("LogicalRelation") && isKafkas(node.productElement(0), "KafkaRelation")
+        || kind.equals("SaveIntoDataSourceCommand")
+            && isKafkas(node.productElement(1), "KafkaSourceProvider");
+  }
+
+  static boolean isKafkas(Object each, String named) {
+    return each.getClass().getName().equals(PACKAGE + named);
+  }
+
+  @Override
+  @SuppressWarnings("unchecked")
+  public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
+    if (!isDefinedAt(node)) {
+      return otherwise.apply(node);
+    }
+    Object first = node.productElement(0);
+    return (B) (first instanceof BaseRelation read ? reading(node, read) : writing(node));
+  }
+
+  private static LogicalPlan reading(LogicalPlan node, BaseRelation read) {
+    Optional<Map<String, String>> options = optionsOf(read);
+    if (options.isEmpty()) {
+      Beside.sayOnce(
+          "the options of a batch read of Kafka cannot be read in this Spark: it stays on the"
+              + " cluster that the code names");
+      return node;
+    }
+    FollowingRead following = new FollowingRead(read, new JobOptions(options.get()));
+    return AttachExtensions.exchanged(node, Map.of(read, following));
+  }
+
+  /** Spark runs it right behind its analysis, so that what is found now is what is written. */
+  @SuppressWarnings("unchecked")
+  private static LogicalPlan writing(LogicalPlan node) {
+    var given = (scala.collection.immutable.Map<String, String>) node.productElement(2);
+    JobOptions job = new JobOptions(asJava(given));
+    String topic = job.under(Map.of()).get("topic");
+    Optional<Beside.Query> found = Beside.declaring(Beside.Way.WRITES, Beside.topics(topic));
+    if (found.isEmpty()) {
+      Beside.sayOnce(
+          "a batch writes "
+              + (topic == null ? "to the topics of a column" : topic)
+              + " to the cluster that the code names, which no output declares");
+      return node;
+    }
+    Beside.Query query = found.get();
+    Map<String, String> ours = query.options(Beside.Way.WRITES);
+    if (query.isElsewhere(Beside.Way.WRITES)) {
+      Beside.sayOnce("a batch writes " + topic + " to " + query.cluster(Beside.Way.WRITES));
+    }
+    Map<String, String> all = Map.copyOf(job.under(ours).asCaseSensitiveMap());
+    return AttachExtensions.exchanged(node, Map.of(given, PythonUtils.toScalaMap(all)));
+  }
+
+  /** The options that a relation keeps in a private field, found by its type. */
+  @SuppressWarnings("unchecked")
+  private static Optional<Map<String, String>> optionsOf(BaseRelation relation) {
+    for (Field field : relation.getClass().getDeclaredFields()) {
+      if (field.getType().getSimpleName().equals("CaseInsensitiveMap")) {
+        try {
+          field.setAccessible(true);
+          return Optional.of(
+              asJava((scala.collection.immutable.Map<String, String>) field.get(relation)));
+        } catch (ReflectiveOperationException | RuntimeException closed) {
+          return Optional.empty();
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static Map<String, String> asJava(scala.collection.immutable.Map<String, String> given) {
+    Map<String, String> found = new HashMap<>();
+    for (var each = given.iterator(); each.hasNext(); ) {
+      Tuple2<String, String> option = each.next();
+      found.put(option._1(), option._2());
+    }
+    return found;
+  }
+}
