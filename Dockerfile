@@ -2,9 +2,14 @@
 #
 # Nothing of the build is in the result: no compiler, no pip cache, no source tree, only the wheel as it would be
 # published, its dependencies by hash, and the connector's jars, so that a failover never waits for a download.
+#
+# A tag can be made to name another image, a digest cannot. Your registry says which one you trust, and your pipeline pins it:
+#   docker buildx imagetools inspect debian:bookworm-20250811-slim     # prints the digest
+#   docker build --build-arg BASE_DIGEST=sha256:... --target runtime .
 ARG BASE_IMAGE=debian:bookworm-20250811-slim
+ARG BASE_DIGEST=
 
-FROM ${BASE_IMAGE} AS build
+FROM ${BASE_IMAGE}${BASE_DIGEST:+@$BASE_DIGEST} AS build
 # A company's Maven repository, where there is one: --build-arg TIDEOVER_JARS_REPOSITORY=https://...
 ARG TIDEOVER_JARS_REPOSITORY
 RUN apt-get update \
@@ -27,7 +32,7 @@ WORKDIR /
 RUN /opt/tideover/bin/python -m streaming.jars fetch spark-4.2.0 \
  && /opt/tideover/bin/pip uninstall --yes --quiet setuptools pip
 
-FROM ${BASE_IMAGE} AS runtime
+FROM ${BASE_IMAGE}${BASE_DIGEST:+@$BASE_DIGEST} AS runtime
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends bash ca-certificates openjdk-17-jre-headless procps python3 \
  && rm -rf /var/lib/apt/lists/* \
@@ -51,9 +56,13 @@ HEALTHCHECK --interval=30s --timeout=5s --start-period=600s --retries=3 \
 # Last: a new commit rebuilds nothing but the labels.
 ARG VERSION=0.1.0
 ARG REVISION=unknown
+ARG BASE_IMAGE
+ARG BASE_DIGEST
 LABEL org.opencontainers.image.title="Tideover" \
       org.opencontainers.image.description="Carries Spark streaming queries from a failed Kafka cluster to its standby" \
       org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.base.name="${BASE_IMAGE}" \
+      org.opencontainers.image.base.digest="${BASE_DIGEST}" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 

@@ -91,6 +91,25 @@ def test_an_installation_with_other_values_is_what_kubernetes_takes(tmp_path: Pa
 
 
 @needs_helm
+def test_a_policy_lets_in_only_the_values_that_name_who(tmp_path: Path) -> None:
+    monitoring = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+    broker = {"to": [{"ipBlock": {"cidr": "10.1.0.0/16"}}], "ports": [{"protocol": "TCP", "port": 9093}]}
+    values = {"configMap": "mine", "networkPolicy": {"controller": {"from": [monitoring]}, "egress": [broker]}}
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+    objects = rendered("-f", str(tmp_path / "values.yaml"))
+    policies = {name: each for (kind, name), each in objects.items() if kind == "NetworkPolicy"}
+    assert set(policies) == {"tideover", "tideover-controller"}
+    for each in policies.values():
+        assert validate(each, VERSIONS[0], strict=True) == VERSIONS[0]
+    assert policies["tideover"]["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert policies["tideover"]["spec"]["egress"] == [broker]
+    assert policies["tideover-controller"]["spec"]["ingress"] == [
+        {"from": [monitoring], "ports": [{"protocol": "TCP", "port": 8340}]}
+    ]
+    assert ("NetworkPolicy", "tideover") not in rendered("--set", "configMap=x,networkPolicy.enabled=false")
+
+
+@needs_helm
 @pytest.mark.parametrize(
     ("values", "said"),
     [

@@ -114,11 +114,21 @@ def test_the_rendered_kustomization_is_valid_with_image_and_config_replaced() ->
 def test_every_selector_finds_the_pods_that_it_is_for() -> None:
     labels = {each["metadata"]["name"]: each["spec"]["template"]["metadata"]["labels"].items() for each in workloads()}
     for document in documents():
-        if document["kind"] == "CronJob":
+        if document["kind"] in {"CronJob", "NetworkPolicy"}:
             continue
         wanted = document["spec"]["selector"]
         wanted = wanted.get("matchLabels", wanted)
         assert labels[document["metadata"]["name"]] >= wanted.items(), document["kind"]
+
+
+def test_a_policy_lets_nothing_reach_any_pod() -> None:
+    (policy,) = (each["spec"] for each in documents() if each["kind"] == "NetworkPolicy")
+    assert set(policy) == {"podSelector", "policyTypes"}, "a list of rules would let in what they name"
+    assert policy["policyTypes"] == ["Ingress"]
+    templates = [each["spec"]["template"] for each in (*workloads(), upgrade()["spec"]["jobTemplate"])]
+    assert len(templates) == 3
+    for template in templates:
+        assert template["metadata"]["labels"].items() >= policy["podSelector"]["matchLabels"].items()
 
 
 def test_every_mount_has_a_volume_and_every_volume_a_mount() -> None:
@@ -224,3 +234,13 @@ def test_secrets_come_from_a_secret_that_is_not_among_the_manifests() -> None:
             mount for each in pod["containers"] for mount in each["volumeMounts"] if mount["name"] == secret["name"]
         ]
         assert [(mount["mountPath"], mount["readOnly"]) for mount in mounts] == [(SECRETS, True)]
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "conf/own-image/Dockerfile"])
+def test_an_image_takes_its_base_by_a_dated_tag_and_by_digest(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert re.search(r"^ARG BASE_IMAGE=debian:bookworm-\d{8}-slim$", text, re.MULTILINE)
+    assert re.search(r"^ARG BASE_DIGEST=$", text, re.MULTILINE), "no digest that was not looked up"
+    based = [line for line in text.splitlines() if line.startswith("FROM") and "BASE_IMAGE" in line]
+    assert based
+    assert all("${BASE_IMAGE}${BASE_DIGEST:+@$BASE_DIGEST}" in line for line in based)

@@ -191,6 +191,12 @@ def test_an_endpoint_without_a_usable_address_is_ours_to_correct(endpoint: str) 
         ClientCredentials.model_validate(at(endpoint).model_dump())
 
 
+@pytest.mark.parametrize("endpoint", ["file:///etc/passwd", "jar:http://idp/x!/y", "ftp://idp/token", "//idp/token"])
+def test_an_endpoint_names_a_host_by_http_and_never_a_file(endpoint: str) -> None:
+    with pytest.raises(ValueError, match="token_endpoint"):
+        ClientCredentials.model_validate({**at("http://idp/t").model_dump(), "token_endpoint": endpoint})
+
+
 def test_a_page_instead_of_a_token_is_ours_only_where_no_token_ever_came() -> None:
     for answered_before, fault in ((False, Fault.OURS), (True, Fault.HERE)):
         with raw_server(sending(PAGE)) as endpoint:
