@@ -14,6 +14,7 @@ from orchestrator.decide.reconcile import is_put_back
 from state.checkpoint_folders import belongs_to
 from state.model.entities import Assignment, Desired, Event, QueryFact, RunState
 from state.model.maintenance import FormerCheckpoint
+from state.plain_text import amount
 from state.settings.canonical import are_one_folder
 from state.settings.values import write_duration
 
@@ -95,7 +96,8 @@ def judge_formers(
 
 def _done(former: FormerCheckpoint, alive: Collection[str]) -> tuple[Disposition, str]:
     if former.cleaned_at is not None:
-        return Disposition.CLEANED, f"{former.files} files deleted; its last batch and its fence are kept"
+        files = "its files are" if former.files is None else amount(former.files, "file")
+        return Disposition.CLEANED, f"{files} deleted; its last batch and its fence are kept"
     if former.is_asked and former.runner in alive:
         return Disposition.ASKED, f"waiting for runner {former.runner} to clean it"
     return Disposition.STAYS, ""

@@ -15,6 +15,7 @@ from orchestrator.decide.places import seconds_lacking
 from orchestrator.decide.times import instant, iso
 from state.model.entities import EndSample, TopicPartition
 from state.model.maintenance import LATENCIES, PartitionCopy, ReplicationSample
+from state.plain_text import amount
 from streaming.cluster_log import TopicFacts
 from streaming.resume.age import SILENT, ReplicationAge
 from streaming.resume.model import Target
@@ -126,11 +127,11 @@ def replication_text(replication: ReplicationSample, now: datetime) -> str:
     if worst is not None and worst.is_missing:
         parts.append(f"{there} holds no record of {worst.name}, {here} holds {worst.records}")
     elif worst is not None:
-        records = "" if worst.records is None else f", {worst.records} records"
+        records = "" if worst.records is None else f", {amount(worst.records, 'record')}"
         parts.append(f"{there} is {(worst.age_ms or 0) / 1000:.1f} s behind {here} at most ({worst.name}{records})")
     if unknown:
         first = f"{unknown[0].name}: {unknown[0].note}"
-        parts.append(f"the lag of {len(unknown)} partitions on {there} is unknown ({first})")
+        parts.append(f"the lag of {amount(len(unknown), 'partition')} on {there} is unknown ({first})")
     if not parts:
         parts.append(f"no partition of {here} is known")
     return f"{'; '.join(parts)}; sampled {_ago(replication.sampled_at, now)}{_seen(replication, now)}"

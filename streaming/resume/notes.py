@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from state.plain_text import amount
 from streaming.cluster_log import PartitionError
 from streaming.resume.methods.content_search import Cause, Found, NoPlace
 from streaming.resume.standby_lookup import StandbyLookup
@@ -150,7 +151,8 @@ def retention(earliest_ms: int, time_ms: int) -> str:
 
 def repartitioned(old: int, new: int) -> str:
     """Rule of a standby with another number of partitions."""
-    return f"{old} partitions there, {new} here: every partition resumes at the topic's earliest time minus the buffer"
+    counts = f"{amount(old, 'partition')} there, {new} here"
+    return f"{counts}: every partition resumes at the topic's earliest time minus the buffer"
 
 
 def unaligned(partition: int) -> str:

@@ -120,7 +120,7 @@ def two(world: World, folder: Path) -> World:
 def test_a_verb_says_which_queries_wait_for_their_turn(two: World, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "failover", "--all", "--to", "west", "--yes")
     assert code == 0
-    told = "clicks keeps running and waits for its turn: 1 moves in progress, at most 1 at once (operations.at_once)"
+    told = "clicks keeps running and waits for its turn: 1 move in progress, at most 1 at once (operations.at_once)"
     assert err.splitlines().count(told) == 1
     assert err.index(told) < err.index("clicks: operation ")
 

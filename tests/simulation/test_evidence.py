@@ -447,7 +447,7 @@ def test_evidence_that_was_changed_shows(world: World, capsys: pytest.CaptureFix
     assert {claim["name"] for claim in checked["claims"] if claim["verdict"] == "does not hold"} >= {"replay"}
     code, chain = run_json(capsys, "verify-op", "--chain")
     assert (code, keys(chain["flaws"])) == (1, said("Each of `flaws`"))
-    assert run(capsys, "verify-op", "--chain")[1].endswith("does not hold: 1 links, 1 documents, 1 flaws\n")
+    assert run(capsys, "verify-op", "--chain")[1].endswith("does not hold: 1 link, 1 document, 1 flaw\n")
 
 
 def test_verify_op_without_evidence_says_what_to_wait_for(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -145,7 +145,10 @@ def test_nothing_to_read_proves_no_move_where_records_wait() -> None:
     operation = world.carry_out(world.request(), seconds=5)
     assert operation is not None
     assert operation.phase is Phase.VERIFYING
-    assert "it found nothing to read, and 20 records wait there: waiting for its first batch" in operation.sentence
+    assert (
+        "it found nothing to read yet, and the plan saw 20 records there: waiting for its first batch"
+        in operation.sentence
+    )
 
 
 def test_only_the_first_batch_with_data_proves_the_move() -> None:

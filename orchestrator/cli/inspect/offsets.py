@@ -11,6 +11,7 @@ from orchestrator.decide.lookup_wants import standby_topic
 from orchestrator.decide.times import instant, parse_time
 from orchestrator.errors import ExitCode, UnknownName, UsageError
 from state.model.entities import TopicPartition
+from state.plain_text import amount
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, OffsetAnswer, Spec
 from streaming.errors import KafkaError
@@ -186,7 +187,9 @@ def _partitions(log: ClusterLog, wanted: _Wanted, deadline: Deadline) -> list[in
     if partition is None:
         return sorted(facts.partitions)
     if partition not in facts.partitions:
-        raise UnknownName(f"{topic} on {cluster} has {len(facts.partitions)} partitions, and no partition {partition}")
+        raise UnknownName(
+            f"{topic} on {cluster} has {amount(len(facts.partitions), 'partition')}, and no partition {partition}"
+        )
     return [partition]
 
 

@@ -20,7 +20,7 @@ from orchestrator.facts.tail import Tail, TailRecord, tail_of
 from orchestrator.shapes import json_shapes
 from state.model.entities import MOVES, Operation
 from state.model.evidence import Evidence
-from state.plain_text import plain
+from state.plain_text import amount, plain
 
 
 @click.command("show-op")
@@ -148,7 +148,7 @@ def show_tail(ctx: Context, operation: Operation, output: str) -> int:
         came = sum(each.on_standby for each in tail.records)
         doubtful = sum(bool(_doubt(each)) for each in tail.records)
         render.talk(
-            f"{operation.target} lacked {len(tail.records) - doubtful} records of {operation.source} when "
+            f"{operation.target} lacked {amount(len(tail.records) - doubtful, 'record')} of {operation.source} when "
             f"{operation.query} left; {came} have come there since"
             + (f"; {doubtful} more are in doubt, as the last column says" if doubtful else "")
         )

@@ -11,6 +11,7 @@ from orchestrator.cli.inspect.history import SEE_HISTORY
 from orchestrator.decide.evidence.claims import Claim, Verdict, verdict_of
 from orchestrator.errors import ExitCode, NoEvidence, UnknownName, UsageError
 from state.model.evidence import Evidence
+from state.plain_text import amount
 from state.store.controller_store import ControllerStore
 
 _COLUMNS = ("name", "topic", "partition", "verdict", "expected", "found", "text")
@@ -129,6 +130,6 @@ def _chain(ctx: Context, output: str) -> int:
         if rows:
             render.say(tables.table(rows, _FLAWS) + "\n")
         gone = chain.links - chain.documents
-        kept = f"{chain.documents} documents" + (f", {gone} deleted by retention" if gone else "")
-        render.say(f"the chain {verdict.value}: {chain.links} links, {kept}, {len(flaws)} flaws")
+        kept = amount(chain.documents, "document") + (f", {gone} deleted by retention" if gone else "")
+        render.say(f"the chain {verdict.value}: {amount(chain.links, 'link')}, {kept}, {amount(len(flaws), 'flaw')}")
     return _CODES[verdict]

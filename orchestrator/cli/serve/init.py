@@ -12,6 +12,7 @@ from orchestrator.cli.serve.inventory import create, found_below, said
 from orchestrator.config.first_routes import FirstRoute, routes_between
 from orchestrator.config.load import load
 from orchestrator.errors import ConfigError, UsageError
+from state.plain_text import amount
 from streaming.errors import KafkaError
 
 _LOOK_SECONDS = 10.0
@@ -67,7 +68,8 @@ def init(clusters: tuple[str, ...], paths: tuple[Path, ...], application: str | 
         render.talk(remark)
     _write(file, answered, routes, known)
     render.talk(
-        f"{file}: {len(answered)} clusters, {len(routes)} routes, {len(known['queries'])} queries; "
+        f"{file}: {amount(len(answered), 'cluster')}, {amount(len(routes), 'route')}, "
+        f"queries: {len(known['queries'])}; "
         f"look through it, then: tideover -c {file} config check"
     )
 

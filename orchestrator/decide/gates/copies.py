@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.move_facts import PENDING, MoveFacts
 from orchestrator.decide.places import lets_unknown_pass, named, sum_of, targets_of
+from state.plain_text import amount
 from streaming.resume.model import Target
 
 CAUGHT_UP = "caught-up"
@@ -47,7 +48,7 @@ def _awaited(facts: MoveFacts, gate: str, targets: Sequence[Target], every: str,
         gate,
         not behind or waits,
         f"{len(targets) - len(behind)} of {len(targets)} partitions",
-        f"{len(targets)} partitions",
+        amount(len(targets), "partition"),
         f"{facts.target} has {every}"
         if not behind
         else f"{lacks}; the move waits for them, for at most {facts.policy.catch_up.total_seconds():g} s "
@@ -87,7 +88,7 @@ def upstream_output(facts: MoveFacts) -> Gate | None:
     return answer(
         "upstream-output",
         not passed or "gap" in facts.consents,
-        f"{len(passed)} partitions",
+        amount(len(passed), "partition"),
         "0 partitions",
         "consent gap is given" if passed else f"{facts.query} resumes before all that its upstream queries wrote there",
         f"{facts.query} would resume behind records that {names} may have written since it moved to {facts.target}, up "

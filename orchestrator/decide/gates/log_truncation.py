@@ -2,6 +2,7 @@
 
 from orchestrator.decide.gates.gate import Gate, answer
 from orchestrator.decide.move_facts import MoveFacts
+from state.plain_text import amount
 from streaming.resume.truncation import Finding, Goto, truncation_of
 
 
@@ -17,7 +18,7 @@ def log_truncation(facts: MoveFacts) -> Gate | None:
     goes = sorted({reset.goto for reset in resets or () if reset.goto is not None})
     unproven = sum(each.finding is Finding.UNPROVEN for each in facts.standings)
     good = f"{here} still holds what was read from it" + (
-        f"; {unproven} positions cannot be verified" if unproven else ""
+        f"; {amount(unproven, 'position')} cannot be verified" if unproven else ""
     )
     if error is not None:
         good = f"{error}: " + (
@@ -28,7 +29,7 @@ def log_truncation(facts: MoveFacts) -> Gate | None:
     return answer(
         "log-truncation",
         error is None or (resets is not None and Goto.NOWHERE not in goes),
-        f"{len(error.divergent_offsets) if error else 0} partitions",
+        amount(len(error.divergent_offsets) if error else 0, "partition"),
         "0 partitions, or what was read is found on the standby",
         good,
         f"{error}: records that were read are gone there, after an unclean leader election or because the topic was "

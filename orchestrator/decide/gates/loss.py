@@ -30,7 +30,7 @@ def place_found(facts: MoveFacts) -> Gate | None:
         "place-found",
         count > 0 and not lost,
         f"{count - len(lost)} of {count}",
-        f"{count} partitions",
+        amount(count, "partition"),
         "every partition has a resume offset",
         f"no resume offset for {named(lost) or 'any partition'}: {why}",
     )
@@ -60,7 +60,7 @@ def retention(facts: MoveFacts) -> Gate | None:
     return answer(
         "retention",
         accepted or not (gone or (untold and not lets_unknown_pass(facts))),
-        UNKNOWN if untold and not gone else f"{len(gone)} partitions",
+        UNKNOWN if untold and not gone else amount(len(gone), "partition"),
         "0 partitions",
         "consent gap is given" if gone else unknown if untold else "the standby still holds every resume offset",
         f"{bad if gone else unknown}; --consent gap accepts the loss",
@@ -174,7 +174,7 @@ def exposure(facts: MoveFacts) -> Gate | None:
     elif untold:
         good = f"{unknown}; of the others it lacks {worst:.1f} s at most"
     bad = unknown if within else f"the standby lacks {worst or 0:.1f} s of records"
-    most = "" if bound is None else f"; at most {bound.exposure_records} records"
+    most = "" if bound is None else f"; at most {amount(bound.exposure_records, 'record')}"
     measured = UNKNOWN if within and (untold or worst is None) else f"{worst:.1f} s"
     since = _since_sampled(facts)
     return answer(

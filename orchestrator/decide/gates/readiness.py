@@ -19,6 +19,7 @@ from orchestrator.decide.places import most_seconds
 from orchestrator.decide.replication_age import replication_json, replication_text, worst_of
 from state.model.entities import Event, Operation
 from state.model.maintenance import ReadinessFact, ReplicationSample, StandbySample
+from state.plain_text import amount
 from state.settings.connection_estimate import ConnectionNeed
 from streaming.cluster_log import TopicFacts
 from streaming.probe.answers import ClusterAnswers
@@ -179,10 +180,10 @@ def log_truncation(given: ReadinessFacts) -> Gate | None:
     return answer(
         "log-truncation",
         error is None,
-        f"{len(error.divergent_offsets) if error else 0} partitions",
+        amount(len(error.divergent_offsets) if error else 0, "partition"),
         "0 partitions",
         f"{here} still holds what was read from it"
-        + (f"; {unproven} positions cannot be verified" if unproven else ""),
+        + (f"; {amount(unproven, 'position')} cannot be verified" if unproven else ""),
         f"{error}: records that were read are gone there, after an unclean leader election or because the "
         "topic was recreated"
         f"{proven}",
@@ -200,7 +201,7 @@ def answers_consistent(given: ReadinessFacts) -> Gate | None:
     found = [(each, contradiction) for each in asked for contradiction in each.contradictions]
     partitions = sum(each.partitions for each in asked)
     age = max(0.0, max((given.now - each.at).total_seconds() for each in asked))
-    good = f"{partitions} partitions answer correctly, checked {age:.0f} s ago"
+    good = f"the answers for {amount(partitions, 'partition')} are correct, checked {age:.0f} s ago"
     if not partitions:
         good = "no record to check with yet"
     bad = ""

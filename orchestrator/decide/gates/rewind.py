@@ -95,7 +95,7 @@ def retention(facts: MoveFacts) -> Gate | None:
     return answer(
         "retention",
         not gone or "gap" in facts.consents,
-        f"{len(gone)} partitions",
+        amount(len(gone), "partition"),
         "0 partitions",
         f"{facts.target} still holds every record since then" if not gone else "consent gap is given",
         f"{facts.target} has deleted records that are to be read again: {begins}; --consent gap begins there",

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from state.model.entities import Operation
 from state.model.plan import FollowedPartition, Plan, PlannedPartition, StandbyPartition, UnreadPartition
+from state.plain_text import amount
 from streaming.resume.model import Target
 
 
@@ -162,7 +163,7 @@ class LeftBehind(NamedTuple):
     @property
     def note(self) -> str:
         """For the partition's row."""
-        what = "records" if self.records is None else f"up to {self.records} records"
+        what = "records" if self.records is None else f"up to {amount(self.records, 'record')}"
         if self.records is not None and self.at_least is not None:
             what = f"{self.at_least} to {self.records} records"
         known = ""

@@ -31,6 +31,7 @@ from state.model.entities import (
 )
 from state.model.measured import DrillResult, Measured
 from state.model.plan import Plan
+from state.plain_text import amount
 
 TABLE: dict[tuple[Phase, Trigger], Phase] = {
     (Phase.RESOLVING, Trigger.RESOLVED): Phase.STARTING,
@@ -180,7 +181,7 @@ def _starting(snapshot: DrillSnapshot, now: datetime) -> DrillDecision:
         phase = _moved(operation.phase, Trigger.GIVEN_UP)
         return DrillDecision(phase=phase, sentence=against, steps=steps, outcome="failed", measured=measured)
     text = (
-        f"batch {report.batch} is committed on {operation.target} from a copy, {_rows(report)} rows, "
+        f"batch {report.batch} is committed on {operation.target} from a copy, {amount(_rows(report), 'row')}, "
         f"{sum(each.seconds for each in report.steps):.1f} s; {operation.query} kept running"
     )
     phase = _moved(operation.phase, Trigger.PROVEN)

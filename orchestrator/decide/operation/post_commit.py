@@ -41,6 +41,7 @@ from state.model.entities import (
     RunState,
 )
 from state.model.measured import Measured
+from state.plain_text import amount
 
 FENCE_AGAIN = timedelta(seconds=2)
 """A proof may turn up later (a host comes back, an application ends): how long until the next look."""
@@ -131,8 +132,9 @@ def verifying(snapshot: Snapshot, now: datetime) -> Decision:
         return _unproven(snapshot, stranded(operation, fact, "") or f"the query fails on {operation.target}")
     if fact.first_commit_at is None and fact.progressed_at is not None:
         if waiting := _expected(operation):
-            found = f"running on {operation.target}; it found nothing to read, and {waiting} records wait there"
-            return _unproven(snapshot, f"{found}: waiting for its first batch with data to be committed")
+            found = f"running on {operation.target}; it found nothing to read yet"
+            seen = f"the plan saw {amount(waiting, 'record')} there"
+            return _unproven(snapshot, f"{found}, and {seen}: waiting for its first batch with data to be committed")
         text = f"running on {operation.target}; nothing was there to read, so no batch has proven it yet"
         return _proven(snapshot, fact, fact.progressed_at, text, committed=False)
     return _unproven(snapshot, f"running on {operation.target}; waiting for its first batch with data to be committed")

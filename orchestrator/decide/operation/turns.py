@@ -20,6 +20,7 @@ from orchestrator.decide.operation.snapshot import awaits_start
 from orchestrator.decide.phases import BEFORE_COMMIT, BEHIND_COMMIT
 from orchestrator.decide.times import iso
 from state.model.entities import Operation, Request
+from state.plain_text import amount
 
 WAVE = "wave"
 """Among the parameters of a request: the number of its wave; 1 where it has none."""
@@ -95,7 +96,7 @@ def waits(request: Request, under_way: Sequence[Operation], at_once: int) -> str
     if len(under_way) < at_once or any(operation.query == request.query for operation in under_way):
         return None
     return (
-        f"{request.query} keeps running and waits for its turn: {len(under_way)} moves in progress, at "
+        f"{request.query} keeps running and waits for its turn: {amount(len(under_way), 'move')} in progress, at "
         f"most {at_once} at "
         "once (operations.at_once)"
     )

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from state.model.entities import EndSample, Fingerprint
+from state.plain_text import amount
 from streaming.cluster_log import LogRecord
 from streaming.resume import notes
 from streaming.resume.methods.content_search import TRUSTED, Found
@@ -82,7 +83,7 @@ def prove(want: Want, here: Lineage, records: Sequence[LogRecord] | None) -> Fou
     if untold > 0 and not (_ends_agree(want, here) and _is_newest_behind(want, here)):
         return f"the remembered records end {untold} before the position"
     missing = max(0, want.offset - here.end)
-    note = f"the standby lags: it ends {missing} offsets before the position" if missing else ""
+    note = f"the standby lags: it ends {amount(missing, 'offset')} before the position" if missing else ""
     return Found(min(want.offset, here.end), exact=missing == 0, missing=missing, note=note)
 
 

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from state.plain_text import amount
 from streaming.spark.checkpoint.batch_news import BatchNews, RunName, follow
 from streaming.spark.errors import SparkMissing
 from streaming.spark.jvm import JavaObject, java_context, java_query, java_view, root_cause, trace_of
@@ -58,7 +59,7 @@ def unfinished(session: SparkSession, run_id: str) -> str | None:
     if not ours:
         return None
     tasks = sum(each.runningTasks() for each in ours)
-    return f"{tasks} tasks of its job group are still active" if tasks else "its job group has tasks yet to run"
+    return f"{amount(tasks, 'task')} of its job group still active" if tasks else "its job group has tasks yet to run"
 
 
 def running_tasks(session: SparkSession, run_id: str) -> int:

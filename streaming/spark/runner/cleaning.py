@@ -19,6 +19,7 @@ from state.checkpoint_folders import belongs_to
 from state.errors import StoreError, TideoverError
 from state.model.entities import Desired, Event
 from state.model.maintenance import CleanedFiles, FormerCheckpoint
+from state.plain_text import amount
 from state.settings.canonical import are_one_folder
 from state.settings.values import scheme_refusal
 from streaming.spark.checkpoint.files import CheckpointFiles, join
@@ -169,7 +170,10 @@ class CheckpointCleaner:
         if isinstance(outcome, str):
             text, more = f"{where} was not cleaned: {outcome}", {}
         else:
-            text, more = f"{where} is cleaned: {outcome.files} files, {outcome.bytes} bytes", outcome._asdict()
+            text, more = (
+                f"{where} is cleaned: {amount(outcome.files, 'file')}, {outcome.bytes} bytes",
+                outcome._asdict(),
+            )
         return Event(
             sequence=None,
             at=self._hosting.now(),

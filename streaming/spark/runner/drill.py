@@ -19,6 +19,7 @@ from state.checkpoint_folders import is_of_drill, read_drill_folder
 from state.errors import StoreError, TideoverError
 from state.messages import DrillReport, DrillRequest, DrillSource, DrillStep, PrepareReport
 from state.model.entities import Event, Intent
+from state.plain_text import amount
 from streaming.spark.checkpoint.batch_news import RunName
 from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.files import join
@@ -89,7 +90,9 @@ def rehearse(hosting: Hosting, intent: Intent, check: Check) -> DrillReport:
     try:
         hosting.files.delete(target, recursive=True)  # a former process of this runner may have begun
         copied = _copy(hosting, intent, request, check)
-        steps.say("copy", f"copied {copied.files} files, {copied.bytes} bytes, of batch {request.prepare.batch}")
+        steps.say(
+            "copy", f"copied {amount(copied.files, 'file')}, {copied.bytes} bytes, of batch {request.prepare.batch}"
+        )
         progress = _one_batch(hosting, intent, request, steps, check)
         sources = _sources(hosting, intent, request, progress)
     finally:
@@ -130,7 +133,9 @@ def _one_batch(hosting: Hosting, intent: Intent, request: DrillRequest, steps: _
                 steps.say("start", f"started on {request.cluster}")
             progress = _await_batch(run, deadline, check)
             if progress is not None:
-                steps.say("batch", f"batch {progress['batchId']} is committed with {progress['numInputRows']} rows")
+                steps.say(
+                    "batch", f"batch {progress['batchId']} is committed with {amount(progress['numInputRows'], 'row')}"
+                )
         finally:
             _stop(run)
         if progress is not None:

@@ -162,7 +162,7 @@ def test_samples_of_the_same_route_are_continued_and_bounded() -> None:
         ((copy(0, 90_000, None), copy(1, None, 12, target_newest_ms=None)), "t-1",
          "west holds no record of t-1, east holds 12; sampled 12 s ago"),
         ((copy(0, 500, None), copy(1, None, None, note="why")), "t-0",
-         ("west is 0.5 s behind east at most (t-0); the lag of 1 partitions on west is unknown (t-1: why); "
+         ("west is 0.5 s behind east at most (t-0); the lag of 1 partition on west is unknown (t-1: why); "
          "sampled 12 s ago")),
         ((copy(0, 500, seen_ms=NOW_MS - 30_000),), "t-0",
          "west is 0.5 s behind east at most (t-0, 0 records); sampled 12 s ago, east last seen 42 s ago"),

@@ -433,3 +433,15 @@ def test_a_key_that_is_too_short_or_long_is_refused(served: Served, key: str) ->
 
 def test_a_token_with_the_name_of_automatic_mode_is_not_its_actor() -> None:
     assert actor_of(Principal("auto", Role.OPERATOR)) != AUTOMATIC
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"query": "revenue", "query": "sums"}', b'{"query": "revenue", "more": {"a": 1, "a": 1}}']
+)
+def test_a_body_with_a_key_twice_is_refused_and_nothing_is_done(served: Served, body: bytes) -> None:
+    headers = {"Content-Type": "application/json"}
+    answer = served.ask("/api/pause", token=OPERATOR, method="POST", headers=headers, body=body)
+    assert answer.code == 400
+    assert served.ask("/api/status", token=VIEWER).json["pauses"] == []
+    if b"more" not in body:
+        assert answer.json["error"]["text"] == "a key of the body is given twice"

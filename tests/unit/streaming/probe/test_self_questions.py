@@ -178,7 +178,8 @@ def test_the_gate_names_cluster_broker_partition_and_age() -> None:
 def test_the_gate_passes_honest_answers_and_says_when_it_had_none() -> None:
     gates = gate_of(answers("east"), answers()), gate_of(answers(partitions=0)), gate_of(answers(error="no answer"))
     assert [gate and (gate.ok, gate.text) for gate in gates] == [
-        (True, "4 partitions answer correctly, checked 12 s ago"), (True, "no record to check with yet"), None,
+        (True, "the answers for 4 partitions are correct, checked 12 s ago"),
+        (True, "no record to check with yet"), None,
     ]  # fmt: skip
 
 

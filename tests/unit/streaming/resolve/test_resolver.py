@@ -505,7 +505,7 @@ def test_added_partitions_are_not_believed_in_without_plenty_of_agreement(old: R
     result = found(standby(Slot(here), Slot([])), want(old, remembered=17))
     for target in result.targets:
         assert target.method == "timestamp"
-        assert "1 partitions there, 2 here" in target.note
+        assert "1 partition there, 2 here" in target.note
 
 
 def test_one_partition_without_its_records_moves_the_topic_to_common_time() -> None:

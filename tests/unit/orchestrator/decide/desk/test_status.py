@@ -151,7 +151,7 @@ def test_a_query_that_waits_its_turn_is_shown_among_the_held_back(at_once: int, 
     rows = replace(ROWS, operations=(samples.operation(),), requests=asked)
     found = status_of(rows, settings(groups={"operations": {"at_once": at_once}}))
     told = (
-        f"clicks keeps running and waits for its turn: 1 moves in progress, at most {at_once} at once "
+        f"clicks keeps running and waits for its turn: 1 move in progress, at most {at_once} at once "
         "(operations.at_once)"
     )
     assert found.waiting == (told,) * waiting

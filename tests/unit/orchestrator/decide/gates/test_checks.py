@@ -279,12 +279,12 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
      "90 s old; start the replicator; --consent replication accepts it"),
     ("one-direction", replace(PLANNED, against=AGAINST), "2 s from west to east", "a replicator in one direction",
      "runs, too, and both keep the names of topics, so records go round in circles; stop it"),
-    ("caught-up", replace(PLANNED, resolution=BEHIND), "0 of 1 partitions", "1 partitions",
+    ("caught-up", replace(PLANNED, resolution=BEHIND), "0 of 1 partitions", "1 partition",
      "west lacks 7 records that q has read (t-0: 7 records are not there yet)"),
     ("output-copied", replace(PLANNED, handed_on="o", written=(place(), place(topic="o", exact=False, note="late"))),
      "1 of 2 partitions", "2 partitions", "records of o, which q writes and another query reads (o-0: late)"),
     ("upstream-output", replace(GOOD, resolution=resolution(place(), place(target_partition=1)),
-     begun={TopicPartition("t", 0): ("w", 18), TopicPartition("t", 1): ("w", 20)}), "1 partitions", "0 partitions",
+     begun={TopicPartition("t", 0): ("w", 18), TopicPartition("t", 1): ("w", 20)}), "1 partition", "0 partitions",
      "behind records that w may have written since it moved to west, up to 2, and never read them (t-0). Records were"),
     ("route-declared", replace(GOOD, topics={"t": None}), "none", "east to west", "the route has no topic t"),
     ("route-declared", replace(GOOD, topics={"t": "x", "u": "x", "v": "v"}), "none", "east to west",
@@ -314,14 +314,14 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
      "no committed batch", "a committed batch", "no position to carry"),
     ("fence", replace(GOOD, fence="none"), "none", "runner, process, application or consent", "consent unfenced"),
     ("log-truncation", replace(GOOD, standings=(stands(Finding.TRUNCATED, 8), stands(Finding.INTACT))),
-     "1 partitions", "0 partitions", "log truncation on east: t-0 (read to 10, diverges at 8): records that were read"),
+     "1 partition", "0 partitions", "log truncation on east: t-0 (read to 10, diverges at 8): records that were read"),
     ("log-truncation", replace(GOOD, standings=(stands(Finding.RECREATED),), resets=(reset(Goto.NOWHERE),)),
-     "1 partitions", "0 partitions", "diverges at an unknown offset"),
+     "1 partition", "0 partitions", "diverges at an unknown offset"),
     ("place-found", replace(GOOD, resolution=resolution(place(target_offset=None, note="standby lags"))),
-     "0 of 1", "1 partitions", "no resume offset for t-0: standby lags"),
+     "0 of 1", "1 partition", "no resume offset for t-0: standby lags"),
     ("place-found", replace(GOOD, resolution=replace(resolution(), targets=())), "0 of 0", "0 partitions",
      "no partition was looked up"),
-    ("retention", replace(GOOD, resolution=GONE), "1 partitions", "0 partitions", "consent gap"),
+    ("retention", replace(GOOD, resolution=GONE), "1 partition", "0 partitions", "consent gap"),
     ("timestamp-type", replace(GOOD, resolution=resolution(place(method="timestamp", exact=False),
      timestamp_types={"t": "LogAppendTime"})), "LogAppendTime", "CreateTime where time decides", "consent repeats"),
     ("partitions-match", replace(GOOD, resolution=resolution(place(exact=False, method="timestamp", replay_records=9),
@@ -528,7 +528,7 @@ def test_a_number_is_waited_for_where_an_unknown_one_refuses(facts: MoveFacts, r
 def test_a_place_whose_records_expired_is_a_gap_whatever_the_times_say() -> None:
     gate = judged("retention", replace(GOOD, resolution=resolution(place(exact=False, expired=True))))
     assert gate is not None
-    assert (gate.ok, gate.measured, gate.limit) == (False, "1 partitions", "0 partitions")
+    assert (gate.ok, gate.measured, gate.limit) == (False, "1 partition", "0 partitions")
 
 
 def test_a_place_at_the_begin_is_no_gap_where_nothing_was_deleted() -> None:

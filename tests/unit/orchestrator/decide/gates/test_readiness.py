@@ -88,8 +88,8 @@ REFUSALS: list[tuple[str, ReadinessFacts, str, str]] = [
     ("time-comparable", replace(READY, facts=replace(BEFORE, standby=replace(STANDBY, topics={"t": APPENDED}))),
      "LogAppendTime", "t on west uses LogAppendTime"),
     ("log-truncation", standing(stands(Finding.TRUNCATED, 80), stands(Finding.INTACT)),
-     "1 partitions", "log truncation on east: t-0 (read to 100, diverges at 80): records that were read are gone"),
-    ("log-truncation", standing(stands(Finding.RECREATED)), "1 partitions", "at an unknown offset"),
+     "1 partition", "log truncation on east: t-0 (read to 100, diverges at 80): records that were read are gone"),
+    ("log-truncation", standing(stands(Finding.RECREATED)), "1 partition", "at an unknown offset"),
     ("schemas-agree", replace(READY, schemas=SchemaAnswers(at=NOW, findings=(DIFFER,))), "differ", "value of t: id 7"),
     ("connections", replace(READY, connections=NEED), "1000.0 s", "3 queries opens about 20000 connections to west"),
     ("answers-consistent", replace(READY, answers=(LIED,)), "1 contradictions", "west: w:1 (broker 1) of t-0: its end"),
@@ -118,7 +118,7 @@ def test_an_unmeasurable_gate_is_neither_ready_nor_refused() -> None:
     condition = UNTOLD
     gate = judged("replication-lag", condition)
     assert (gate.ok, gate.measured) == (False, "unknown")
-    assert "the lag of 1 partitions on west is unknown (t-1: east: UNSUPPORTED_VERSION: too old)" in gate.text
+    assert "the lag of 1 partition on west is unknown (t-1: east: UNSUPPORTED_VERSION: too old)" in gate.text
     assert judge_readiness(condition).ready is None
     worse = replace(condition, facts=replace(condition.facts, runners=()))
     assert judge_readiness(worse).ready is False

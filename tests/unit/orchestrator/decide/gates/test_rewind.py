@@ -76,7 +76,7 @@ def test_no_gate_speaks_of_what_is_not_known_yet() -> None:
         ),
         (
             changed(REWIND, earliest={TopicPartition("t", 0): THEN_MS + 5_000}),
-            "retention", "1 partitions", "t-0 begins at 2027-01-15T08:00:05.000Z; --consent gap begins there",
+            "retention", "1 partition", "t-0 begins at 2027-01-15T08:00:05.000Z; --consent gap begins there",
         ),
         (
             replace(REWIND, resolution=resolution(replace(BACK, target_offset=10, replay_records=0))),

@@ -235,7 +235,7 @@ def test_nothing_to_read_proves_a_move_only_where_nothing_waited(waiting: int | 
     plan = Plan(totals=Totals(first_batch_records=waiting))
     decided = step(replace(idle, operation=replace(idle.operation, plan=plan)), NOW)
     assert (decided.trigger is Trigger.PROVEN) is proven
-    assert ("7 records wait there" in decided.sentence) is not proven
+    assert ("the plan saw 7 records there" in decided.sentence) is not proven
 
 
 @pytest.mark.parametrize("set_back", [timedelta(0), timedelta(hours=1)], ids=["later", "set back"])

@@ -75,7 +75,7 @@ def test_a_run_whose_stop_returned_is_not_quiet_while_tasks_are_active() -> None
     stopped = run(query, session(pool(task_set(2))))
     stopped.begin_stop()
     assert query.returned.wait(60.0)
-    assert stopped.unrest() == "2 tasks of its job group are still active"
+    assert stopped.unrest() == "2 tasks of its job group still active"
 
 
 def test_a_run_is_not_quiet_while_its_thread_is_inside_a_batch() -> None:
@@ -103,7 +103,7 @@ def test_tasks_are_counted_after_the_thread_was_looked_at() -> None:
             return super().streamingQuery()
 
     root = SimpleNamespace(schedulableQueue=lambda: SimpleNamespace(toArray=lambda: tasks))
-    assert run(Leaving(), session(root)).unrest() == "1 tasks of its job group are still active"
+    assert run(Leaving(), session(root)).unrest() == "1 task of its job group still active"
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_tasks_are_counted_after_the_thread_was_looked_at() -> None:
     [
         (pool(), [], None),
         (pool(task_set(3, "another"), task_set(1, None)), [], None),
-        (pool(task_set(2), task_set(1), task_set(9, "another")), [], "3 tasks of its job group are still active"),
-        (pool(pool(task_set(2)), pool()), [], "2 tasks of its job group are still active"),
+        (pool(task_set(2), task_set(1), task_set(9, "another")), [], "3 tasks of its job group still active"),
+        (pool(pool(task_set(2)), pool()), [], "2 tasks of its job group still active"),
         (pool(task_set(0)), [], "its job group has tasks yet to run"),
         (pool(), [f"JobGroupCancelled({RUN},false,None)"], "Spark has not cancelled its jobs yet"),
         (pool(), ["JobGroupCancelled(another,false,None)"], None),
@@ -201,7 +201,7 @@ def test_a_held_run_that_ended_or_has_tasks_or_a_callback_is_not_quiet() -> None
     waits = Holding(waits=True)
     assert held(Query(ASKING), waits).unrest_on_hold() == "it has ended"
     active = Query(ASKING, active=True)
-    assert held(active, waits, pool(task_set(2))).unrest_on_hold() == "2 tasks of its job group are still active"
+    assert held(active, waits, pool(task_set(2))).unrest_on_hold() == "2 tasks of its job group still active"
     gate, said = CallbackGate(), []
     known = held(active, waits, gate=gate)
     gate.watch(lambda _frame, _batch: said.append(known.unrest_on_hold()))(cast(Any, None), 1)

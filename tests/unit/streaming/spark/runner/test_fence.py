@@ -518,9 +518,9 @@ def test_a_batch_in_flight_is_reported_as_planned_and_later_entries_held(folder:
 def test_a_run_here_whose_tasks_are_active_leaves_a_fence_without_evidence(
     folder: Path, hosting: Process | None
 ) -> None:
-    report = fenced(folder, hosting, RunHere(quiet), RunHere(lambda: "2 tasks of its job group are still active"))
+    report = fenced(folder, hosting, RunHere(quiet), RunHere(lambda: "2 tasks of its job group still active"))
     assert report.proof is None
-    assert report.detail == "ordered to stop, but 2 tasks of its job group are still active"
+    assert report.detail == "ordered to stop, but 2 tasks of its job group still active"
     assert report.planted == (2, 3)
 
 

@@ -128,7 +128,7 @@ class FakeRun:
 
     def unrest(self) -> str | None:
         self.looks += 1
-        return None if self.resting else "2 tasks of its job group are still active"
+        return None if self.resting else "2 tasks of its job group still active"
 
     def error(self) -> str | None:
         return None
@@ -451,7 +451,7 @@ def test_a_held_run_that_is_closed_is_stopped(stage: Stage, first: QuerySupervis
     first.close()
     assert stage.runs[0].told
     assert not first.is_held
-    assert first.unrest() == "2 tasks of its job group are still active"
+    assert first.unrest() == "2 tasks of its job group still active"
     assert first.give_held() is None
 
 
@@ -628,7 +628,7 @@ def test_it_says_stopped_only_when_nothing_of_it_runs_any_more(stage: Stage, mon
     hosted.close()
     until(lambda: stage.store.fact.error)
     assert stage.runs[0].told
-    assert stage.store.fact.error == "ordered to stop, but 2 tasks of its job group are still active"
+    assert stage.store.fact.error == "ordered to stop, but 2 tasks of its job group still active"
     assert RunState.STOPPED not in stage.store.told
     stage.runs[0].resting = True
     until(lambda: stage.store.fact.state is RunState.STOPPED)
@@ -665,7 +665,7 @@ def test_nothing_starts_from_a_checkpoint_that_is_still_written_to(
     second = stage.hosted(3, (first,))
     second.begin()
     until(lambda: stage.store.fact.state is RunState.FAILED)
-    assert stage.store.fact.error == "q still runs here from before: 2 tasks of its job group are still active"
+    assert stage.store.fact.error == "q still runs here from before: 2 tasks of its job group still active"
     assert len(stage.runs) == 1
     stage.runs[0].resting = True
     until(lambda: len(stage.runs) == 2)
@@ -707,7 +707,7 @@ def test_a_query_is_not_quiet_while_a_start_of_it_has_not_returned(
     assert hosted.unrest() == "a start was under way and has not returned"
     go_on.set()
     until(lambda: stage.runs and stage.runs[0].told)
-    assert hosted.unrest() == "2 tasks of its job group are still active"
+    assert hosted.unrest() == "2 tasks of its job group still active"
 
 
 def test_a_failed_run_is_not_followed_by_another_while_its_tasks_still_write(
