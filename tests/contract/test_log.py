@@ -57,9 +57,15 @@ def memory() -> MemoryCluster:
     return cluster
 
 
-@pytest.fixture(params=["memory", "link"])
+@pytest.fixture(scope="module")
+def still() -> MemoryCluster:
+    """One that no test writes to."""
+    return memory()
+
+
+@pytest.fixture(params=["still", "link"], ids=["memory", "link"])
 def log(request: pytest.FixtureRequest) -> ClusterLog:
-    answer: ClusterLog = memory() if request.param == "memory" else request.getfixturevalue("link")
+    answer: ClusterLog = request.getfixturevalue(request.param)
     return answer
 
 
