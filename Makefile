@@ -114,7 +114,7 @@ reports: java ## two hours: the reports of one clean commit; ONLY=chaos,bench ma
 
 docs: $(STAMP) ## print the page of verbs, the page of messages, the chapter on phases, the desk's runbook and the table of faults again
 	$(BIN)/python -m orchestrator.cli.reference write docs
-	$(BIN)/python -m orchestrator.http.pages.runbook docs/runbook.md
+	$(BIN)/python -m tests.desk_runbook write
 	$(BIN)/python -m tests.simulation.faults.table
 	$(BIN)/python -m tests.simulation.restored write
 	$(BIN)/python -m tests.support write

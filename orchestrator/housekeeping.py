@@ -31,7 +31,8 @@ from orchestrator.decide.gates.readiness import (
 from orchestrator.decide.replication_age import continued
 from orchestrator.errors import NotLeading
 from orchestrator.facts.current import open_operations
-from orchestrator.facts.evidence import Folder, keep_evidence
+from orchestrator.facts.evidence.folder import Folder
+from orchestrator.facts.evidence.keeping import keep_evidence
 from orchestrator.facts.former_checkpoints import ask_to_clean, keep_of
 from orchestrator.facts.measure import keep_counts
 from orchestrator.facts.preflight import check_queries

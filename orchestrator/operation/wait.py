@@ -19,7 +19,7 @@ from orchestrator.changes import Changes
 from orchestrator.decide.operation.snapshot import awaits_start
 from orchestrator.errors import NotLeading
 from orchestrator.facts.current import alive_runners, open_drills, open_operations
-from orchestrator.facts.evidence import MEASURED_WITHIN, keep_evidence_of
+from orchestrator.facts.evidence.keeping import MEASURED_WITHIN, keep_evidence_of
 from orchestrator.lease import Leadership
 from orchestrator.operation.requests import standing_of
 from orchestrator.operation.scheduler import Scheduler

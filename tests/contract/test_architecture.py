@@ -63,7 +63,6 @@ ONE_THING = {
     "demo.py": "the demo: played, and timed",
     "drill.py": "a drill: typed, decided, carried out by a runner, and timed",
     "errors.py": "each package's own branch of the tree of errors",
-    "evidence.py": "an operation's evidence: its shape, and what keeps it",
     "faults.py": "faults of an environment: the lab's by signal, those of containers as values",
     "former_checkpoints.py": "checkpoints that moves left behind: found, and judged",
     "history.py": "the history: printed, and stored",

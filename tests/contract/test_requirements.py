@@ -30,6 +30,7 @@ DISTRIBUTION = {
     "confluent_kafka": "confluent-kafka",
     "kafka": "kafka-python",
     "kubernetes_validate": "kubernetes-validate",
+    "markdown_it": "markdown-it-py",
     "opentelemetry": "opentelemetry-sdk",
     "prometheus_client": "prometheus-client",
     "py4j": "pyspark",

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.facts.evidence import check_chain
+from orchestrator.facts.evidence.chain import check_chain
 from state.errors import StaleTerm
 from state.model.entities import Departure, Operation, Phase
 from state.model.evidence import BEFORE_ALL, KEPT, Evidence, canonical, sha256_of

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from lab.world import CLUSTERS
 from orchestrator.decide.evidence.claims import Verdict, read
-from orchestrator.facts.evidence import verify_places
+from orchestrator.facts.evidence.verification import verify_places
 from orchestrator.facts.resume_offsets import STANDBY_SECONDS
 from state.model.entities import Phase
 from state.settings.keys import Cluster

@@ -9,7 +9,8 @@ from typing import cast
 
 import pytest
 
-from orchestrator.facts.evidence import check_chain, keep_evidence
+from orchestrator.facts.evidence.chain import check_chain
+from orchestrator.facts.evidence.keeping import keep_evidence
 from state.errors import StoreUnavailable
 from state.messages import Failure, Planned, PrepareReport, PrepareRequest, Proof, SinkState
 from state.model.entities import Assignment, Desired, IntentKind, Operation, OperationKind, Phase, Request

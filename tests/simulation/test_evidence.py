@@ -18,8 +18,11 @@ from structlog.testing import capture_logs
 from orchestrator.decide.evidence.claims import SINK, Claim, Verdict, read, verdict_of
 from orchestrator.decide.evidence.document import Facts
 from orchestrator.decide.evidence.document import document as build
-from orchestrator.decide.evidence.page import page
-from orchestrator.facts.evidence import MEASURED_WITHIN, check_chain, keep_evidence, verify, verify_places, write_once
+from orchestrator.facts.evidence.chain import check_chain
+from orchestrator.facts.evidence.folder import write_once
+from orchestrator.facts.evidence.keeping import MEASURED_WITHIN, keep_evidence
+from orchestrator.facts.evidence.page import page
+from orchestrator.facts.evidence.verification import verify, verify_places
 from orchestrator.housekeeping import Housekeeping
 from state.model.entities import Event, Operation, Phase
 from state.model.evidence import Evidence
@@ -173,7 +176,7 @@ def test_evidence_that_cannot_be_built_delays_no_other_evidence(monkeypatch: pyt
             raise KeyError("a row that nobody foresaw")
         return build(facts)
 
-    monkeypatch.setattr("orchestrator.facts.evidence.document", fail_for_the_first)
+    monkeypatch.setattr("orchestrator.facts.evidence.keeping.document", fail_for_the_first)
     with pytest.raises(KeyError):
         leave(world)
     assert [each.id for each in world.store.without_evidence(limit=9)] == [first.id]
@@ -184,8 +187,8 @@ def test_evidence_that_has_to_wait_keeps_no_later_one_waiting(monkeypatch: pytes
     world = World()
     first = moved(world)
     second = carried_out(world, world.request(target="east"))
-    monkeypatch.setattr("orchestrator.facts.evidence.DOCUMENTS_AT_ONCE", 1)
-    monkeypatch.setattr("orchestrator.facts.evidence.is_read_back", lambda operation: operation.id != first.id)
+    monkeypatch.setattr("orchestrator.facts.evidence.keeping.DOCUMENTS_AT_ONCE", 1)
+    monkeypatch.setattr("orchestrator.facts.evidence.keeping.is_read_back", lambda operation: operation.id != first.id)
     assert leave(world, patience=timedelta(hours=1)) == 1
     assert world.store.evidence(second.id) is not None
     assert [each.id for each in world.store.without_evidence(limit=9)] == [first.id]

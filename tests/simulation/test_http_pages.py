@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.facts.evidence import keep_evidence
+from orchestrator.facts.evidence.keeping import keep_evidence
 from orchestrator.http.pages import details
 from orchestrator.operation.requests import RequestSpec, submit
 from state.model.entities import Operation, OperationKind

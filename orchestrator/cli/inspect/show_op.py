@@ -120,8 +120,8 @@ def _write_evidence(ctx: Context, operation_id: str, target: str) -> None:
     if target == "-":
         render.say(document)
         return
-    from orchestrator.decide.evidence.page import page  # imported when needed, as is what measures
-    from orchestrator.facts.evidence import write_once
+    from orchestrator.facts.evidence.folder import write_once
+    from orchestrator.facts.evidence.page import page  # imported when needed, as is what measures
 
     if not write_once(Path(target), document if target.endswith(".json") else page(kept)):
         raise UsageError(f"{target} is there already", hint="name a file that is not: evidence overwrites nothing")

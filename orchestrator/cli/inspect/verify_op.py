@@ -48,7 +48,7 @@ def verify_operation(ctx: Context, operation_id: str | None, chain: bool, output
         raise UsageError("name one operation, or use --chain")
     if operation_id is None:
         return _chain(ctx, output)
-    from orchestrator.facts.evidence import verify  # imported when needed: it reads clusters
+    from orchestrator.facts.evidence.verification import verify  # imported when needed: it reads clusters
 
     kept = kept_of(ctx.store, operation_id)
     claims = verify(kept, ctx.store, ctx.log, render.talk)
@@ -116,7 +116,7 @@ _OF_SEVERAL = {
 
 
 def _chain(ctx: Context, output: str) -> int:
-    from orchestrator.facts.evidence import check_chain
+    from orchestrator.facts.evidence.chain import check_chain
 
     chain, flaws = check_chain(ctx.store)
     rows = [flaw._asdict() for flaw in flaws]

@@ -17,8 +17,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Scope
 
-from orchestrator.decide.evidence.page import page
 from orchestrator.errors import UsageError
+from orchestrator.facts.evidence.page import page
 from orchestrator.http.auth import GUESSES_SECONDS, Gatekeeper, Principal, Sessions, TooManyGuesses
 from orchestrator.http.pages.acts import Acts, form_of, may_act, text_of
 from orchestrator.http.pages.details import Details, history_shown

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.facts.evidence import write_once
+from orchestrator.facts.evidence.folder import write_once
 from state.private_files import make_private_file, make_private_folder, private_writer
 from state.store.sql.migrate import copy_store, open_store
 from streaming.spark.tracking.spool import Spool

@@ -16,7 +16,7 @@ from orchestrator.decide.evidence.claims import (
     verdict_of,
 )
 from orchestrator.decide.move.left_behind import Exposed
-from orchestrator.facts.evidence import _parts
+from orchestrator.facts.evidence.verification import _parts
 from state.model.plan import FollowedPartition, PlannedPartition, StandbyPartition
 from streaming.cluster_log import LogRecord
 from streaming.resume.notes import UNPROVEN_BOUND

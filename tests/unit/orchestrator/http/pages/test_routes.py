@@ -13,7 +13,6 @@ from orchestrator.http import auth
 from orchestrator.http.auth import GUESSES, SESSION_SECONDS, Principal, Role, Sessions, cookie_name
 from orchestrator.http.pages.markup import PAGE_HEADERS, STATIC
 from orchestrator.http.pages.routes import is_inside
-from orchestrator.http.pages.runbook import FRAGMENT, html_of
 from state.model.cluster_status import Verdict
 from state.model.entities import RunState
 from state.store.controller_store import ControllerStore
@@ -337,12 +336,6 @@ def test_a_store_that_is_away_is_said_on_the_page(tmp_path: Path, fresh: Served)
     assert answer.code == 503
     assert "The store does not answer" in text_of(answer)
     assert b'href="/runbook#the-store-is-down"' in answer.body
-
-
-def test_the_runbook_of_the_page_is_the_one_of_the_docs() -> None:
-    root = Path(__file__).resolve().parents[5]
-    markdown = (root / "docs" / "runbook.md").read_text(encoding="utf-8")
-    assert FRAGMENT.read_text(encoding="utf-8") == html_of(markdown), "run: make docs"
 
 
 def test_the_history_is_narrowed_by_its_address_and_an_operation_is_one_row(

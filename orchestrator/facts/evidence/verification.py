@@ -1,19 +1,6 @@
-"""Keeping the evidence of operations that have closed, by the leading controller; reading its chain, and checking its
-claims.
+"""Checks the claims of a document: against the store, and by what the brokers still hold."""
 
-An operation closes in one write, and its evidence follows in another. A process that dies between the two leaves it to
-the next turn of housekeeping, or to the next leader. The store writes it once, however often it is tried.
-"""
-
-import os
-import platform
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import timedelta
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from orchestrator.decide.evidence.claims import (
@@ -29,176 +16,22 @@ from orchestrator.decide.evidence.claims import (
     read,
     strangers,
 )
-from orchestrator.decide.evidence.document import MOST_HISTORY, Facts, document
-from orchestrator.decide.evidence.page import page
 from orchestrator.decide.evidence.rows import of_rows, of_sink
 from orchestrator.decide.move.forecast import MOST_FOLLOWED
 from orchestrator.decide.move.left_behind import Exposed
-from orchestrator.decide.move.outcome import is_read_back
 from orchestrator.decide.move_facts import is_planned
-from orchestrator.facts.measure import LONGEST, rows_now, with_later, with_outcome
+from orchestrator.facts.measure import rows_now
 from orchestrator.facts.tail import count_exposed
-from orchestrator.rounds import apart
-from state.model.entities import Operation, OperationKind, TopicPartition
-from state.model.evidence import KEPT, Chain, Evidence, Flaw
+from state.model.entities import OperationKind, TopicPartition
+from state.model.evidence import Evidence
 from state.model.measured import Measured
 from state.model.plan import StandbyPartition
-from state.private_files import make_private_folder, private_writer
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, Logs, OffsetAnswer, Spec
 from streaming.errors import KafkaError
 from streaming.resolve.as_seen import Reader, Wanted, ends_as_seen, read_as_seen
 from streaming.resolve.batched_lookups import ask_offsets
-
-DOCUMENTS_AT_ONCE = 20
-"""Documents that one turn writes at most; the next one comes soon."""
-LOOKED_AT_ONCE = 60
-"""Operations that one turn looks at: those whose query has not read enough yet keep none behind them waiting."""
-MEASURED_WITHIN = timedelta(seconds=30)
-"""How long the evidence of a finished move waits for the query to read what the standby held: then its replay can be
-counted."""
-LINKS_AT_ONCE = 10
-MOST_ANNOUNCED = 1_000_000
-
-Term = Callable[[], int | None]
-"""The term in which this process leads; None while it does not."""
-
-
-def keep_evidence(
-    store: ControllerStore, logs: Logs, *, term: Term, actor: str, patience: timedelta = MEASURED_WITHIN
-) -> int:
-    """Write the evidence of operations that closed without; of how many. Raises ``StoreError``.
-
-    What goes wrong with one operation is raised when the others have theirs.
-    """
-    kept, silent, wrong = 0, set[str](), list[Exception]()
-    for operation in store.without_evidence(limit=LOOKED_AT_ONCE):
-        if kept == DOCUMENTS_AT_ONCE:
-            break
-        with apart(wrong):
-            kept += keep_evidence_of(
-                operation, store, logs, term=term, actor=actor, silent=silent, patience=patience
-            )  # fmt: skip
-    if wrong:
-        raise wrong[0]
-    return kept
-
-
-def keep_evidence_of(
-    operation: Operation,
-    store: ControllerStore,
-    logs: Logs,
-    *,
-    term: Term,
-    actor: str,
-    silent: set[str],
-    patience: timedelta,
-) -> bool:
-    """Write the evidence of one closed operation; False where that was not done, or not yet. Raises ``StoreError``.
-
-    ``silent`` clusters get no request, and are found out here.
-    """
-    age = abs(store.now() - (operation.ended_at or operation.started_at))
-    measured = _measured(operation, store, logs, silent) if age < LONGEST else operation
-    if age < patience and not is_read_back(measured):
-        return False
-    facts = document(_facts(measured, store, actor))
-    leading = term()
-    return leading is not None and store.keep_evidence(operation, facts, term=leading, actor=actor) is not None
-
-
-def _measured(operation: Operation, store: ControllerStore, logs: Logs, silent: set[str]) -> Operation:
-    """With what can be measured now; as it is where a cluster is not declared any more."""
-    try:
-        return with_outcome(with_later(operation, store, logs), store, logs, silent)
-    except KafkaError:
-        return operation
-
-
-def _facts(operation: Operation, store: ControllerStore, actor: str) -> Facts:
-    return Facts(
-        operation=operation,
-        steps=store.steps(operation.id),
-        intents=store.intents(operation.id),
-        events=store.history(operation=operation.id, limit=MOST_HISTORY + 1),
-        pins=store.pins(),
-        versions={"schema": store.schema, **versions()},
-        at=store.now(),
-        actor=actor,
-    )
-
-
-@cache
-def versions() -> dict[str, str | None]:
-    """What runs here: the controller's own packages, of which a runner may have others."""
-    packages = {"tideover": "tideover", "kafka_python": "kafka-python", "pyspark": "pyspark"}
-    return {"python": platform.python_version(), **{key: _installed(name) for key, name in packages.items()}}
-
-
-def _installed(package: str) -> str | None:
-    with suppress(PackageNotFoundError):
-        return version(package)
-    return None
-
-
-def links(store: ControllerStore, after: int = 0) -> Iterator[Evidence]:
-    """The chain behind a link, a few at a time. Raises ``StoreError``."""
-    while found := store.evidence_after(after, limit=LINKS_AT_ONCE):
-        yield from found
-        after = found[-1].sequence
-
-
-def check_chain(store: ControllerStore, tell: Callable[[int], None] = lambda links: None) -> tuple[Chain, list[Flaw]]:
-    """The chain, read from its first link to its last, and what is wrong with it. Raises ``StoreError``."""
-    announced = store.history(kind=KEPT, limit=MOST_ANNOUNCED)  # first: what is kept in between is in the chain then
-    chain, after = Chain(), 0
-    while found := store.evidence_after(after, limit=LINKS_AT_ONCE):
-        chain.add(found)
-        after = found[-1].sequence
-        tell(chain.links)
-    return chain, chain.end(announced)
-
-
-class Folder:
-    """The folder to which a leader writes each document, as JSON and as a page; what is there already stays."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._written = 0
-        """The last link whose files are known to be there."""
-
-    def write(self, store: ControllerStore) -> int:
-        """Write the documents that are not there yet; how many. Raises ``StoreError`` and ``OSError``."""
-        made = 0
-        for kept in links(store, self._written):
-            if kept.document is not None:
-                name = f"{kept.sequence:06d}-{kept.operation}"
-                made += write_once(self._path / f"{name}.json", kept.document)
-                write_once(self._path / f"{name}.html", page(kept))
-            self._written = kept.sequence
-        return made
-
-
-def write_once(path: Path, text: str) -> bool:
-    """Make a file whole or not at all; one that is there is not touched. Raises ``OSError``."""
-    if path.exists():
-        return False
-    make_private_folder(path.parent)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with private_writer(draft, is_new=True) as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(draft, path)  # unlike a rename it fails where the name is taken
-        except FileExistsError:
-            return False
-        return True
-    finally:
-        draft.unlink(missing_ok=True)
-
 
 PARTITIONS_AT_ONCE = 100
 """Partitions that are read together."""
