@@ -31,7 +31,7 @@ from streaming.spark.query.session import Liveness
 from streaming.spark.runner.intents import ended_run
 from streaming.spark.runner.registration import Registration, clear_name
 from streaming.spark.runner.runner import DriverProcess, Runner
-from streaming.spark.runner.service import assembled
+from streaming.spark.runner.service import SparkInUse, assembled
 
 _LOOK_SECONDS = 0.1
 _CATCH_UP_SECONDS = 5.0
@@ -121,8 +121,8 @@ def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, b
         except NameTaken as error:
             return _refuse_all(driver, keys, f"{error}; {error.hint}")
     hosting, tracker, lookout, identities = assembled(
-        settings, application, instance, store=store, base=base, here=here, session=driver.session,
-        files=HadoopFiles(driver.session),
+        settings, application, instance, store=store, base=base, here=here,
+        spark=SparkInUse(driver.session, HadoopFiles(driver.session)),
     )  # fmt: skip
     registration = Registration(hosting)
     registration.set_warm()

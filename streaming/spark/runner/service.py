@@ -141,10 +141,20 @@ def run_runner(
     session, missing = _session(settings, name, instance, base, log, tasks=sum(tasks.values()))
     files = checkpoint_files(session, local=keeps_local_checkpoints(settings, name))
     parts = assembled(
-        settings, name, instance, store=store, base=base, here=here, session=session,
-        companion_missing=missing, files=files, tasks=tasks,
-    )  # fmt: skip
+        settings, name, instance, store=store, base=base, here=here, spark=SparkInUse(session, files, missing, tasks)
+    )
     return _run(parts, log)
+
+
+class SparkInUse(NamedTuple):
+    """The Spark that a runner works in: a session of its own, or an application's."""
+
+    session: SparkSession
+    files: CheckpointFiles
+    companion_missing: str = ""
+    """Why the session has no companion, where it has none."""
+    tasks: Mapping[str, int] | None = None
+    """By query, those of its sources: starts are spread over a cluster that limits connections. Without it, not."""
 
 
 class Parts(NamedTuple):
@@ -164,16 +174,9 @@ def assembled(
     store: RunnerStore,
     base: Path,
     here: Identity,
-    session: SparkSession,
-    files: CheckpointFiles,
-    companion_missing: str = "",
-    tasks: Mapping[str, int] | None = None,
+    spark: SparkInUse,
 ) -> Parts:
-    """The parts of the runner of this name over a session of its own, or over an application's. Nothing has begun.
-
-    ``companion_missing``: why the session has no companion, where it has none. ``tasks``: by query, those of its
-    sources, so that starts are spread over a cluster that limits connections; without it they are not.
-    """
+    """The parts of the runner of this name. Nothing has begun. Raises ``StoreError``."""
     identities = Identities(settings)
     identities.learn(store)
     own = [query for query, declared in settings.queries.items() if name in declared.runners]
@@ -192,12 +195,12 @@ def assembled(
         instance=instance,
         base=base,
         here=here,
-        spark_master=str(session.sparkContext.master),
-        application_id=str(session.sparkContext.applicationId),
-        session=session,
-        companion=has_companion(session),
-        companion_missing=companion_missing,
-        files=files,
+        spark_master=str(spark.session.sparkContext.master),
+        application_id=str(spark.session.sparkContext.applicationId),
+        session=spark.session,
+        companion=has_companion(spark.session),
+        companion_missing=spark.companion_missing,
+        files=spark.files,
         store=store,
         listener=BatchListeners(tracker, lookout),
         stranger=lambda row: (
@@ -205,7 +208,7 @@ def assembled(
         ),
         cluster_id=identities.known,
         is_silent=lookout.is_silent,
-        turn=partial(_turn, settings, tasks or {}),
+        turn=partial(_turn, settings, spark.tasks or {}),
     )
     return Parts(hosting, tracker, lookout, identities)
 
