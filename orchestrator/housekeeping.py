@@ -232,15 +232,15 @@ class Housekeeping:
 
         Raises ``StoreError``.
         """
-        keep, asked, wrong = keep_of(self._settings.retention), 0, list[Exception]()
+        keep, requested, wrong = keep_of(self._settings.retention), 0, list[Exception]()
         for query in self._settings.queries if keep.age is not None else ():
             if (term := self._leading()) is None:
                 break
             with apart(wrong):
-                asked += len(ask_to_clean(self._store, self._settings, query, keep, actor=self._actor, term=term))
+                requested += len(ask_to_clean(self._store, self._settings, query, keep, actor=self._actor, term=term))
         if wrong:
             raise wrong[0]
-        return asked
+        return requested
 
     def prune(self) -> PrunedRows:
         """Forget what is older than the configuration says, in bounded rounds; what went. Raises ``StoreError``."""

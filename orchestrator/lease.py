@@ -133,7 +133,7 @@ class Leadership:
             self._lease = None
 
     def _ask(self) -> bool:
-        asked = self._clock.monotonic()
+        sent_at = self._clock.monotonic()
         lease = self._store.lead(NAME, self._holder, self._ttl)
         if lease is None:
             stands = self._store.leader(NAME)
@@ -141,6 +141,6 @@ class Leadership:
                 lease = self._store.seize(NAME, self._holder, stands.holder, self._ttl)
         self._lease = lease
         if lease is not None:
-            self._renewed = asked
-            self._until = asked + self._ttl.total_seconds() - MARGIN
+            self._renewed = sent_at
+            self._until = sent_at + self._ttl.total_seconds() - MARGIN
         return lease is not None

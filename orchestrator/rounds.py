@@ -82,18 +82,18 @@ class Rounds:
             self._thread.join(grace)
 
     def _run(self) -> None:
-        told: str | None = None
+        logged: str | None = None
         while not self._over.is_set():
             pause = self._pause
             try:
                 pause = self._turn()
-                told = None
+                logged = None
             except (NotLeading, StaleTerm, StoreError):
                 pass  # the loop says that the store is away, or that another leads
             except Exception as error:
-                if told != repr(error):
+                if logged != repr(error):
                     log.exception(self._bug)
-                told = repr(error)
+                logged = repr(error)
             self._over.wait(pause)
 
 

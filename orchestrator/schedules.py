@@ -116,16 +116,16 @@ def ask_for_due(store: ControllerStore, settings: Tideover, *, term: Callable[[]
     The requests and the next time are one transaction: a leader that dies before it leaves both to the next one. What
     is wrong with one schedule (a time zone that this host no longer has) is raised behind the others.
     """
-    asked, wrong = 0, list[Exception]()
+    requested, wrong = 0, list[Exception]()
     for schedule in store.schedules():
         leading, now = term(), store.now()
         if leading is None or schedule.is_over:
             break
         with apart(wrong):
-            asked += _asked(store, settings, schedule, now, term=leading)
+            requested += _asked(store, settings, schedule, now, term=leading)
     if wrong:
         raise wrong[0]
-    return asked
+    return requested
 
 
 def _asked(store: ControllerStore, settings: Tideover, schedule: Schedule, now: datetime, *, term: int) -> bool:

@@ -26,11 +26,11 @@ _KEPT = 20
 
 def archive_of(program: str, class_path: Iterable[str]) -> Path:
     """Where the archive of a program lies, whether or not it is there. An entry may end in ``*``: all jars."""
-    told = [_content(java_home_binary().resolve().parent.parent / "lib" / "modules")]
+    parts = [_content(java_home_binary().resolve().parent.parent / "lib" / "modules")]
     for entry in filter(None, class_path):
         jars = _jars(Path(entry[:-1])) if entry.endswith("*") else [Path(entry)]
-        told += [entry, *sorted(_content(jar) for jar in jars)]
-    name = hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+        parts += [entry, *sorted(_content(jar) for jar in jars)]
+    name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
     return archives() / f"{program}-{name}.jsa"
 
 

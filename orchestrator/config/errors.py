@@ -42,14 +42,14 @@ def worded(error: ValidationError) -> list[str]:
 
     A value that may be of several kinds and is of none gets one sentence, not one for each kind.
     """
-    told: dict[str, list[str]] = {}
+    lines_of: dict[str, list[str]] = {}
     found = error.errors(include_url=False, include_input=False)
     for mistake in found:
         if mistake["type"] == "too_short" and any(_is_inside(other["loc"], mistake["loc"]) for other in found):
             continue  # it is too short because of the mistaken entries
         path = ".".join(str(part) for part in (*_readable(mistake["loc"]), *_chooser(mistake)))
-        told.setdefault(path, []).extend(_lines(mistake))
-    return [f"{path}: {line}" if path else line for path, lines in told.items() for line in _alternatives(lines)]
+        lines_of.setdefault(path, []).extend(_lines(mistake))
+    return [f"{path}: {line}" if path else line for path, lines in lines_of.items() for line in _alternatives(lines)]
 
 
 def _chooser(mistake: ErrorDetails) -> Iterator[str]:

@@ -226,11 +226,11 @@ def _nearest(rows: Sequence[Position], offset: int) -> list[Position]:
     """The rows of a partition of which one has that ring; recognized by their offsets, and by how many records they
     have.
     """
-    told = [row for row in rows if row.ring]
-    upto = max((row for row in told if row.offset <= offset), key=_reach, default=None)
+    known = [row for row in rows if row.ring]
+    upto = max((row for row in known if row.offset <= offset), key=_reach, default=None)
     if upto is not None and upto.offset == offset and len(upto.ring) >= LIMIT:
         return [upto]
-    return [*([] if upto is None else [upto]), *(row for row in told if row.offset > offset)]
+    return [*([] if upto is None else [upto]), *(row for row in known if row.offset > offset)]
 
 
 def _reach(row: Position) -> tuple[int, int, int]:

@@ -27,8 +27,8 @@ def partitions_of(facts: MoveFacts, topics: Mapping[str, TopicFacts], ends: Ends
     """The source's partitions of a query: as the source describes them, else as they were last sampled."""
     names = {name for name in facts.topics or {} if facts.route is not None}
     described = {TopicPartition(name, number) for name in names & set(topics) for number in topics[name].partitions}
-    told = {key.topic for key in described}
-    return tuple(sorted(described | {key for key in ends if key.topic in names - told}))
+    described_topics = {key.topic for key in described}
+    return tuple(sorted(described | {key for key in ends if key.topic in names - described_topics}))
 
 
 def counterparts(facts: MoveFacts, keys: Iterable[TopicPartition]) -> dict[TopicPartition, TopicPartition | str]:

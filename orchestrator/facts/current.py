@@ -140,18 +140,18 @@ class Turns:
 
     def _upstream_of(self, request: Request) -> Iterator[Upstream]:
         before = self._before(request)
-        asked = {each.query: each for each in self._group(request)} if before else {}
+        requests = {each.query: each for each in self._group(request)} if before else {}
         for query in before:
-            yield self._upstream_query(query, asked.get(query))
+            yield self._upstream_query(query, requests.get(query))
 
-    def _upstream_query(self, query: str, asked: Request | None) -> Upstream:
-        if asked is not None and asked.operation is not None:
-            operation = self._operation_of(asked)
+    def _upstream_query(self, query: str, request: Request | None) -> Upstream:
+        if request is not None and request.operation is not None:
+            operation = self._operation_of(request)
         else:
-            standing = open_operation(self._store, query) if asked is None else None
+            standing = open_operation(self._store, query) if request is None else None
             operation = standing if standing is not None and standing.source != standing.target else None
         row = self._store.assignment(query)
-        return Upstream(query=query, cluster=row.cluster if row else None, request=asked, operation=operation)
+        return Upstream(query=query, cluster=row.cluster if row else None, request=request, operation=operation)
 
     def _before(self, request: Request) -> Sequence[str]:
         return self._upstream.get(request.query, ()) if request.kind in PLANNED else ()

@@ -185,8 +185,12 @@ class FactGatherer:
         started = self._clock.monotonic()
         wanted = sorted({there for there in (facts.topics or {}).values() if there is not None})
         if self._standby is not None:
-            target, asked, answer = self._standby
-            if target == facts.target and started - asked < STANDBY_SECONDS and set(wanted) <= set(answer.topics or {}):
+            target, looked_at, answer = self._standby
+            if (
+                target == facts.target
+                and started - looked_at < STANDBY_SECONDS
+                and set(wanted) <= set(answer.topics or {})
+            ):
                 return answer
         limit = DESCRIBE_SECONDS
         silent, why = self._silences.get(facts.target, (-SILENCE_SECONDS, ""))
@@ -223,8 +227,8 @@ class FactGatherer:
         """
         if operation.target not in self._settings.clusters:
             return "it is no longer declared"
-        asked, answer = self._silences.get(operation.target, (-STANDBY_SECONDS, ""))
-        if self._clock.monotonic() - asked < STANDBY_SECONDS:
+        looked_at, answer = self._silences.get(operation.target, (-STANDBY_SECONDS, ""))
+        if self._clock.monotonic() - looked_at < STANDBY_SECONDS:
             return answer
         topics = sorted(all_topics_of(self._settings, self._settings.queries[operation.query], operation.target))
         answer = ""

@@ -176,13 +176,13 @@ def _answers(
     questions: SelfQuestions, store: ControllerStore, facts: MoveFacts, known: Mapping[str, TopicFacts] | None
 ) -> tuple[ClusterAnswers, ...]:
     """Of both clusters, as far as they answer at all."""
-    asked: list[ClusterAnswers] = []
+    answers: list[ClusterAnswers] = []
     if known is not None:
-        asked.append(questions.of(facts.source, facts.topics or (), store.now))
+        answers.append(questions.of(facts.source, facts.topics or (), store.now))
     if facts.standby is not None and facts.standby.reachable and facts.source != facts.target:
         there = [name for name in (facts.topics or {}).values() if name is not None]
-        asked.append(questions.of(facts.target, there, store.now))
-    return tuple(asked)
+        answers.append(questions.of(facts.target, there, store.now))
+    return tuple(answers)
 
 
 def _standby_of(settings: Tideover, query: str, active: str, statuses: Mapping[str, ClusterStatus]) -> str:
@@ -204,15 +204,15 @@ def _replication(
         return None
     ends = store.ends(facts.source, topics=None if has_patterns(facts.settings) else frozenset(facts.topics or ()))
     copies = counterparts(facts, partitions_of(facts, topics or {}, ends))
-    asked = {key: copy for key, copy in copies.items() if not isinstance(copy, str)}
+    known = {key: copy for key, copy in copies.items() if not isinstance(copy, str)}
     deadline = Deadline.after(DESCRIBE_SECONDS)
     ages: Mapping[TopicPartition, ReplicationAge] | str
     try:
         if topics is not None:
             now_ms = int(store.now().timestamp() * 1000)
-            ages = replication_ages(logs(facts.source), logs(facts.target), asked, deadline, now_ms=now_ms)
+            ages = replication_ages(logs(facts.source), logs(facts.target), known, deadline, now_ms=now_ms)
         else:
-            ages = ages_since(ends, logs(facts.target), asked, deadline)
+            ages = ages_since(ends, logs(facts.target), known, deadline)
     except KafkaError as error:
         ages = str(error)
     found = replication_of(facts, copies, ages, ends, store.now(), live=topics is not None)

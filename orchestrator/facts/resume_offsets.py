@@ -106,8 +106,8 @@ class ResumeOffsets:
         facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
         if facts.standings is None:
             known = truncation.tracked_at(since_placed(positions, facts.assignment), report.offsets)
-            told = standings_of(self._read_from(facts), facts, known, sampled, self._store.now())
-            facts = replace(facts, standings=told)
+            standings = standings_of(self._read_from(facts), facts, known, sampled, self._store.now())
+            facts = replace(facts, standings=standings)
         wants, ends = self._wants(facts, report.offsets, positions, sampled)
         cut = truncation.cut_off(facts.standings, wants)
         if not cut:
@@ -364,5 +364,5 @@ def _keys(targets: Iterable[Target]) -> set[tuple[str, str, int, int]]:
     return {_key(target) for target in targets}
 
 
-def _key(asked: Want | Target) -> tuple[str, str, int, int]:
-    return asked.source, asked.topic, asked.partition, asked.offset
+def _key(wanted: Want | Target) -> tuple[str, str, int, int]:
+    return wanted.source, wanted.topic, wanted.partition, wanted.offset

@@ -87,8 +87,8 @@ def with_rewound(
     keys = dict.fromkeys(place.key for place in places)
     # Ends before times: what has no record at or after the time continues at an end that was there before.
     answers: dict[Question, OffsetAnswer] = {}
-    for asked in (Spec.LATEST, Spec.EARLIEST, rewind.to_time_ms, _BEGIN_MS):
-        answers |= ask_offsets(log, [(key, asked) for key in keys], deadline)
+    for time_ms in (Spec.LATEST, Spec.EARLIEST, rewind.to_time_ms, _BEGIN_MS):
+        answers |= ask_offsets(log, [(key, time_ms) for key in keys], deadline)
     targets = tuple(_target(place, facts, wanted, answers) for place in places)
     earliest = {
         place.key: answers[place.key, _BEGIN_MS].timestamp_ms

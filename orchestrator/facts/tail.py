@@ -281,17 +281,17 @@ def tail_of(operation: Operation, logs: Logs) -> Tail:
     asked_at_ms = NEVER if followed is None or followed.asked_at_ms is None else followed.asked_at_ms
     found = []
     for each, exposed in ranges:
-        told = _measured(each, exposed)
+        part = _measured(each, exposed)
         if each in known and each.key not in looked:
-            told = replace(told, why=f"{operation.source} does not answer for it")
+            part = replace(part, why=f"{operation.source} does not answer for it")
         elif each in known:
             stretch = looked[each.key]
             entries = read_entries(old, _there(each), stretch.first, stretch.last, deadline)
             certain = stretch.certain(asked_at_ms, each.sampled_end)
-            told = _filled(told, exposed, stretch, entries, came[each.key], certain)
-        elif told.counted is None:
-            told = replace(told, why=UNMEASURED.format(source=operation.source, target=operation.target))
-        found.append(told)
+            part = _filled(part, exposed, stretch, entries, came[each.key], certain)
+        elif part.counted is None:
+            part = replace(part, why=UNMEASURED.format(source=operation.source, target=operation.target))
+        found.append(part)
     return Tail(operation=operation, partitions=tuple(found))
 
 
@@ -311,7 +311,7 @@ def _measured(each: LeftPartition, exposed: Exposed) -> TailPartition:
 
 
 def _filled(
-    told: TailPartition,
+    part: TailPartition,
     exposed: Exposed,
     stretch: _Stretch,
     entries: Sequence[Entry] | str,
@@ -320,7 +320,7 @@ def _filled(
 ) -> TailPartition:
     """The partition with its records in full; those in doubt are marked, and left out where the standby has them."""
     if isinstance(entries, str) or stretch.records is None:
-        return replace(told, why=entries if isinstance(entries, str) else "they could not be read in time")
+        return replace(part, why=entries if isinstance(entries, str) else "they could not be read in time")
     in_full = {entry.offset: entry for entry in entries}
     records = []
     for number, each in enumerate((*stretch.records, *(stretch.unsettled or ()))):
@@ -330,22 +330,22 @@ def _filled(
         open_yet = number >= len(stretch.records)
         records.append(
             TailRecord(
-                topic=told.topic,
-                partition=told.partition,
+                topic=part.topic,
+                partition=part.partition,
                 record=in_full[each.offset],
                 on_standby=on_standby,
                 committed=None if open_yet else not each.uncommitted,
                 dated_later=later and not open_yet,
             )
         )
-    counted = len(records) if told.counted is None else told.counted
+    counted = len(records) if part.counted is None else part.counted
     missing = counted - sum(not each.dated_later and each.committed is not None for each in records)
     why = ""
-    if told.counted is None:
+    if part.counted is None:
         why = IN_DOUBT.format(least=exposed.at_least or 0, most=exposed.at_most)
     elif missing > 0:
-        why = f"{missing} of {told.counted} are not listed: {GONE}, or they are more than {MOST_READ:,}"
-    return replace(told, records=tuple(records), why=why)
+        why = f"{missing} of {part.counted} are not listed: {GONE}, or they are more than {MOST_READ:,}"
+    return replace(part, records=tuple(records), why=why)
 
 
 def _copies(standby: ClusterLog, known: Sequence[LeftPartition], deadline: Deadline) -> dict[StandbyPartition, Copies]:

@@ -33,7 +33,11 @@ def _latencies(store: ControllerStore, facts: MoveFacts) -> Mapping[str, Sequenc
     """Of the topics whose standby stamps records itself: how late it was seen to do so."""
     there = (facts.standby.topics if facts.standby is not None else None) or {}
     described = {topic: there.get(name or "") for topic, name in (facts.topics or {}).items()}
-    stamped = [topic for topic, told in described.items() if told and told.timestamp_type == "LogAppendTime"]
+    stamped = [
+        topic
+        for topic, topic_facts in described.items()
+        if topic_facts and topic_facts.timestamp_type == "LogAppendTime"
+    ]
     sample = _sample(store, facts.query) if stamped else None
     same = sample is not None and (sample.source, sample.target) == (facts.source, facts.target)
     known = sample.latencies if sample is not None and same else {}

@@ -109,20 +109,20 @@ def notices_for(
         newest.pop(report.incident, None)  # its place is that of its last line
         newest[report.incident] = report
         worst[report.incident] = max(report.severity, worst.get(report.incident, report.severity))
-    told: list[Notice] = []
+    notices: list[Notice] = []
     for report in newest.values():
         state = _state(target, report, worst[report.incident], known)
         if state is None:
             continue
         known = {name: title for name, title in known.items() if name != report.incident}
         known |= {} if report.is_over else {report.incident: report.title}
-        told.append(
+        notices.append(
             Notice(
                 incident=report.incident, state=state, severity=report.severity, title=report.title, text=report.text,
                 sequence=report.sequence, incidents=known,
             )
         )  # fmt: skip
-    return (told, known) if len(told) <= DIGEST else ([_digest(told)], known)
+    return (notices, known) if len(notices) <= DIGEST else ([_digest(notices)], known)
 
 
 def _state(target: NotifyTarget, report: Report, worst: Severity, known: Mapping[str, str]) -> State | None:
@@ -137,13 +137,14 @@ def _state(target: NotifyTarget, report: Report, worst: Severity, known: Mapping
     return State.CLOSED if report.is_over else State.OPENED
 
 
-def _digest(told: Sequence[Notice]) -> Notice:
-    last = told[-1]
-    lines = [f"- {each.subject} ({each.incident})" for each in told[:LINES]]
-    more = [f"- and {len(told) - LINES} more: tideover history"] if len(told) > LINES else []
+def _digest(notices: Sequence[Notice]) -> Notice:
+    last = notices[-1]
+    lines = [f"- {each.subject} ({each.incident})" for each in notices[:LINES]]
+    more = [f"- and {len(notices) - LINES} more: tideover history"] if len(notices) > LINES else []
     return Notice(
-        incident=f"digest:{last.sequence}", state=State.TOLD, severity=max(each.severity for each in told),
-        title=f"{len(told)} notices", text="\n".join([*lines, *more]), sequence=last.sequence, incidents=last.incidents,
+        incident=f"digest:{last.sequence}", state=State.TOLD, severity=max(each.severity for each in notices),
+        title=f"{len(notices)} notices", text="\n".join([*lines, *more]), sequence=last.sequence,
+        incidents=last.incidents,
     )  # fmt: skip
 
 

@@ -71,10 +71,10 @@ class AutomaticFailover:
                     targets[query] = target
                 else:
                     self._tell(query, refused, term)
-        asked = self._ask(targets, statuses, down, wrong, term=term) if targets else ()
+        requested = self._ask(targets, statuses, down, wrong, term=term) if targets else ()
         if wrong:
             raise wrong[0]
-        return asked
+        return requested
 
     @cached_property
     def _in_order(self) -> tuple[str, ...]:

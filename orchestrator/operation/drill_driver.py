@@ -55,11 +55,11 @@ class DrillDriver(Driver):
         if declared is None:
             raise UnknownName(f"query {drill.query!r} is not declared any more")
         row, in_the_way = self._store.assignment(drill.query), moving(self._store, drill.query)
-        asked = (each.actor for each in self._store.open_requests(kinds=DRILLS) if cancels(each, drill))
+        actors = (each.actor for each in self._store.open_requests(kinds=DRILLS) if cancels(each, drill))
         alive = alive_runners(self._store)
         eligible = [each for each in alive if each.runner in declared.runners]
         chosen = choose_runner(eligible, declared, row) if row is not None else None
-        cancelled_by = next(asked, None)
+        cancelled_by = next(actors, None)
         resolving = drill.phase is Phase.RESOLVING and row is not None and not in_the_way and not cancelled_by
         return DrillSnapshot(
             operation=drill,
@@ -119,5 +119,5 @@ class DrillDriver(Driver):
             actor=self._actor,
             text=decision.sentence if decision.outcome is None else f"{decision.outcome}: {decision.sentence}",
         )
-        asked = [decision.ask] if decision.ask is not None else []
-        self._store.record(changed, term=term, steps=decision.steps, events=[event], intents=asked)
+        intents = [decision.ask] if decision.ask is not None else []
+        self._store.record(changed, term=term, steps=decision.steps, events=[event], intents=intents)

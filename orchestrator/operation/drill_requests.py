@@ -145,5 +145,5 @@ def moving(store: ControllerStore, query: str) -> str | None:
     opened = open_operation(store, query)
     if opened is not None:
         return f"operation {opened.id}, a {opened.kind.value} of {query} to {opened.target}, is open"
-    asked = next((each for each in store.open_requests() if each.query == query), None)
-    return f"{asked.actor} requests a {asked.kind.value} of {query}" if asked is not None else None
+    request = next((each for each in store.open_requests() if each.query == query), None)
+    return f"{request.actor} requests a {request.kind.value} of {query}" if request is not None else None

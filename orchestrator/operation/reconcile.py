@@ -273,8 +273,8 @@ def _undo(
 ) -> tuple[Assignment, tuple[Operation, Intent]]:
     """The row that is held, and what its operation requests."""
     held, operation = back
-    asked = sum(1 for each in store.intents(operation.id) if each.kind is IntentKind.RELEASE)
-    return held, (operation, release_of(operation, held, planted_by=planted_by, asked=asked, below=below))
+    releases = sum(1 for each in store.intents(operation.id) if each.kind is IntentKind.RELEASE)
+    return held, (operation, release_of(operation, held, planted_by=planted_by, asked=releases, below=below))
 
 
 def _written(
@@ -308,8 +308,8 @@ def _written(
             "reported": reported,
         },
     )
-    operation, asked = (undo[0], [undo[1]]) if undo is not None else (None, [])
+    operation, intents = (undo[0], [undo[1]]) if undo is not None else (None, [])
     from_epoch = stored.epoch if stored else None
-    if not store.reconcile(wanted, from_epoch=from_epoch, event=event, operation=operation, intents=asked):
+    if not store.reconcile(wanted, from_epoch=from_epoch, event=event, operation=operation, intents=intents):
         raise Refused(f"{wanted.query} changed while you looked: nothing was written", hint="run the command again")
     return wanted

@@ -105,8 +105,8 @@ class Scheduler:
             is_ours=self.is_ours,
         )  # fmt: skip
         try:
-            asked = self.store.open_requests(kinds=EVERY_KIND)
-            requests = [request for request in asked if request.kind in MOVES]
+            waiting = self.store.open_requests(kinds=EVERY_KIND)
+            requests = [request for request in waiting if request.kind in MOVES]
             self._waiting &= {request.id for request in requests}
             has_room, line = True, frozenset[str]()
             for request in self._round.through(requests, key=lambda request: request.id):
@@ -122,7 +122,7 @@ class Scheduler:
                         self._end_drill(request.query)
                     elif operation is None and not has_room:
                         self._waiting.add(request.id)
-            self._take_drills([request for request in asked if request.kind in DRILLS], gatherer)
+            self._take_drills([request for request in waiting if request.kind in DRILLS], gatherer)
         except (NotLeading, StaleTerm, StoreUnavailable):
             return
         self.drive(())
@@ -198,9 +198,9 @@ class Scheduler:
 
     def _line(self, requests: Sequence[Request]) -> frozenset[str]:
         """Those that are known to wait for room: hundreds may, and need not be looked at in every round."""
-        asked, now = Counter(request.query for request in requests), self.store.now()
+        counted, now = Counter(request.query for request in requests), self.store.now()
         known = [request for request in requests if request.id in self._waiting and now < request.expires_at]
-        return frozenset(request.id for request in known if asked[request.query] == 1)
+        return frozenset(request.id for request in known if counted[request.query] == 1)
 
     def _at_work(self) -> Collection[str]:
         """Operations that have a thread."""

@@ -57,7 +57,7 @@ def spans_of(operation: Operation, steps: Sequence[Step]) -> Sequence[Span]:
 
 
 def _attributes(operation: Operation) -> dict[str, Attribute]:
-    told: dict[str, Attribute] = {
+    attributes: dict[str, Attribute] = {
         "tideover.operation": operation.id,
         "tideover.group": operation.group,
         "tideover.kind": operation.kind.value,
@@ -69,7 +69,7 @@ def _attributes(operation: Operation) -> dict[str, Attribute]:
         "tideover.actor": operation.actor,
     }
     measured = {f"tideover.{name}": value for name, value in operation.measured.as_json().items()}
-    return told | {name: value for name, value in measured.items() if isinstance(value, bool | int | float | str)}
+    return attributes | {name: value for name, value in measured.items() if isinstance(value, bool | int | float | str)}
 
 
 def _number(text: str, length: int) -> int:

@@ -287,8 +287,8 @@ def _of_order(queries: Mapping[str, object]) -> Iterator[str]:
             before[later] = [each for each in before[later] if each != earlier]
         names = list(reversed(circle[1:]))
         first = min(range(len(names)), key=lambda index: places.index(names[index]))
-        told = [*names[first:], *names[: first + 1]]
-        yield f"queries.{told[0]}.after: a circle, so none of them could be moved: {' after '.join(told)}"
+        rotated = [*names[first:], *names[: first + 1]]
+        yield f"queries.{rotated[0]}.after: a circle, so none of them could be moved: {' after '.join(rotated)}"
 
 
 def circle_in(before: Mapping[str, Collection[str]]) -> tuple[str, ...]:

@@ -90,7 +90,7 @@ def _dependency(wanted: Coordinate, *, transitive: bool) -> str:
 
 def _run(command: list[str], log: Path, jars: Path, watch: Watch) -> None:
     """Run Ivy to its end; its exit code is not used, for the jars that arrived say more."""
-    told = 0
+    reported = 0
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         try:
@@ -99,8 +99,8 @@ def _run(command: list[str], log: Path, jars: Path, watch: Watch) -> None:
                     process.wait(timeout=_WATCH_SECONDS)
                 except subprocess.TimeoutExpired:
                     sizes = [path.stat().st_size for path in jars.glob("*.jar")]
-                    if len(sizes) > told:
-                        watch(told := len(sizes), sum(sizes))
+                    if len(sizes) > reported:
+                        watch(reported := len(sizes), sum(sizes))
                 else:
                     return
         finally:

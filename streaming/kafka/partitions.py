@@ -159,8 +159,8 @@ class Partitions:
             if outcome is None or isinstance(outcome, BaseException):
                 error = broken(outcome, self._network.address(question.node))
                 # a retry that ran out of time says less than the answer before it
-                told = [each for each in chunk if not (silent(outcome) and each in failures)]
-                failures.update(dict.fromkeys(told, error))
+                refused = [each for each in chunk if not (silent(outcome) and each in failures)]
+                failures.update(dict.fromkeys(refused, error))
                 continue
             left_out = dict.fromkeys(chunk, _left_out(self._network.address(question.node)))
             with Collector.held_back(inquiry.objects * len(chunk)):

@@ -291,23 +291,23 @@ class Probe:
         self._memory.turn += 1
         room = network.room(course.deadline.remaining / 2)
         most = _MOST_BROKERS if room is None else min(_MOST_BROKERS, room)
-        asked = _some(sorted(chart.brokers), most, self._memory.turn)
-        reads = {broker: _some(chart.led.get(broker, ()), _READ_PARTITIONS, self._memory.turn) for broker in asked}
-        questions = [BrokerRequest(broker, _end_request(reads[broker])) for broker in asked]
+        brokers = _some(sorted(chart.brokers), most, self._memory.turn)
+        reads = {broker: _some(chart.led.get(broker, ()), _READ_PARTITIONS, self._memory.turn) for broker in brokers}
+        questions = [BrokerRequest(broker, _end_request(reads[broker])) for broker in brokers]
         outcomes = dict(
-            zip(asked, network.ask(questions, course.deadline, patience=timeout * _READ_PATIENCE), strict=True)
+            zip(brokers, network.ask(questions, course.deadline, patience=timeout * _READ_PATIENCE), strict=True)
         )
         course.allow(network.delayed)
         refuse_strangers(outcomes.values())
-        silent = [broker for broker in asked if not _is_response(outcomes[broker])]
+        silent = [broker for broker in brokers if not _is_response(outcomes[broker])]
         unreadable, readable = sum(len(chart.led.get(broker, ())) for broker in silent), 0
-        for broker in asked:
+        for broker in brokers:
             if reads[broker] and broker not in silent:
                 read, failed = self._judge_reads(reads[broker], outcomes[broker])
                 readable, unreadable = readable + read, unreadable + failed
         self._memory.is_stale = self._memory.is_stale or bool(silent or unreadable)
-        alive = max(1, len(asked) - len(silent))  # the one that sent metadata lives, under whatever name
-        if unreadable + chart.leaderless and not readable and 2 * alive <= len(asked) and len(asked) > 1:
+        alive = max(1, len(brokers) - len(silent))  # the one that sent metadata lives, under whatever name
+        if unreadable + chart.leaderless and not readable and 2 * alive <= len(brokers) and len(brokers) > 1:
             raise _Met(summed(self._troubles(network, silent, [outcomes[broker] for broker in silent])))
         if readable:
             course.answered(Layer.READ, since)

@@ -66,12 +66,14 @@ class ReplicatedHeartbeats:
 
     def found(self, newest_ms: int | None, *, began: float, ended: float) -> "ReplicatedHeartbeats":
         """The topic was read; after a long pause it is unknown when what is new arrived."""
-        told = replace(self, tried=ended, looked=began, misses=0, text="", fault=None)
+        updated = replace(self, tried=ended, looked=began, misses=0, text="", fault=None)
         if newest_ms is None or newest_ms == self.newest_ms:
-            return told
+            return updated
         if self.looked is None or ended - self.looked > self.patience.reading:
-            return replace(told, newest_ms=newest_ms, seen=None, gaps=())
-        return replace(told, newest_ms=newest_ms, seen=ended, gaps=(*self.gaps, *self._gap(newest_ms, ended))[-_KEPT:])
+            return replace(updated, newest_ms=newest_ms, seen=None, gaps=())
+        return replace(
+            updated, newest_ms=newest_ms, seen=ended, gaps=(*self.gaps, *self._gap(newest_ms, ended))[-_KEPT:]
+        )
 
     def missed(self, text: str, fault: Fault, at: float) -> "ReplicatedHeartbeats":
         """The topic could not be read: that says nothing of the source."""
@@ -103,8 +105,8 @@ class ReplicatedHeartbeats:
         """By the replicator's clock, unless it was set: then that disagrees with when the two were seen to arrive."""
         if self.seen is None or self.looked is None or self.newest_ms is None:
             return ()
-        told, seen = (newest_ms - self.newest_ms) / 1000, ended - self.seen
-        return (told if self.looked - self.seen <= told <= seen + ended - self.looked else seen,)
+        stamped, seen = (newest_ms - self.newest_ms) / 1000, ended - self.seen
+        return (stamped if self.looked - self.seen <= stamped <= seen + ended - self.looked else seen,)
 
 
 def patience(detection: Detection) -> HeartbeatLimits:

@@ -58,8 +58,8 @@ def ask(logs: Logs, cluster: str, topics: Collection[str], *, turn: int, at: dat
     deadline = Deadline.after(_LOOK_SECONDS)
     try:
         log = logs(cluster)
-        asked, moved = _look(log, topics, turn, deadline)
-        found = (*contradictions_of(asked), *moved)
+        answers, moved = _look(log, topics, turn, deadline)
+        found = (*contradictions_of(answers), *moved)
         if found:
             again, moved_again = _look(log, topics, turn, deadline)
             confirmed = {(each.partition, each.broker) for each in (*contradictions_of(again), *moved_again)}
@@ -70,7 +70,7 @@ def ask(logs: Logs, cluster: str, topics: Collection[str], *, turn: int, at: dat
         )
     except KafkaError as error:
         return ClusterAnswers(cluster=cluster, at=at, partitions=0, error=str(error))
-    count = sum(each.record is not None for each in asked)
+    count = sum(each.record is not None for each in answers)
     return ClusterAnswers(cluster=cluster, at=at, partitions=count, contradictions=found)
 
 
@@ -89,7 +89,7 @@ def _look(
     newest = log.offsets(dict.fromkeys(records, int(Spec.MAX_TIMESTAMP)), timeout=deadline.remaining) if times else {}
     lasts = _ends(log, chosen, Spec.LATEST, deadline)
     after = log.describe(sorted(topics), timeout=deadline.remaining)
-    asked = [
+    answers = [
         Asked(
             partition=partition, broker=broker, begin=begins.get(partition), first_end=firsts.get(partition),
             record=records.get(partition), by_time=by_time.get(partition), newest=newest.get(partition),
@@ -98,7 +98,7 @@ def _look(
         for partition, broker in chosen.items()
         if _leads(before, partition) == _leads(after, partition)
     ]  # fmt: skip
-    return asked, _renamed(before, after)
+    return answers, _renamed(before, after)
 
 
 def _chosen(topics: Mapping[str, TopicFacts], turn: int) -> dict[TopicPartition, str]:

@@ -71,12 +71,12 @@ class SchemaQuestions:
                     findings.append(found)
         return SchemaAnswers(at=at, findings=tuple(findings))
 
-    def _registered(self, cluster: str, ids: frozenset[int], asked: frozenset[int], deadline: Deadline) -> Registered:
+    def _registered(self, cluster: str, ids: frozenset[int], wanted: frozenset[int], deadline: Deadline) -> Registered:
         client = self._clients.get(cluster)
         schemas: dict[int, Schema | None] = {}
         error = ""
         try:
-            for each in sorted(asked)[:_MOST_IDS] if client is not None else ():
+            for each in sorted(wanted)[:_MOST_IDS] if client is not None else ():
                 schemas[each] = client.schema(each, timeout=max(0.1, deadline.remaining)) if client else None
         except RegistryUnreachable as unreachable:
             error = str(unreachable)

@@ -202,7 +202,7 @@ def _of_cluster(
     is_left = believed.verdict is Verdict.DOWN and bool(there)
     if believed.verdict is Verdict.DOWN and not there:
         urgent, todo = False, "No query waits there: nothing has to be moved."
-    told = [": ".join([each.what, *each.details]) for each in _shown_together(reported)]
+    reports = [": ".join([each.what, *each.details]) for each in _shown_together(reported)]
     command = f"tideover plan failover --all --expect-active {name}" if is_left else ""
     return Concern(
         urgent=urgent or any(each.urgent for each in reported),
@@ -210,7 +210,7 @@ def _of_cluster(
         since=believed.since,
         todo=todo,
         anchor=anchor,
-        details=(*believed.reasons, *told),
+        details=(*believed.reasons, *reports),
         command="tideover config check" if believed.verdict is Verdict.CONFIG_ERROR else command,
         plan=OperationKind.FAILOVER if is_left else None,
         queries=there,

@@ -85,12 +85,12 @@ def _cluster(role: str, name: str, pins: Sequence[Pin]) -> dict[str, object]:
 
 def _checkpoint(intents: Iterable[Intent]) -> dict[str, object]:
     """The folder that the query read on from before, and the one that was made for it, if one was."""
-    asked = [each for each in intents if each.kind in {IntentKind.FENCE, IntentKind.PREPARE}]
-    made = [each for each in asked if each.kind is IntentKind.PREPARE]
+    intents_made = [each for each in intents if each.kind in {IntentKind.FENCE, IntentKind.PREPARE}]
+    made = [each for each in intents_made if each.kind is IntentKind.PREPARE]
     done = next((each for each in reversed(made) if each.state is IntentState.DONE), None)
     request = PrepareRequest.of(done.request) if done is not None else None
     return {
-        "from": str(asked[0].request["checkpoint"]) if asked else None,
+        "from": str(intents_made[0].request["checkpoint"]) if intents_made else None,
         "to": request.target if request is not None else None,
         "batch": request.batch if request is not None else None,
         "offsets": request.target_offsets if request is not None else None,
@@ -100,7 +100,7 @@ def _checkpoint(intents: Iterable[Intent]) -> dict[str, object]:
 def _fence(intent: Intent) -> dict[str, object]:
     """One order for proof that the old run has stopped, and what was found."""
     hosting = FenceRequest.of(intent.request).hosting
-    asked: dict[str, object] = {
+    row: dict[str, object] = {
         "name": intent.name,
         "epoch": intent.epoch,
         "asked_of": intent.runner,
@@ -110,10 +110,10 @@ def _fence(intent: Intent) -> dict[str, object]:
     }
     if intent.state is not IntentState.DONE:
         text = (intent.result or {}).get("text")
-        return {**asked, "proof": None, "planted": [], "detail": text if isinstance(text, str) else ""}
+        return {**row, "proof": None, "planted": [], "detail": text if isinstance(text, str) else ""}
     report = FenceReport.of(intent.result)
     proof = report.proof.value if report.proof is not None else None
-    return {**asked, "proof": proof, "planted": list(report.planted), "detail": report.detail}
+    return {**row, "proof": proof, "planted": list(report.planted), "detail": report.detail}
 
 
 def _step(step: Step) -> dict[str, object]:

@@ -88,12 +88,12 @@ def _late(before: Rows | None, after: Rows | None) -> Claim:
         return claim(Verdict.CANNOT_BE_CHECKED, "the query has reported no rows since the move")
     if not after["dropped"]:
         return claim(Verdict.HOLDS, f"no row of {after['read']} read since the move was dropped by the watermark", 0)
-    told = f"{after['dropped']} of {after['read']} rows read since the move were dropped by the watermark"
+    counted = f"{after['dropped']} of {after['read']} rows read since the move were dropped by the watermark"
     if before is None or not before["read"]:
-        return claim(Verdict.CANNOT_BE_CHECKED, f"{told}; how many were dropped before it is unknown")
+        return claim(Verdict.CANNOT_BE_CHECKED, f"{counted}; how many were dropped before it is unknown")
     usual = before["dropped"] / before["read"]
     expected = usual * after["read"]
-    text = f"{told}, and {before['dropped']} of {before['read']} before it"
+    text = f"{counted}, and {before['dropped']} of {before['read']} before it"
     more = after["dropped"] - expected
     within = more <= 0 or (before["dropped"] > 0 and after["dropped"] <= 2 * expected)
     return claim(Verdict.HOLDS if within else Verdict.DOES_NOT_HOLD, text, round(expected))
@@ -113,10 +113,10 @@ def _output(before: Rows | None, after: Rows | None) -> Claim:
     if before["batches"] < STEADY_BATCHES or not before["read"] or not before["written"]:
         return claim(Verdict.CANNOT_BE_CHECKED, "too little was written before the move to compare with")
     expected = after["read"] * before["written"] / before["read"]
-    told = f"{after['written']} rows written of {after['read']} read since the move"
-    told = f"{told}, {expected:.0f} at the rate of before"
+    counted = f"{after['written']} rows written of {after['read']} read since the move"
+    counted = f"{counted}, {expected:.0f} at the rate of before"
     if after["written"] >= STOPPED_BELOW * expected and after["written"]:
-        return claim(Verdict.HOLDS, told, round(expected))
+        return claim(Verdict.HOLDS, counted, round(expected))
     if after["batches"] < STEADY_BATCHES or expected < LEAST_EXPECTED:
-        return claim(Verdict.CANNOT_BE_CHECKED, f"{told}: too little has been read since", round(expected))
-    return claim(Verdict.DOES_NOT_HOLD, f"{told}: the output has stopped", round(expected))
+        return claim(Verdict.CANNOT_BE_CHECKED, f"{counted}: too little has been read since", round(expected))
+    return claim(Verdict.DOES_NOT_HOLD, f"{counted}: the output has stopped", round(expected))

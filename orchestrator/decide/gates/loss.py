@@ -105,13 +105,13 @@ def timestamp_type(facts: MoveFacts) -> Gate | None:
     if facts.resumes_at is None:
         return None
     types = facts.resumes_at.timestamp_types or {}
-    asked = sorted({target.target_topic for target in targets_of(facts) if target.method in BY_TIME})
-    odd = [topic for topic in asked if types.get(topic) == "LogAppendTime"]
-    untold = [f"{topic} on {facts.target}" for topic in asked if topic not in types]
+    by_time = sorted({target.target_topic for target in targets_of(facts) if target.method in BY_TIME})
+    odd = [topic for topic in by_time if types.get(topic) == "LogAppendTime"]
+    untold = [f"{topic} on {facts.target}" for topic in by_time if topic not in types]
     return answer(
         "timestamp-type",
         "repeats" in facts.consents or not (odd or (untold and not lets_unknown_pass(facts))),
-        "LogAppendTime" if odd else UNKNOWN if untold else "CreateTime" if asked else "not used",
+        "LogAppendTime" if odd else UNKNOWN if untold else "CreateTime" if by_time else "not used",
         "CreateTime where time decides",
         "consent repeats is given" if odd else comparable(", ".join(untold)),
         f"{', '.join(odd)} uses LogAppendTime on {facts.target}: its timestamps are copy times, so records may be read "
@@ -166,7 +166,7 @@ def exposure(facts: MoveFacts) -> Gate | None:
     worst = exposure_seconds(facts)
     limit = facts.policy.max_exposure.total_seconds()
     within = worst is None or worst <= limit
-    told = not untold or lets_unknown_pass(facts)
+    known = not untold or lets_unknown_pass(facts)
     unknown = f"it is unknown what the standby lacks of {named(untold)}"
     good = "what the standby lacks is within the limit"
     if worst is None:
@@ -179,7 +179,7 @@ def exposure(facts: MoveFacts) -> Gate | None:
     since = _since_sampled(facts)
     return answer(
         "exposure",
-        (within and told) or "loss" in facts.consents,
+        (within and known) or "loss" in facts.consents,
         f"at most {measured}" if bound is not None and measured != UNKNOWN else measured,
         f"{limit:g} s",
         f"{good}{most}{since}",

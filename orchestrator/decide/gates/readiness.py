@@ -195,12 +195,12 @@ def answers_consistent(given: ReadinessFacts) -> Gate | None:
 
     Of a cluster that does not answer at all another gate speaks.
     """
-    asked = [each for each in given.answers if not each.error]
-    if not asked:
+    answered = [each for each in given.answers if not each.error]
+    if not answered:
         return None
-    found = [(each, contradiction) for each in asked for contradiction in each.contradictions]
-    partitions = sum(each.partitions for each in asked)
-    age = max(0.0, max((given.now - each.at).total_seconds() for each in asked))
+    found = [(each, contradiction) for each in answered for contradiction in each.contradictions]
+    partitions = sum(each.partitions for each in answered)
+    age = max(0.0, max((given.now - each.at).total_seconds() for each in answered))
     good = f"the answers for {amount(partitions, 'partition')} are correct, checked {age:.0f} s ago"
     if not partitions:
         good = "no record to check with yet"
@@ -306,9 +306,9 @@ def judge_readiness(given: ReadinessFacts) -> Readiness:
 def _kept(given: ReadinessFacts) -> ReadinessFact | None:
     """The check before, without what this one checked again: a cluster that is away leaves it as it was."""
     before = given.facts.checked
-    asked = {"answers-consistent"} if any(not each.error for each in given.answers) else set()
-    asked |= {"schemas-agree"} if given.schemas is not None and not given.schemas.error else set()
-    return before and replace(before, gates=tuple(each for each in before.gates if each["name"] not in asked))
+    renewed = {"answers-consistent"} if any(not each.error for each in given.answers) else set()
+    renewed |= {"schemas-agree"} if given.schemas is not None and not given.schemas.error else set()
+    return before and replace(before, gates=tuple(each for each in before.gates if each["name"] not in renewed))
 
 
 def _few(names: list[str]) -> str:

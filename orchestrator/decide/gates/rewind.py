@@ -13,14 +13,14 @@ from state.plain_text import amount
 def time_past(facts: MoveFacts) -> Gate | None:
     if facts.rewind is None:
         return None
-    asked, now = instant(facts.rewind.to_time_ms), instant(facts.rewind.now_ms)
+    wanted, now = instant(facts.rewind.to_time_ms), instant(facts.rewind.now_ms)
     return answer(
         "time-past",
         facts.rewind.to_time_ms < facts.rewind.now_ms,
-        asked,
+        wanted,
         f"before {now}",
-        f"{asked} is in the past",
-        f"{asked} is in the future (it is {now} now): a query can only go back",
+        f"{wanted} is in the past",
+        f"{wanted} is in the future (it is {now} now): a query can only go back",
     )
 
 

@@ -133,7 +133,7 @@ def _resolving(snapshot: DrillSnapshot, now: datetime) -> DrillDecision:
     request = DrillRequest(
         prepare=found.prepare, cluster=operation.target, records=RECORDS, within_seconds=BATCH_SECONDS
     )
-    asked = Intent(
+    intent = Intent(
         id=f"{operation.id}/{IntentKind.DRILL.value}",
         operation=operation.id,
         name=IntentKind.DRILL.value,
@@ -153,7 +153,7 @@ def _resolving(snapshot: DrillSnapshot, now: datetime) -> DrillDecision:
         phase=_moved(operation.phase, Trigger.RESOLVED),
         sentence=text,
         steps=(*_ended(snapshot, "done", now), begun),
-        ask=asked,
+        ask=intent,
         plan=found.plan,
     )
 
@@ -172,8 +172,8 @@ def _starting(snapshot: DrillSnapshot, now: datetime) -> DrillDecision:
             return _given_up(snapshot, "failed", f"runner {intent.runner} died or fell silent during the drill", now)
         return DrillDecision(phase=operation.phase, sentence=operation.sentence)
     if intent.state is not IntentState.DONE:
-        told = Failure.of(intent.result or {"kind": "internal", "text": "the runner gave no reason"})
-        return _given_up(snapshot, "failed", f"runner {intent.runner}: {told.text}", now)
+        failure = Failure.of(intent.result or {"kind": "internal", "text": "the runner gave no reason"})
+        return _given_up(snapshot, "failed", f"runner {intent.runner}: {failure.text}", now)
     report, request = DrillReport.of(intent.result), DrillRequest.of(intent.request)
     measured, against = measured_drill(report, request, snapshot.steps, operation)
     steps = tuple(_runner_steps(snapshot, intent, report, now))
@@ -288,7 +288,7 @@ def _rows(report: DrillReport) -> int:
 def not_proven(operation: Operation, *, gaps: int = 0, records: int = RECORDS) -> tuple[str, ...]:
     """What a drill cannot show, in sentences: a reader of the result must not take it for more."""
     source, target = operation.source, operation.target
-    told = [
+    findings = [
         f"The fence: nothing was stopped, so nothing shows that the old run on {source} can be proven stopped.",
         "The sink: rows went to noop, so nothing shows that the sink can be reached and takes them.",
         f"The death of {source}: it was alive, so detection was not tried, nor what the last seconds before it cost.",
@@ -296,11 +296,11 @@ def not_proven(operation: Operation, *, gaps: int = 0, records: int = RECORDS) -
         f"The load of all queries at once: one query read at most {records} records from each source on {target}.",
     ]
     if gaps:
-        told.append(
+        findings.append(
             f"Every record: {gaps} offsets gave no row; markers of transactions and compaction leave such gaps, and "
             "nothing shows that it was these."
         )
-    return tuple(told)
+    return tuple(findings)
 
 
 def drill_text(drill: Operation) -> str:

@@ -228,12 +228,12 @@ def _unplanted(snapshot: Snapshot, release: Intent | None, now: datetime) -> Dec
     return _asked(snapshot, insist(snapshot, release, asking, request, now), asking)
 
 
-def _asked(snapshot: Snapshot, asked: Ask | Decision | None, doing: str) -> Decision:
-    if isinstance(asked, Decision):
-        return asked
-    if asked is None:
+def _asked(snapshot: Snapshot, intent: Ask | Decision | None, doing: str) -> Decision:
+    if isinstance(intent, Decision):
+        return intent
+    if intent is None:
         return stay(snapshot, no_runner(snapshot))
-    return stay(snapshot, f"ordering runner {asked.runner} {doing}", asked)
+    return stay(snapshot, f"ordering runner {intent.runner} {doing}", intent)
 
 
 def _proven(snapshot: Snapshot, fact: QueryFact, at: datetime, text: str, *, committed: bool) -> Decision:

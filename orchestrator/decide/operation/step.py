@@ -83,18 +83,18 @@ def _is_asked(snapshot: Snapshot) -> bool:
     What takes too long, or a silent runner has begun, holds up nothing here: it is waited for in ABORTED, before
     anything is undone.
     """
-    asked = [i for kind in _BEFORE_COMMIT for i in snapshot.of(kind) if i.state is IntentState.PENDING]
-    return any(intent.id not in snapshot.late and snapshot.is_alive(intent.runner) for intent in asked)
+    pending = [i for kind in _BEFORE_COMMIT for i in snapshot.of(kind) if i.state is IntentState.PENDING]
+    return any(intent.id not in snapshot.late and snapshot.is_alive(intent.runner) for intent in pending)
 
 
 def _fencing(snapshot: Snapshot, now: datetime) -> Decision:
     latest = snapshot.last(IntentKind.FENCE)
     request = fence_request(snapshot)
     if latest is None:
-        asked = ask(snapshot, IntentKind.FENCE, request)
-        if asked is None:
+        intent = ask(snapshot, IntentKind.FENCE, request)
+        if intent is None:
             return moved(snapshot, Trigger.NO_RUNNER, no_runner(snapshot))
-        return stay(snapshot, f"ordering runner {asked.runner} to stop the query and to fence its checkpoint", asked)
+        return stay(snapshot, f"ordering runner {intent.runner} to stop the query and to fence its checkpoint", intent)
     if latest.state is IntentState.DONE:
         return _fenced(snapshot, FenceReport.of(latest.result))
     pursued = pursue(snapshot, latest, "to stop the query", request, now)
@@ -139,8 +139,8 @@ def _blocked(snapshot: Snapshot, now: datetime) -> Decision:
         return _fenced(snapshot, report)
     if looks_later(snapshot, latest, now):
         return stay(snapshot, snapshot.operation.sentence)
-    asked = ask(snapshot, IntentKind.FENCE, fence_request(snapshot))
-    return moved(snapshot, Trigger.UNBLOCKED, "checking again whether the old run has stopped", asked)
+    intent = ask(snapshot, IntentKind.FENCE, fence_request(snapshot))
+    return moved(snapshot, Trigger.UNBLOCKED, "checking again whether the old run has stopped", intent)
 
 
 def _resolving(snapshot: Snapshot, now: datetime) -> Decision:
@@ -171,12 +171,12 @@ def _resolving(snapshot: Snapshot, now: datetime) -> Decision:
         return given_up(snapshot, "refused", text, plan=findings.plan)
     if findings.prepare is None:
         return given_up(snapshot, "failed", "no resume offsets were found")
-    asked = ask(snapshot, IntentKind.PREPARE, findings.prepare.as_json())
-    if asked is None:
+    intent = ask(snapshot, IntentKind.PREPARE, findings.prepare.as_json())
+    if intent is None:
         return moved(snapshot, Trigger.NO_RUNNER, no_runner(snapshot))
     making = "writing where each source continues" if is_mapped(findings.prepare) else "making the checkpoint"
-    text = f"every partition has a resume offset; runner {asked.runner} is {making}"
-    return moved(snapshot, Trigger.RESOLVED, text, asked, plan=findings.plan)
+    text = f"every partition has a resume offset; runner {intent.runner} is {making}"
+    return moved(snapshot, Trigger.RESOLVED, text, intent, plan=findings.plan)
 
 
 def _preparing(snapshot: Snapshot, now: datetime) -> Decision:
@@ -194,10 +194,10 @@ def _preparing(snapshot: Snapshot, now: datetime) -> Decision:
             text = f"{failure(latest).text}, for the {MOVES_ON + 1}th time: something still writes to the checkpoint"
             return given_up(snapshot, "failed", text)
         inspect = InspectRequest(checkpoint=request.checkpoint, to_time_ms=to_time_of(snapshot)).as_json()
-        asked = ask(snapshot, IntentKind.INSPECT, inspect)
-        if asked is None:
+        intent = ask(snapshot, IntentKind.INSPECT, inspect)
+        if intent is None:
             return moved(snapshot, Trigger.NO_RUNNER, no_runner(snapshot))
-        return moved(snapshot, Trigger.MOVED_ON, f"{failure(latest).text}: resolving again", asked)
+        return moved(snapshot, Trigger.MOVED_ON, f"{failure(latest).text}: resolving again", intent)
     attempts = len(snapshot.of(IntentKind.PREPARE))
     target = request.target if is_mapped(request) else next_folder(request.target, attempts)
     again = request.model_copy(update={"target": target, "attempt": attempts + 1})
@@ -237,8 +237,8 @@ def _aborting(snapshot: Snapshot, now: datetime) -> Decision:
     if latest is not None and (not fences or latest.request.get("reconciled")):
         request = latest.request  # the store was restored, and a person requested this
     if latest is None:
-        asked = ask(snapshot, IntentKind.RELEASE, request)
-        return stay(snapshot, snapshot.operation.sentence, asked) if asked else stay(snapshot, no_runner(snapshot))
+        intent = ask(snapshot, IntentKind.RELEASE, request)
+        return stay(snapshot, snapshot.operation.sentence, intent) if intent else stay(snapshot, no_runner(snapshot))
     insisted = insist(snapshot, latest, "to remove the fence", request, now)
     if isinstance(insisted, Ask):
         return stay(snapshot, snapshot.operation.sentence, insisted)

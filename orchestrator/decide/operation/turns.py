@@ -125,17 +125,17 @@ def turn_behind(request: Request, upstream: Iterable[Upstream]) -> Turn | None:
 
 
 def _behind(request: Request, upstream: Upstream) -> Turn | None:
-    asked, operation, name = upstream.request, upstream.operation, upstream.query
+    before, operation, name = upstream.request, upstream.operation, upstream.query
     waits = f"{request.query} keeps running and waits for {name}, which is upstream of it"
-    if asked is not None and operation is None:
-        if asked.refused is None:
-            return Turn(text=f"{waits}: request {asked.id} has not begun")
-        return None if upstream.cluster == asked.target else _left_behind(request, name, asked.refused)
+    if before is not None and operation is None:
+        if before.refused is None:
+            return Turn(text=f"{waits}: request {before.id} has not begun")
+        return None if upstream.cluster == before.target else _left_behind(request, name, before.refused)
     if operation is None:
         return None
     if operation.phase in BEFORE_COMMIT:
         return Turn(text=f"{waits}: operation {operation.id} is {operation.phase}")
-    if asked is None or (operation.phase in BEHIND_COMMIT and operation.outcome in {None, "done"}):
+    if before is None or (operation.phase in BEHIND_COMMIT and operation.outcome in {None, "done"}):
         return None
     ended = operation.outcome or "going back"
     return _left_behind(request, name, f"operation {operation.id} ({ended}): {operation.sentence}")

@@ -177,13 +177,13 @@ def _postgresql_engines(url: sa.URL, tell: Tell, patience: timedelta) -> Engines
 def _identify(named: dict[str, Any], dialect: sa.Dialect, tell: Tell) -> None:
     """Connect as the user, and with the password, that the URL has now: they may have changed."""
     try:
-        _, told = dialect.create_connect_args(_parse(tell()))
+        _, options = dialect.create_connect_args(_parse(tell()))
     except StoreError as error:
         raise StoreUnavailable(str(error), hint=error.hint) from error
     for name in ("user", "password"):
         named.pop(name, None)
-        if name in told:
-            named[name] = told[name]
+        if name in options:
+            named[name] = options[name]
 
 
 def _leave_standby(context: sa.ExceptionContext) -> None:

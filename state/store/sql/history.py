@@ -55,8 +55,8 @@ class HistoryTable(Part):
         after: int = 0,
         limit: int = 200,
     ) -> Sequence[Event]:
-        asked = {"query": query, "operation": operation, "kind": kind, "since": since}
-        narrowed = {name: value for name, value in asked.items() if value is not None}
+        columns = {"query": query, "operation": operation, "kind": kind, "since": since}
+        narrowed = {name: value for name, value in columns.items() if value is not None}
         return newest_last(self._rows(Event, _newest(*narrowed), {"after": after, "most": limit, **narrowed}))
 
 

@@ -281,12 +281,12 @@ class FormerTable(Part):
         with self._writing() if term is None else self._leading(term) as connection:
             if connection.execute(runs.with_for_update()).first() is None or connection.execute(moves).first():
                 return False
-            asked = (
+            statement = (
                 sa.update(formers)
                 .where(_stands(former), formers.c.cleaned_at.is_(None))
                 .values(runner=runner, asked_at=self._at(connection), refused=None)
             )
-            if connection.execute(asked).rowcount == 0:
+            if connection.execute(statement).rowcount == 0:
                 return False
             append(connection, [event])
             return True

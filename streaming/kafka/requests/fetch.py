@@ -51,14 +51,14 @@ def entries_request(partition: TopicPartition, start: tuple[int, int]) -> Partit
     return PartitionRequest(
         chunks=_by_bytes(starts),
         request=lambda partitions: _request(partitions, starts, read_committed=False),
-        replies=lambda response: _replies(response, lambda _, told: _in_full(told, *start)),
+        replies=lambda response: _replies(response, lambda _, partition: _in_full(partition, *start)),
         failure=lambda _, error: Entries(records=(), next_offset=start[0], error=error),
         needs=READ,
     )
 
 
-def _in_full(partition: Any, wanted: int, asked: int) -> Entries | PartitionError:
-    fetched = _reply(partition, wanted, asked, None, read_committed=False)
+def _in_full(partition: Any, wanted: int, requested: int) -> Entries | PartitionError:
+    fetched = _reply(partition, wanted, requested, None, read_committed=False)
     if isinstance(fetched, PartitionError):
         return fetched
     return Entries(
@@ -111,14 +111,14 @@ def _by_bytes(
 ) -> Callable[[list[TopicPartition]], Iterator[list[TopicPartition]]]:
     def chunks(partitions: list[TopicPartition]) -> Iterator[list[TopicPartition]]:
         chunk: list[TopicPartition] = []
-        asked = 0
+        requested = 0
         for each in partitions:
             size = starts[each][1]
-            if chunk and asked + size > _REQUEST_BYTES:
+            if chunk and requested + size > _REQUEST_BYTES:
                 yield chunk
-                chunk, asked = [], 0
+                chunk, requested = [], 0
             chunk.append(each)
-            asked += size
+            requested += size
         yield chunk
 
     return chunks
@@ -137,7 +137,7 @@ def _replies(
 
 
 def _reply(
-    partition: Any, wanted: int, asked: int, until: int | None, *, read_committed: bool
+    partition: Any, wanted: int, requested: int, until: int | None, *, read_committed: bool
 ) -> Fetched | PartitionError:
     error = code_error(partition.error_code)
     if error is not None:
@@ -149,7 +149,7 @@ def _reply(
     needs = decoded.needs_bytes
     if not needs and not decoded.next_offset and wanted < visible_end:
         # Newer brokers send nothing instead of a part of a batch, except as the first of a request.
-        needs = min(asked * _GROWTH, _MOST_BYTES)
+        needs = min(requested * _GROWTH, _MOST_BYTES)
     return Fetched(
         records=decoded.records,
         next_offset=max(wanted, decoded.next_offset),

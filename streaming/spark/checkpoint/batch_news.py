@@ -49,10 +49,10 @@ class BatchNews:
         The wait is the JVM's: a follower that must be woken by something else as well waits for less.
         """
         taken = []
-        told = self._queue.take(self.follower, round(seconds * 1000))
-        while told is not None:
-            taken.append(read_news(str(told)))
-            told = self._queue.take(self.follower, 0)
+        news = self._queue.take(self.follower, round(seconds * 1000))
+        while news is not None:
+            taken.append(read_news(str(news)))
+            news = self._queue.take(self.follower, 0)
         return taken
 
     def close(self) -> None:

@@ -69,14 +69,14 @@ class Follower:
         self.data_batch = self._first_data_batch()
         """The first batch id of this run that can hold new data."""
 
-    def poll(self, told: Sequence[PublishedEntry] | None = None) -> list[Batch]:
+    def poll(self, published: Sequence[PublishedEntry] | None = None) -> list[Batch]:
         """What is new since the last look, in order: planned batches before the commits of the same batches.
 
-        ``told`` is what the run has published since, where it reports that; None where it does not, and the folders are
-        looked at. Where the batches in between are gone, it continues with the newest that was committed.
+        ``published`` is what the run has published since, where it reports that; None where it does not, and the
+        folders are looked at. Where the batches in between are gone, it continues with the newest that was committed.
         """
-        self._told = {(each.log, each.batch): each.content for each in told or ()}
-        seen = self._look(in_folders=told is None or self._is_due())
+        self._told = {(each.log, each.batch): each.content for each in published or ()}
+        seen = self._look(in_folders=published is None or self._is_due())
         if self._is_missing():
             self._looked = None  # it is not known when it was planned
             seen += self._look(in_folders=True)
@@ -146,9 +146,9 @@ class Follower:
 
     def _entry(self, batch: int) -> OffsetEntry | None:
         path = join(self._checkpoint, "offsets", str(batch))
-        told = self._told.get(("offsets", batch))
+        content = self._told.get(("offsets", batch))
         try:
-            content = self._files.read_bytes(path) if told is None else told
+            content = self._files.read_bytes(path) if content is None else content
         except FileVanished:
             return None
         return None if parse_fence(content) else self._moves.on_active(parse_offset_entry(content, path), path)

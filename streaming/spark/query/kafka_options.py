@@ -33,7 +33,7 @@ def count_tasks(settings: Tideover, runner: str, open_log: Callable[[str], Clust
 
     Looks at each cluster once; a source counts as it is on its home, else on the next cluster that answers.
     """
-    asked: dict[str, Mapping[str, TopicFacts]] = {}
+    described: dict[str, Mapping[str, TopicFacts]] = {}
     found: dict[str, int] = {}
     for query_name, query in settings.queries.items():
         if runner not in query.runners:
@@ -41,10 +41,10 @@ def count_tasks(settings: Tideover, runner: str, open_log: Callable[[str], Clust
         total = 0
         for name in query.sources:
             for cluster in query.clusters:
-                if cluster not in asked:
-                    asked[cluster] = _describe(open_log, cluster, _topics(settings, runner, cluster))
+                if cluster not in described:
+                    described[cluster] = _describe(open_log, cluster, _topics(settings, runner, cluster))
                 topics = topics_of(settings, query, cluster)[name]
-                known = [len(asked[cluster][topic].partitions) for topic in topics if topic in asked[cluster]]
+                known = [len(described[cluster][topic].partitions) for topic in topics if topic in described[cluster]]
                 if topics and len(known) == len(topics) and all(known):
                     total += max(sum(known), query.sources[name].least_tasks)
                     break

@@ -93,7 +93,9 @@ class WarmupListener(Protocol):
         """The plan of a query was built and run: why it could not take over; empty where it could."""
 
 
-def begin_warmup(hosting: Hosting, host: QueryHosts, sinks: Sinks, told: WarmupListener, over: threading.Event) -> None:
+def begin_warmup(
+    hosting: Hosting, host: QueryHosts, sinks: Sinks, listener: WarmupListener, over: threading.Event
+) -> None:
     """Warm up in the background once ``host`` has settled, and report what was found.
 
     What failed is tried again; ``over`` gives it up.
@@ -111,12 +113,12 @@ def begin_warmup(hosting: Hosting, host: QueryHosts, sinks: Sinks, told: WarmupL
                     records = warm_up(hosting, over)
                     if records is None:
                         return
-                    told.set_warm()
+                    listener.set_warm()
             except Exception as error:  # noqa: BLE001 - a thread's edge: a cold JVM is slower, not wrong
                 log.warning("warm-up failed", error=cause_of(error), again_in_seconds=pause)
                 failures = 1
             else:
-                failures = rehearse(hosting, host, sinks, told, over, rehearsed)
+                failures = rehearse(hosting, host, sinks, listener, over, rehearsed)
                 if over.is_set():
                     return
                 seconds = round(time.monotonic() - began, 1)
@@ -158,13 +160,13 @@ def rehearse(
     hosting: Hosting,
     host: QueryHosts,
     sinks: Sinks,
-    told: WarmupListener,
+    listener: WarmupListener,
     over: threading.Event,
     rehearsed: dict[str, int],
 ) -> int:
     """Run the plan of each query that this runner stands by for once, and let nothing of a record through.
 
-    What it keeps in its state is compared with the checkpoint in use, and ``told`` gets whether it could continue
+    What it keeps in its state is compared with the checkpoint in use, and ``listener`` gets whether it could continue
     there.
 
     ``rehearsed`` gets how many records each one read; what is in it is left out. How many failed: a line in the
@@ -186,11 +188,11 @@ def rehearse(
                     trouble = misfit(hosting.files, used, checkpoint) or ""
                 if trouble:
                     raise PlanMisfit(trouble)
-                told.set_plan(name, "")
+                listener.set_plan(name, "")
                 rehearsed[name] = records
             except (PipelineError, AnalysisException) as error:
                 trouble = str(error) if isinstance(error, PipelineError) else cause_of(error)
-                told.set_plan(name, trouble)
+                listener.set_plan(name, trouble)
                 logger_about({"runner": hosting.runner, "query": name}).warning(
                     "query could not take over", error=trouble
                 )

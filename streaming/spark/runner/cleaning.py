@@ -104,20 +104,20 @@ class CheckpointCleaner:
         self._thread: threading.Thread | None = None
         self._over = threading.Event()
 
-    def take(self, asked: Sequence[FormerCheckpoint]) -> None:
+    def take(self, former: Sequence[FormerCheckpoint]) -> None:
         """Begin with these, unless some are under way; an order that still counts is taken the next time."""
-        if not asked or self._over.is_set() or (self._thread is not None and self._thread.is_alive()):
+        if not former or self._over.is_set() or (self._thread is not None and self._thread.is_alive()):
             return
         # A daemon: what hangs must not keep the process from ending.
-        self._thread = threading.Thread(target=self._clean_all, args=(asked,), name="clean", daemon=True)
+        self._thread = threading.Thread(target=self._clean_all, args=(former,), name="clean", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Begin no more of them; the order still counts when a process of this name is back."""
         self._over.set()
 
-    def _clean_all(self, asked: Sequence[FormerCheckpoint]) -> None:
-        for former in asked:
+    def _clean_all(self, formers: Sequence[FormerCheckpoint]) -> None:
+        for former in formers:
             if self._over.is_set():
                 return
             log = logger_about({"query": former.query, "checkpoint": former.checkpoint})

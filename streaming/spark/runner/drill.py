@@ -194,21 +194,21 @@ def _sources(hosting: Hosting, intent: Intent, request: DrillRequest, progress: 
     path = join(request.prepare.target, "offsets", str(progress["batchId"]))
     entry = parse_offset_entry(hosting.files.read_bytes(path), path)
     bound = bind_sources([entry], hosting.declared(intent.query, request.cluster))
-    told = progress["sources"]
+    sources = progress["sources"]
     return tuple(
         DrillSource(
             source=name,
-            start=_offsets(told[int(key)]["startOffset"]),
-            end=_offsets(told[int(key)]["endOffset"]) or {},
-            rows=int(told[int(key)]["numInputRows"]),
+            start=_offsets(sources[int(key)]["startOffset"]),
+            end=_offsets(sources[int(key)]["endOffset"]) or {},
+            rows=int(sources[int(key)]["numInputRows"]),
         )
         for key, name in bound.items()
     )
 
 
-def _offsets(told: object) -> dict[str, dict[str, int]] | None:
+def _offsets(text: object) -> dict[str, dict[str, int]] | None:
     """Offsets as a report has them: JSON, or its text."""
-    value = json.loads(told) if isinstance(told, str) else told
+    value = json.loads(text) if isinstance(text, str) else text
     return value if isinstance(value, dict) else None
 
 

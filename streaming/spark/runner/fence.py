@@ -207,9 +207,9 @@ def _with_callbacks(report: CheckpointReport, hosted: Sequence[QuerySupervisor])
     if planned is None or not hosted:
         return report
     newest = hosted[-1]
-    told = newest.sink_state(planned.batch) if planned.sink is SinkState.UNKNOWN else planned.sink
+    sink = newest.sink_state(planned.batch) if planned.sink is SinkState.UNKNOWN else planned.sink
     run_id = newest.run_id_in_batch()
-    known = {"sink": told, "held": run_id is not None, "run_id": run_id}
+    known = {"sink": sink, "held": run_id is not None, "run_id": run_id}
     return report.model_copy(update={"planned": planned.model_copy(update=known)})
 
 

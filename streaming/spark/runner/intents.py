@@ -221,12 +221,12 @@ class IntentWorker:
         files = self._hosting.files
         match intent.kind:
             case IntentKind.INSPECT:
-                asked = InspectRequest.of(intent.request)
+                inspect = InspectRequest.of(intent.request)
                 self._require_known(row)
                 sink = self._written_to(row)
-                report = read_checkpoint(files, asked.checkpoint, declared, file_sink=sink.folder, placed=placed)
+                report = read_checkpoint(files, inspect.checkpoint, declared, file_sink=sink.folder, placed=placed)
                 report = self._tables.with_sink(report, sink)
-                return with_retained(files, report, declared, asked.to_time_ms, placed).as_json(), _at_once
+                return with_retained(files, report, declared, inspect.to_time_ms, placed).as_json(), _at_once
             case IntentKind.FENCE:
                 request = FenceRequest.of(intent.request).model_copy(update={"attempt": intent.attempt})
                 self._require_known(row)
@@ -335,8 +335,8 @@ class IntentWorker:
 
     def _sink_of(self, hosted: Sequence[QuerySupervisor], row: Assignment | None) -> WrittenTo:
         """A query that ran here has reported it already; no failover waits for an import then."""
-        told = next((each.sink for each in hosted if each.sink is not None), None)
-        return self._written_to(row) if told is None else told
+        sink = next((each.sink for each in hosted if each.sink is not None), None)
+        return self._written_to(row) if sink is None else sink
 
     def _written_to(self, row: Assignment | None) -> WrittenTo:
         """Unknown where a pipeline cannot be called, which does not stop a fence, and of a query of an application."""

@@ -127,10 +127,10 @@ def read_ends(log: ClusterLog, tracks: Collection[RunProgress], *, timeout: floa
 
 def _read_alike(log: ClusterLog, wanted: list[_Wanted], *, read_committed: bool, timeout: float) -> None:
     while wanted:
-        asked = {place.partition: end for _, place, end in reversed(wanted)}
-        answered, wanted = _split(wanted, asked)
+        ends = {place.partition: end for _, place, end in reversed(wanted)}
+        answered, wanted = _split(wanted, ends)
         tails = read_last_records(
-            log, asked, count=TAIL, known=_known(answered), timeout=timeout, read_committed=read_committed
+            log, ends, count=TAIL, known=_known(answered), timeout=timeout, read_committed=read_committed
         )
         for track, place, end in answered:
             tail = tails[place.partition]
@@ -145,10 +145,10 @@ def _read_alike(log: ClusterLog, wanted: list[_Wanted], *, read_committed: bool,
                 )
 
 
-def _split(wanted: list[_Wanted], asked: dict[TopicPartition, int]) -> tuple[list[_Wanted], list[_Wanted]]:
+def _split(wanted: list[_Wanted], ends: dict[TopicPartition, int]) -> tuple[list[_Wanted], list[_Wanted]]:
     """What one call answers, and what is left for the next."""
-    answered = [each for each in wanted if asked[each[1].partition] == each[2]]
-    return answered, [each for each in wanted if asked[each[1].partition] != each[2]]
+    answered = [each for each in wanted if ends[each[1].partition] == each[2]]
+    return answered, [each for each in wanted if ends[each[1].partition] != each[2]]
 
 
 def _known(wanted: list[_Wanted]) -> dict[TopicPartition, int]:

@@ -169,13 +169,13 @@ class RunProgress:
         found: list[Position] = []
         for batch, changed in sorted(news.items()):
             counted = self._believe(batch)
-            told, at = self._told.setdefault(batch, {}), self._told_at.setdefault(batch, now)
+            announced, at = self._told.setdefault(batch, {}), self._told_at.setdefault(batch, now)
             for place in self._batches[batch] if batch in self._rows else changed:
                 if batch in self._inherited and not self._was_read(place, self._batches[batch][place]):
                     continue
                 dense = self._dense(batch, place, counted)
-                if place in changed or told.get(place) != dense:
-                    told[place] = dense
+                if place in changed or announced.get(place) != dense:
+                    announced[place] = dense
                     found.append(self._position(batch, place, at, samples, topics, dense))
         return found
 
