@@ -56,7 +56,8 @@ def summary(plans: Sequence[Plan], moved: Sequence[Operation], *, at_once: int) 
     ]
     lines.append("  " + _summed(plans, "exposure", lambda totals: totals.exposure_records))
     lines.append("  " + _summed(plans, "read twice", lambda totals: totals.replay_records))
-    lines.append("  " + _time(can_move, moved, at_once))
+    if can_move:
+        lines.append("  " + _time(can_move, moved, at_once))
     sizes = Counter(each.wave for each in plans if each.wave is not None)
     if sizes:
         waves = ", then ".join(f"{sizes[wave]}" for wave in sorted(sizes))
@@ -99,6 +100,5 @@ def _time(queries: int, moved: Sequence[Operation], at_once: int) -> str:
     seconds = expected_seconds(queries, took, at_once)
     if seconds is None:
         return "expected time: unknown, no move was measured yet"
-    about = f"about {seconds:.1f} s" if queries else "none"
     middle = f"median of {len(took)} earlier moves {median(took):.1f} s"
-    return f"expected time: {about} ({queries} queries, {at_once} at once; {middle})"
+    return f"expected time: about {seconds:.1f} s ({queries} queries, {at_once} at once; {middle})"

@@ -160,10 +160,15 @@ class Progress:
 
 
 class Counts(Progress):
-    """Says of many how many have ended, each time that another twentieth has, and which of them did not get through."""
+    """Says of many how many have ended, each time that another twentieth has, and which of them did not get through.
+
+    What is wrong with many in the same words is said of the first.
+    """
 
     _told = 0
     _ended: frozenset[str] = frozenset()
+    _wrong: frozenset[str] = frozenset()
+    """What was said to be wrong."""
 
     def _say(self) -> None:
         standing = standing_of(self._store, self._requests)
@@ -187,9 +192,10 @@ class Counts(Progress):
         operation = outcome_of(self._store, request)
         if _code(request, operation) is ExitCode.DONE:
             return
-        self._talk(
-            _sentence(request) if operation is None else f"{request.query}: {operation.outcome}: {operation.sentence}"
-        )
+        text = _sentence(request) if operation is None else f"{operation.outcome}: {operation.sentence}"
+        if text not in self._wrong:
+            self._wrong |= {text}
+            self._talk(f"{request.query}: {text}")
 
 
 def _open_ones(store: ControllerStore) -> Mapping[str, Operation]:
@@ -201,7 +207,7 @@ _WORST_LAST = (ExitCode.DONE, ExitCode.REFUSED, ExitCode.UNKNOWN, ExitCode.FAILE
 _COLUMNS = ("id", "query", "from", "to", "phase", "outcome", "sentence")
 
 _JOIN = "run the same command again to see how it ended"
-_SEE_GATES = "tideover plan {kind} QUERY shows every gate"
+_SEE_GATES = "tideover plan {kind} {query} shows every gate"
 
 Answered = tuple[Request, Operation | None]
 
@@ -227,9 +233,8 @@ def result_of(store: ControllerStore, requests: Sequence[Request], output: str, 
         render.document(values if many else values[0], output)
     else:
         render.show([value for value in values if "id" in value], output, columns=_COLUMNS)
-        for request, operation in answered:
-            if operation is None:
-                render.talk(_sentence(request))
+        for line in _said_once([request for request, operation in answered if operation is None]):
+            render.talk(line)
     return max((_code(*each) for each in answered), key=_WORST_LAST.index)
 
 
@@ -237,25 +242,39 @@ def _answer_nothing(answered: Sequence[Answered], output: str, *, many: bool) ->
     turned_down = [request for request, operation in answered if _code(request, operation) is not ExitCode.DONE]
     if not turned_down:
         return nothing_done(output, many=many)
-    sentences = "\n".join(_sentence(request) for request in turned_down)
+    sentences = "\n".join(_said_once(turned_down))
     if any(request.refused is None for request in turned_down):
         open_yet = [request for request in turned_down if request.refused is None]
         raise OutcomeUnknown(sentences, hint=_JOIN, asked=open_yet)
-    raise Refused(sentences, hint=_SEE_GATES.format(kind=turned_down[0].kind))
+    raise Refused(sentences, hint=_SEE_GATES.format(kind=turned_down[0].kind, query=turned_down[0].query))
+
+
+def _said_once(requests: Sequence[Request]) -> list[str]:
+    """A line for each sentence, with the queries of which it is true."""
+    queries: dict[str, list[str]] = {}
+    for request in requests:
+        queries.setdefault(_sentence(request), []).append(request.query)
+    return [f"{_few(names)}: {text}" for text, names in queries.items()]
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_NAMED])} and {more} more"
 
 
 def _sentence(request: Request) -> str:
+    """Without the name of its query."""
     if request.refused is not None:
-        return f"{request.query}: {request.refused}"
-    return f"{request.query}: request {request.id} has not begun yet; it expires at {iso(request.expires_at)}"
+        return request.refused
+    return f"request {request.id} has not begun yet; it expires at {iso(request.expires_at)}"
 
 
 def _value(store: ControllerStore, request: Request, operation: Operation | None) -> dict[str, object]:
     if operation is not None:
         return json_shapes.operation_json(operation, store.steps(operation.id), store.evidence(operation.id))
-    see_gates = _SEE_GATES.format(kind=request.kind)
+    see_gates = _SEE_GATES.format(kind=request.kind, query=request.query)
     kind, hint = ("outcome-unknown", _JOIN) if request.refused is None else ("refused", see_gates)
-    return {**json_shapes.asked_row(request), **render.error_json(kind, _sentence(request), hint)}
+    return {**json_shapes.asked_row(request), **render.error_json(kind, f"{request.query}: {_sentence(request)}", hint)}
 
 
 def _code(request: Request, operation: Operation | None) -> ExitCode:

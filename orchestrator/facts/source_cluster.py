@@ -254,7 +254,8 @@ def ask_replicator(
     heartbeats = route.heartbeats
     if heartbeats is None:
         text = f"the route from {route.source} to {route.target} declares no heartbeats: nothing proves that it copies"
-        return Replicating(proven=False, measured="no heartbeats declared", text=text)
+        todo = f"declare its heartbeats under routes, as those of {route.source}"
+        return Replicating(proven=False, measured="no heartbeats declared", text=text, todo=todo)
     where = f"{heartbeats} on {route.target}"
     try:
         partitions = log.describe([heartbeats], timeout=ASK_SECONDS)[heartbeats].partitions

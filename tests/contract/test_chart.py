@@ -1,6 +1,7 @@
 """The Helm chart: of one making with the plain manifests, and what helm renders of it is what Kubernetes takes."""
 
 import hashlib
+import re
 import shutil
 import subprocess
 import tomllib
@@ -114,11 +115,11 @@ def test_a_policy_lets_in_only_the_values_that_name_who(tmp_path: Path) -> None:
     ("values", "said"),
     [
         ("image=x", "no configuration: add --set-file configuration=tideover.yaml"),
-        ("configMap=x,replicas=3", "'replicas' not allowed"),
-        ("configMap=x,controller.replicas=0", "minimum: got 0, want 1"),
+        ("configMap=x,replicas=3", r"'replicas' not allowed|property replicas is not allowed"),
+        ("configMap=x,controller.replicas=0", r"minimum: got 0, want 1|replicas: Must be greater than or equal to 1"),
     ],
 )
 def test_a_mistake_in_the_values_is_refused(values: str, said: str) -> None:
     done = helm("template", "tideover", str(CHART), "--set", values)
     assert done.returncode != 0
-    assert said in done.stderr
+    assert re.search(said, done.stderr), "one of two versions of helm"

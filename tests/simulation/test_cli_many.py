@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli import main
+from orchestrator.decide.times import instant
 from state.model.entities import Intent, IntentKind, RunState
 from tests.contract import samples
 from tests.simulation.conftest import CONFIG, WAIT
@@ -224,3 +225,28 @@ def test_a_terminal_shows_each_second_who_is_waited_for_and_why(
     assert live not in capsys.readouterr().out
     monkeypatch.undo()
     assert live not in run(capsys, "failback", "--all", "--expect-active", "west", "--yes")[2], "no pipe gets it"
+
+
+def test_a_refusal_of_many_queries_in_the_same_words_is_said_once(
+    three: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.cli.moves.move.MANY", 2)
+    run(capsys, "failover", "--all", "--to", "west", "--yes")
+    code, _, err = run(capsys, "failback", "--all", "--expect-active", "west", "--yes")
+    assert code == 1
+    why = "replication-alive: the route from west to east declares no heartbeats"
+    assert err.count(why) == 2, "while they end, and as the answer"
+    assert f"tideover: revenue, clicks, search: {why}" in err
+    assert "declare its heartbeats under routes, as those of west; --consent replication accepts it" in err
+    assert "hint: tideover plan failback revenue shows every gate" in err
+    told = run(capsys, "plan", "failback", "--all", "--expect-active", "west")[1]
+    assert "3 queries: 0 can move, 3 refused" in told
+    assert "expected time" not in told
+
+
+def test_show_has_times_that_people_read(three: World, capsys: pytest.CaptureFixture[str]) -> None:
+    three.track("revenue", 8, 110, cluster="east", epoch=1)
+    told = run(capsys, "show", "revenue")[1]
+    assert "timestamp ms" not in told
+    (at,) = {each["timestamp_ms"] for each in run_json(capsys, "show", "revenue")[1]["positions"]}
+    assert str(instant(at)) in told

@@ -13,7 +13,7 @@ from orchestrator.decide.gates.meaning import columns_text
 from orchestrator.decide.gates.readiness import proven_text, sentence
 from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.replication_age import COPY_COLUMNS, replication_rows, replication_text
-from orchestrator.decide.times import iso, length
+from orchestrator.decide.times import instant, iso, length
 from orchestrator.facts.status import status_now
 from orchestrator.shapes import json_shapes
 from orchestrator.shapes.status import NEWEST, query_json
@@ -44,7 +44,7 @@ def show(ctx: Context, query: str, output: str) -> None:
     now, shown = status.at, next(each for each in status.queries if each.query == query)
     sampled = shown.readiness
     runners = [json_shapes.runner_row(fact, now) for fact in store.runners() if fact.runner in settings.runners]
-    positions = json_shapes.position_rows(store.positions(query, rings=False))
+    positions = [_with_time(row) for row in json_shapes.position_rows(store.positions(query, rings=False))]
     newest = store.operations(query=query, limit=NEWEST, kinds=EVERY_KIND)
     operations = [json_shapes.move_row(operation) for operation in newest]
     replication = store.replication(query)
@@ -78,6 +78,13 @@ def show(ctx: Context, query: str, output: str) -> None:
     _say_table("copies\n", copies, COPY_COLUMNS)
     _say_table("last moves\n", operations, MOVE_COLUMNS)
     _say_table("requests that have not begun\n", requests)
+
+
+def _with_time(row: Mapping[str, object]) -> dict[str, object]:
+    """A position with its time as people read it, in the same place."""
+    at = row["timestamp_ms"]
+    time = instant(at) if isinstance(at, int) else None
+    return dict(("timestamp", time) if name == "timestamp_ms" else (name, value) for name, value in row.items())
 
 
 def _say_run(shown: QueryStatus) -> None:

@@ -1,5 +1,7 @@
 """Gates on what a move costs: places, gaps, times, exposure, and what would be read twice."""
 
+from datetime import timedelta
+
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.gates.meaning import recognises_repeats
 from orchestrator.decide.move_facts import MoveFacts
@@ -13,6 +15,7 @@ from orchestrator.decide.places import (
     sum_of,
     targets_of,
 )
+from orchestrator.decide.times import length
 from state.plain_text import amount
 from state.settings.keys import MethodName
 from streaming.resume.model import Target
@@ -206,7 +209,8 @@ def _since_sampled(facts: MoveFacts) -> str:
     if at is None or not samples:
         return ""
     ago = max(0.0, (at - min(samples)).total_seconds())
-    return f", as {facts.source} was last seen {ago:.1f} s before; what was written there since is unknown"
+    words = f"{ago:.1f} s" if ago < 60 else length(timedelta(seconds=ago))
+    return f", as {facts.source} was last seen {words} before; what was written there since is unknown"
 
 
 def exposure_seconds(facts: MoveFacts) -> float | None:

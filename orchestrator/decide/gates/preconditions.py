@@ -243,7 +243,7 @@ def replication_alive(facts: MoveFacts) -> Gate | None:
         found.measured,
         "proof that the replicator runs",
         f"{found.text}: consented to" if consented else found.text,
-        f"{found.text}; start the replicator; --consent replication accepts it",
+        f"{found.text}; {found.todo}; --consent replication accepts it",
     )
 
 
