@@ -8,7 +8,7 @@ import structlog
 
 from orchestrator.decide.verdict import form, judge_cluster, stale_after, verdict_event
 from orchestrator.rounds import apart
-from state.model.cluster_status import ClusterStatus, ProbeReport
+from state.model.cluster_status import ClusterStatus, ProbeReport, Verdict
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clocks, Drift, store_time
@@ -210,12 +210,19 @@ class ClusterWatch:
                 judgement = judge_cluster(probe_report, others, now, self._settings.detection)
                 status = form(cluster, judgement, probe_report, standing=before, now=now, term=term)
                 if is_due or before is None or (before.verdict, before.term) != (status.verdict, term):
-                    self._store.record_status(
-                        status, term=term, event=verdict_event(status, standing=before, actor=self._actor)
-                    )
+                    there = self._left_there(status, before)
+                    event = verdict_event(status, standing=before, actor=self._actor, queries=there)
+                    self._store.record_status(status, term=term, event=event)
                 believed[cluster] = status
             self._tell_defect(cluster, wrong)
         return believed
+
+    def _left_there(self, status: ClusterStatus, before: ClusterStatus | None) -> list[str]:
+        """The queries that read a cluster from which its endpoint has just turned away."""
+        is_news = before is None or before.verdict is not status.verdict
+        if status.verdict is not Verdict.NOT_HERE or not is_news:
+            return []
+        return [each.query for each in self._store.assignments() if each.cluster == status.cluster]
 
     def _tell_defect(self, cluster: str, wrong: Sequence[Exception]) -> None:
         """A cluster that cannot be judged has no verdict, which moves nothing; the others have theirs."""

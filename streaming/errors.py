@@ -9,6 +9,7 @@ TideoverError
     ├── ClusterUndeclared   the configuration has no such cluster: it may have been there when a move began
     ├── ClusterUnreachable  no bootstrap server answered in time; retrying can help
     ├── WrongCluster        another cluster answers under the name than the one that has it
+    │   └── NotHere         the cluster's endpoint leads to another of its declared clusters now
     └── CredentialRefused   our own TLS or SASL settings are at fault: says nothing of the cluster's health
 """
 
@@ -71,6 +72,13 @@ class WrongCluster(KafkaError):
         super().__init__(message, hint=hint)
         self.seen = seen
         """The id that it gave itself."""
+
+
+class NotHere(WrongCluster):
+    """The cluster's endpoint leads to another of the clusters declared behind it; a second request can help."""
+
+    kind = "not-here"
+    retriable = True
 
 
 class CredentialRefused(KafkaError):

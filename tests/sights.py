@@ -15,6 +15,7 @@ TROUBLES = {
     "silent": ProbeFailure(kind="silent", text="no answer in 1 s", fault=Fault.THEIRS, retriable=True),
     "credential": ProbeFailure(kind="credential", text="SASL: bad password", fault=Fault.OURS, retriable=False),
     "identity": ProbeFailure(kind="identity", text="east leads to cluster B", fault=Fault.OURS, retriable=False),
+    "not-here": ProbeFailure(kind="not-here", text="endpoint dr leads to west now", fault=Fault.HERE, retriable=True),
     "no-network": ProbeFailure(kind="network", text="network is unreachable", fault=Fault.HERE, retriable=True),
 }
 WHOLE = {"brokers": 3, "brokers_silent": 0, "partitions": 12, "leaderless": 0, "unreadable": 0, "under_replicated": 0,

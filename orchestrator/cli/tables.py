@@ -29,7 +29,7 @@ _GAP = 2
 _COLORS = {
     "DOWN": "red", "CONFIG_ERROR": "red", "NOT READY": "red", "BLOCKED": "red", "failed": "red", "refused": "red",
     "REFUSES": "red", "stopped": "red", "SUSPECT": "yellow", "DEGRADED": "yellow", "UNKNOWN": "yellow",
-    "unknown": "yellow", "UP": "green", "running": "green", "done": "green",
+    "NOT_HERE": "yellow", "unknown": "yellow", "UP": "green", "running": "green", "done": "green",
 }  # fmt: skip
 """Of cells that are exactly this word."""
 

@@ -19,6 +19,8 @@ from pydantic import ValidationError
 from orchestrator.config.errors import worded
 from orchestrator.config.masks import has_password
 from orchestrator.errors import ConfigError
+from state.settings.canonical import mapping
+from state.settings.cluster_endpoints import expanded, in_file
 from state.settings.keys import Tideover
 from state.settings.values import contradictions
 from streaming.secrets import Broken, absolute, is_reference, looks_secret, secret_behind
@@ -123,12 +125,13 @@ def load(given: str | Path | None = None, environment: Mapping[str, str] = os.en
     raw = _read(path)
     resolver = _Resolver(path.parent, environment)
     resolved = resolver.resolve(raw)
-    mistakes = resolver.mistakes
+    mistakes, clusters = resolver.mistakes, expanded(mapping(mapping(resolved).get("clusters")))
     settings: Tideover | None = None
     try:
         settings = Tideover.model_validate(resolved)
     except ValidationError as error:
-        mistakes += [mistake for mistake in worded(error) if mistake.partition(": ")[0] not in resolver.unresolved]
+        found = dict.fromkeys(in_file(mistake, clusters) for mistake in worded(error))
+        mistakes += [mistake for mistake in found if mistake.partition(": ")[0] not in resolver.unresolved]
     mistakes += [mistake for mistake in contradictions(resolved, os.path.realpath) if mistake not in mistakes]
     if settings is None or mistakes:
         count = f"{len(mistakes)} mistake{'s' if len(mistakes) != 1 else ''}"
@@ -139,10 +142,10 @@ def load(given: str | Path | None = None, environment: Mapping[str, str] = os.en
 def names(group: str, given: str | Path | None = None) -> list[str]:
     """What a group of the file declares, for the shell's completion: mistakes and secrets elsewhere hide no name."""
     try:
-        declared = _read(locate(given)).get(group)
+        declared = mapping(_read(locate(given)).get(group))
     except ConfigError:
         return []
-    return list(declared) if isinstance(declared, dict) else []
+    return list(expanded(declared) if group == "clusters" else declared)
 
 
 def _parsed(text: str) -> object:

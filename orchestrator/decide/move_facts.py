@@ -65,6 +65,9 @@ class NamedCluster:
     pin: Pin | None
     seen: Mapping[str, str]
     """By who looked, the id of the cluster that answered."""
+    endpoint: str | None = None
+    others: Mapping[str, str] = field(default_factory=dict)
+    """The names of the other clusters behind the same endpoint, by id."""
 
     @property
     def expected(self) -> str | None:

@@ -14,7 +14,7 @@ Pause, cool-down, leadership and readiness are gates, not phases.
 from enum import StrEnum
 
 from state.errors import TideoverError
-from state.model.cluster_status import WELL, Verdict
+from state.model.cluster_status import GONE, WELL, Verdict
 from state.model.entities import OperationKind, Phase
 
 
@@ -101,7 +101,7 @@ PLANNED = frozenset({OperationKind.SWITCHOVER, OperationKind.FAILBACK})
 MEANING: dict[Phase, str] = {
     Phase.WATCHING: "no operation; the cluster answers",
     Phase.SUSPECT: "no operation; the cluster is neither clearly well nor clearly down",
-    Phase.CONFIRMED: "no operation yet; the verdict on the cluster is DOWN",
+    Phase.CONFIRMED: "no operation yet; the verdict on the cluster is DOWN or NOT_HERE",
     Phase.FENCING: "the query is on hold; the old run is being stopped, and the proof of that collected",
     Phase.BLOCKED: "waiting: nothing proves that the old run has stopped, or no runner is alive",
     Phase.RESOLVING: "the resume offset of every partition is looked up on the standby, and the gates are checked",
@@ -126,7 +126,7 @@ def watched(phase: Phase, verdict: Verdict) -> Phase:
     """The phase behind a verdict on the cluster, where there is no operation."""
     if verdict in WELL:
         return move(phase, Trigger.SEEN_WELL)
-    return move(phase, Trigger.DOWN if verdict is Verdict.DOWN else Trigger.IN_DOUBT)
+    return move(phase, Trigger.DOWN if verdict in GONE else Trigger.IN_DOUBT)
 
 
 def meanings() -> str:

@@ -13,12 +13,12 @@ none, and a runner in the dead site would vote for ever.
 The rules stand in one table; the first that holds gives the verdict.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from state.model.cluster_status import WELL, ClusterStatus, Fault, ProbeReport, Verdict
+from state.model.cluster_status import ELSEWHERE, GONE, WELL, ClusterStatus, Fault, ProbeReport, Verdict
 from state.model.entities import Event
 from state.settings.keys import Detection
 
@@ -119,6 +119,11 @@ def _voided(view: View) -> Judgement | None:
     return _one(Verdict.UNKNOWN, f"probes from before {_clock(view.mine.voided_at)} do not count: {_why(view.mine)}")
 
 
+def _not_here(view: View) -> Judgement | None:
+    """No count of failures: the endpoint says itself where it leads."""
+    return _one(Verdict.NOT_HERE, _why(view.mine)) if view.mine.kind == ELSEWHERE else None
+
+
 def _refused(view: View) -> Judgement | None:
     if view.mine.fault is not Fault.OURS:
         return None
@@ -183,6 +188,7 @@ def _suspect(view: View) -> Judgement | None:
 RULES: tuple[Callable[[View], Judgement | None], ...] = (
     _late,
     _voided,
+    _not_here,
     _refused,
     _returning,
     _degraded,
@@ -221,7 +227,7 @@ def form(
 
 
 def _down_since(verdict: Verdict, standing: ClusterStatus | None, now: datetime) -> datetime | None:
-    """Only a cluster that was seen well has come back; not knowing is no return.
+    """Only a cluster that was seen well has come back; not knowing is no return. One that is not here is gone, too.
 
     Where the store's clock was set back it is down since now: else it would seem to go down after a pause that ended.
     """
@@ -229,12 +235,14 @@ def _down_since(verdict: Verdict, standing: ClusterStatus | None, now: datetime)
         return None
     before = None if standing is None else standing.down_since
     if before is None:
-        return now if verdict is Verdict.DOWN else None
+        return now if verdict in GONE else None
     return min(before, now)
 
 
-def verdict_event(status: ClusterStatus, *, standing: ClusterStatus | None, actor: str) -> Event:
-    """The line of history for a verdict that has changed."""
+def verdict_event(
+    status: ClusterStatus, *, standing: ClusterStatus | None, actor: str, queries: Sequence[str] = ()
+) -> Event:
+    """The line of history for a verdict that has changed; ``queries`` read the cluster."""
     before = None if standing is None else standing.verdict.value
     return Event(
         sequence=None,
@@ -250,6 +258,7 @@ def verdict_event(status: ClusterStatus, *, standing: ClusterStatus | None, acto
             "verdict": status.verdict.value,
             "before": before,
             "reasons": list(status.reasons),
+            "queries": list(queries),
             "first_failed_at": None if status.first_failed_at is None else status.first_failed_at.isoformat(),
         },
     )

@@ -172,13 +172,21 @@ class FactGatherer:
         """Who has the names of both clusters, and who answers under them, by what everybody saw a moment ago."""
         pins, probe_reports, now = self._store.pins(), self._store.probe_reports(), self._store.now()
         return tuple(
-            named_cluster(cluster, self._configured_id(cluster), pins, probe_reports, now, self._settings.detection)
+            self._behind_endpoint(
+                named_cluster(cluster, self._configured_id(cluster), pins, probe_reports, now, self._settings.detection)
+            )
             for cluster in dict.fromkeys((facts.source, facts.target))
         )
 
     def _configured_id(self, cluster: str) -> str | None:
         declared = self._settings.clusters.get(cluster)
         return declared.id if declared is not None else None
+
+    def _behind_endpoint(self, known: NamedCluster) -> NamedCluster:
+        declared = self._settings.clusters.get(known.cluster)
+        if declared is None or declared.endpoint is None:
+            return known
+        return replace(known, endpoint=declared.endpoint, others=self._settings.behind_endpoint(known.cluster))
 
     def standby(self, facts: MoveFacts) -> StandbyAnswer:
         """One bounded question to the standby about the topics; an answer of a moment ago counts."""

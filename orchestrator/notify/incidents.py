@@ -182,16 +182,18 @@ def _of_operation(event: Event, operation: Operation) -> Report:
 _GRAVITY = {
     Verdict.DOWN: Severity.CRITICAL,
     Verdict.CONFIG_ERROR: Severity.CRITICAL,
+    Verdict.NOT_HERE: Severity.CRITICAL,
     Verdict.UNREACHABLE_FROM_HERE: Severity.WARNING,
     Verdict.DEGRADED: Severity.WARNING,
     Verdict.UP: Severity.INFO,
 }
-"""SUSPECT and UNKNOWN say nothing: what comes of them does."""
+"""SUSPECT and UNKNOWN say nothing: what comes of them does. One of the clusters of an endpoint is always NOT_HERE,
+which is an incident where queries read it."""
 
 
 def _of_cluster(event: Event) -> Report | None:
     verdict, cluster = Verdict(str(event.detail["verdict"])), event.detail["cluster"]
-    if verdict not in _GRAVITY:
+    if verdict not in _GRAVITY or (verdict is Verdict.NOT_HERE and not event.detail.get("queries")):
         return None
     title, is_over = f"{cluster} is {verdict}", verdict is Verdict.UP
     return _report(event, f"cluster:{cluster}", "cluster", _GRAVITY[verdict], title, is_over=is_over)

@@ -22,7 +22,7 @@ from orchestrator.operation.pauses import automatic_facts_of
 from orchestrator.operation.requests import RequestSpec, requests_of
 from orchestrator.rounds import TimedRound, apart
 from state.model.automation import AUTOMATIC
-from state.model.cluster_status import ClusterStatus, Verdict
+from state.model.cluster_status import GONE, ClusterStatus
 from state.model.entities import Event, OperationKind, Request
 from state.settings.keys import Tideover
 from state.settings.topics import chains_of
@@ -52,7 +52,7 @@ class AutomaticFailover:
 
         What is wrong with one query is raised when the requests of all others are written.
         """
-        down = {cluster for cluster, status in statuses.items() if status.verdict is Verdict.DOWN}
+        down = {cluster for cluster, status in statuses.items() if status.verdict in GONE}
         if not down:
             self._told.clear()
             self._group = None
@@ -93,7 +93,7 @@ class AutomaticFailover:
         lost = sorted({statuses[cluster].reasons[0] for cluster in down})
         spec = RequestSpec(
             kind=OperationKind.FAILOVER, targets=targets, expect_active={}, actor=AUTOMATIC,
-            reason=f"{', '.join(sorted(down))} is down: {'; '.join(lost)}", consents=(), within=_TURN_WITHIN,
+            reason=f"{', '.join(sorted(down))} is gone: {'; '.join(lost)}", consents=(), within=_TURN_WITHIN,
         )  # fmt: skip
         requests, written = requests_of(self._store, spec, group=self._group), list[Request]()
         self._group = requests[0].group

@@ -42,7 +42,7 @@ from orchestrator.operation.requests import hold_detail
 from state.checkpoint_folders import folder, mapping_name
 from state.errors import TideoverError
 from state.messages import NO_ANSWER, WITHDRAWN, CheckpointReport, Failure
-from state.model.cluster_status import Verdict
+from state.model.cluster_status import GONE
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState, Operation, OperationKind
 from state.model.plan import Plan
 from state.settings.keys import Resume
@@ -166,8 +166,10 @@ class Executor(Driver):
         """Of a rewind: why its cluster is believed down, for then the query may have to leave it."""
         if operation.kind is not OperationKind.REWIND:
             return ""
-        down = (each for each in self._store.cluster_statuses() if each.verdict is Verdict.DOWN)
-        return next((", ".join(each.reasons[:1]) or "DOWN" for each in down if each.cluster == operation.target), "")
+        down = (each for each in self._store.cluster_statuses() if each.verdict in GONE)
+        return next(
+            (", ".join(each.reasons[:1]) or each.verdict.value for each in down if each.cluster == operation.target), ""
+        )
 
     def _second(self, operation: Operation) -> Recheck:
         """What automatic mode thinks of its own move now; what the move itself needs is judged behind the fence.

@@ -39,7 +39,7 @@ class Fault(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What is believed of a cluster; only DOWN may be acted upon without a human."""
+    """What is believed of a cluster; only ``GONE`` may be acted upon without a human."""
 
     UP = "UP"
     DEGRADED = "DEGRADED"
@@ -53,10 +53,16 @@ class Verdict(StrEnum):
     """Nothing is known, or what was known does not count any more."""
     CONFIG_ERROR = "CONFIG_ERROR"
     """It refuses us."""
+    NOT_HERE = "NOT_HERE"
+    """Its endpoint leads to another of the clusters that are declared behind it."""
 
 
 WELL = frozenset({Verdict.UP, Verdict.DEGRADED})
 """Verdicts on a cluster that answers, wholly or in part."""
+GONE = frozenset({Verdict.DOWN, Verdict.NOT_HERE})
+"""Verdicts on a cluster that queries should leave."""
+ELSEWHERE = "not-here"
+"""Kind of a look's failure: the endpoint leads to another cluster that is declared behind it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +79,7 @@ class ProbeReport:
     """None when the newest look reached what it looked for."""
     kind: str | None
     """One stable word for what went wrong: ``refused``, ``silent``, ``reset``, ``name``, ``credential``,
-    ``identity`` ..."""
+    ``identity``, ``not-here`` ..."""
     text: str
     """The newest look in words; empty when there is nothing to say."""
     retriable: bool | None

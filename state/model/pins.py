@@ -5,7 +5,7 @@ may lead to another cluster, whose offsets mean other records. So the id that a 
 name when it is first seen, and nothing continues under that name with another one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -69,6 +69,12 @@ def strange(cluster: str, seen: str, configured: str | None, pin: Pin | None) ->
             f"if it was replaced on purpose: tideover accept-cluster {cluster}"
         )
     return None
+
+
+def elsewhere(cluster: str, seen: str, endpoint: str | None, others: Mapping[str, str]) -> str | None:
+    """Where a cluster's endpoint leads that now leads to another of its clusters; ``others`` are those, by id."""
+    other = others.get(seen)
+    return None if other is None else f"endpoint {endpoint} leads to {other} now, cluster {seen}, and not to {cluster}"
 
 
 def left_behind(cluster: str, placement: Placement) -> str:

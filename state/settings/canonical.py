@@ -97,13 +97,20 @@ def canonical_server(address: str) -> str:
     return f"{host}:{int(port) if port.isdecimal() else port}"
 
 
-def of_servers(clusters: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, str]]:
-    """Mistakes, each with its cluster: one server leads to one cluster, so two names would mean the same one."""
+def of_servers(
+    clusters: Mapping[str, Iterable[str]], endpoints: Mapping[str, object] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Mistakes, each with its cluster: one server leads to one cluster, so two names would mean the same one.
+
+    ``endpoints`` by cluster: the clusters of one endpoint have its servers.
+    """
+    of = {} if endpoints is None else endpoints
     owners: dict[str, str] = {}
     for name, servers in clusters.items():
         for server in dict.fromkeys(map(canonical_server, servers)):
-            if owners.setdefault(server, name) != name:
-                yield name, f"{server} is already a server of cluster {owners[server]!r}"
+            owner = owners.setdefault(server, name)
+            if owner != name and (of.get(name) is None or of.get(name) != of.get(owner)):
+                yield name, f"{server} is already a server of cluster {owner!r}"
 
 
 def copied_as(topics: Topics, topic: str) -> str | None:
@@ -199,7 +206,8 @@ def of_clusters(clusters: Mapping[str, object]) -> Iterator[str]:
         name: [each for each in items(mapping(cluster).get("bootstrap")) if isinstance(each, str)]
         for name, cluster in clusters.items()
     }
-    for name, mistake in of_servers(servers):
+    of_endpoint = {name: mapping(cluster).get("endpoint") for name, cluster in clusters.items()}
+    for name, mistake in of_servers(servers, of_endpoint):
         yield f"clusters.{name}.bootstrap: {mistake}"
     owners: dict[str, str] = {}
     for name, cluster in clusters.items():

@@ -13,6 +13,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, SecretStr, model_validator
 
+from state.settings.canonical import mapping
+from state.settings.cluster_endpoints import expanded
 from state.settings.frozen import Settings
 from state.settings.security import Security
 from state.settings.values import (
@@ -98,12 +100,24 @@ class Cluster(Settings):
     """What ``kafka-cluster.sh cluster-id`` prints. Without it the first id seen under this name is remembered; either
     way nothing continues where the servers lead to another cluster.
     """
+    ids: dict[Name, ClusterId] | None = None
+    """Of an endpoint that leads to one of several clusters, and to another after its own failover: their ids by name.
+    Routes and queries name these clusters, and not the endpoint.
+    """
+    endpoint: Name | None = None
+    """The endpoint by which this cluster is reached, where ``ids`` names it there; ``config show`` prints it."""
     security: Security = Security()
     connections_per_second: Annotated[int, Field(ge=1)] | None = None
     """New connections that the cluster takes in a second. Each process of Tideover keeps below it, with probes first;
     ``check`` compares it with what a move of everything opens. None: no limit is known."""
     schema_registry: SchemaRegistry | None = None
     """Used by ``check`` alone: whether ids in copied records mean the same here; None: that stays unknown."""
+
+    @model_validator(mode="after")
+    def _of_an_endpoint(self) -> Self:
+        if self.endpoint is not None and self.id is None:
+            raise ValueError("endpoint: a cluster behind an endpoint needs its id")
+        return self
 
 
 class Route(Settings):
@@ -569,9 +583,21 @@ class Tideover(Settings):
         own = self.queries[query].timeline
         return self.timeline if own is None else self.timeline.model_copy(update=_said(own))
 
+    def behind_endpoint(self, cluster: str) -> dict[str, str]:
+        """The names of the other clusters behind the same endpoint, by id; empty where it leads to this one alone."""
+        own = self.clusters[cluster].endpoint
+        others = [(name, each) for name, each in self.clusters.items() if name != cluster and own is not None]
+        return {each.id: name for name, each in others if each.endpoint == own and each.id is not None}
+
     def route(self, source: str, target: str) -> Route | None:
         """The declared replication from one cluster to another, or nothing."""
         return next((route for route in self.routes if (route.source, route.target) == (source, target)), None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _endpoints_are_their_clusters(cls, raw: object) -> object:
+        clusters = raw.get("clusters") if isinstance(raw, dict) else None
+        return {**mapping(raw), "clusters": expanded(clusters)} if isinstance(clusters, dict) else raw
 
     @model_validator(mode="after")
     def _groups_agree(self) -> Self:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
+from state.settings import cluster_endpoints
 from state.settings.canonical import items, mapping, of_checkpoints, of_clusters, of_topics
 
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|m|h|d)?")
@@ -188,8 +189,10 @@ def contradictions(raw: object, real: Callable[[str], str] = str) -> Iterator[st
     reported together with all other mistakes. A group that is itself mistaken is passed over.
     """
     groups = mapping(raw)
-    clusters, queries = mapping(groups.get("clusters")), mapping(groups.get("queries"))
-    yield from of_clusters(clusters)
+    declared, queries = mapping(groups.get("clusters")), mapping(groups.get("queries"))
+    yield from cluster_endpoints.mistakes(declared)
+    clusters = mapping(cluster_endpoints.expanded(declared))
+    yield from (cluster_endpoints.in_file(each, clusters) for each in of_clusters(clusters))
     yield from _of_routes(items(groups.get("routes")), clusters)
     yield from of_topics(list(items(groups.get("routes"))), queries)
     for name, query in queries.items():

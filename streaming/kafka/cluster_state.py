@@ -56,7 +56,7 @@ class ProbeMemory:
     """What the looks at one cluster share, also where each has connections of its own; last writer wins."""
 
     answered: bool = False
-    """Whether this cluster ever answered this process."""
+    """Whether this cluster, or another one behind its endpoint, ever answered this process."""
     metadata: Any = None
     """The newest metadata response, without topics: so that a new network knows more than the configured servers."""
     chart: ClusterState | None = None
@@ -69,6 +69,8 @@ class ProbeMemory:
     """On the monotonic clock: until then no thread connects, because the cluster needs a pause."""
     held_by: ProbeFailure | None = None
     """Why."""
+    elsewhere: ProbeFailure | None = None
+    """Where the cluster's endpoint led to another declared cluster when it answered last."""
     turn: int = 0
     """Counts looks, so that each reads other partitions."""
 

@@ -16,13 +16,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from state.model.cluster_status import Fault, Layer
+from state.model.cluster_status import ELSEWHERE, Fault, Layer
 from state.model.entities import TopicPartition
 from state.settings.keys import Cluster, Tideover
 from state.settings.topics import all_topics_of
 from streaming.clocks import Deadline
 from streaming.cluster_log import PartitionError, Spec
-from streaming.errors import CredentialRefused, KafkaError, WrongCluster
+from streaming.errors import CredentialRefused, KafkaError, NotHere, WrongCluster
 from streaming.kafka.cluster_state import ClusterState, ProbeMemory, state_of_cluster
 from streaming.kafka.connections import Milestones, Node, metadata_request
 from streaming.kafka.errors import (
@@ -52,6 +52,9 @@ _LONGEST_QUIET_SECONDS = 3.0
 _LIMITS_SECONDS = 60.0
 _LIMITS_AGAIN_SECONDS = 5.0
 _LIMITS_PATIENCE_SECONDS = 0.3
+_ENDPOINT_SECONDS = 5.0
+"""How long a connection is kept that came by an endpoint: one to a broker's own address does not show where the
+endpoint leads now."""
 _READ_PARTITIONS = 8
 """Partitions of one leader that one look reads; the next look reads the next ones."""
 _MOST_BROKERS = 32
@@ -126,6 +129,7 @@ class Probe:
         self._network: Network | None = None
         self._retired: list[Network] = []
         self._home: Node | None = None
+        self._connected_at = 0.0
 
     def run(self, timeout: float) -> ProbeResult:
         """One look within ``timeout`` seconds; never raises for what a cluster or our settings do."""
@@ -147,12 +151,13 @@ class Probe:
                 self._memory.held_by = trouble
                 self._memory.quiet_until = time.monotonic() + random.uniform(1.0, _LONGEST_QUIET_SECONDS)
         except WrongCluster as wrong:
-            trouble = ProbeFailure(kind="identity", text=str(wrong), fault=Fault.OURS, retriable=False)
+            trouble = ProbeFailure.of_stranger(str(wrong), is_declared=isinstance(wrong, NotHere))
             course.cluster_id = wrong.seen
         except CredentialRefused as refused:
             trouble = ProbeFailure(kind="credential", text=str(refused), fault=Fault.OURS, retriable=False)
         except KafkaError as error:
             trouble = ProbeFailure(kind="closed", text=str(error), fault=Fault.HERE, retriable=True)
+        trouble = self._told_apart(trouble)
         ended, seen = time.monotonic(), self._memory.chart
         for network in self._retired:
             network.close()
@@ -178,6 +183,15 @@ class Probe:
         """Whether nothing of it runs any more; a name server that does not answer can hold a closed one up."""
         return all(network.is_over for network in (self._network, *self._retired) if network is not None)
 
+    def _told_apart(self, trouble: ProbeFailure | None) -> ProbeFailure | None:
+        """Silence of an endpoint is that of the cluster to which it led last."""
+        memory = self._memory
+        if trouble is None or trouble.kind == ELSEWHERE:
+            memory.elsewhere = trouble
+            memory.answered = True  # whichever cluster it was, it speaks to us as these settings have it
+            return trouble
+        return trouble.or_elsewhere(memory.elsewhere)
+
     def _forget_former(self) -> None:
         """What is remembered of a cluster that no longer has the name leads to that one: it is not used again."""
         if self._network is not None and self._network.is_foreign:
@@ -200,13 +214,18 @@ class Probe:
                 pacer=pacer_of(self._cluster),
                 lane=Lane.PROBE,
             )
-            if self._memory.metadata is not None:
+            self._connected_at = time.monotonic()
+            if self._memory.metadata is not None and self._cluster.endpoint is None:
                 self._network.learn_brokers(self._memory.metadata)
         return self._network
 
     def _ask_home(self, course: _Course) -> Any:
         """Metadata without topics from the broker that answered last; None when it does not in half of the time."""
         if self._home is None or self._network is None:
+            return None
+        if self._cluster.endpoint is not None and time.monotonic() - self._connected_at >= _ENDPOINT_SECONDS:
+            self._retired.append(self._network)
+            self._network = self._home = None
             return None
         patience = course.deadline.soonest(max(_LEAST_PATIENCE_SECONDS, course.deadline.remaining / 2))
         outcome = self._network.ask([BrokerRequest(self._home, metadata_request([]))], patience)[0]

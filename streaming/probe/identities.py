@@ -8,10 +8,10 @@ from contextlib import suppress
 
 from state.errors import StoreError
 from state.model.entities import Assignment, Event
-from state.model.pins import Pin, left_behind, strange
+from state.model.pins import Pin, elsewhere, left_behind, strange
 from state.settings.keys import Tideover
 from state.store.runner_store import RunnerStore
-from streaming.errors import WrongCluster
+from streaming.errors import NotHere, WrongCluster
 
 _REFRESH_SECONDS = 1.0
 
@@ -32,6 +32,8 @@ class Identities:
 
     def __init__(self, settings: Tideover) -> None:
         self._configured = {name: cluster.id for name, cluster in settings.clusters.items()}
+        self._endpoints = {name: cluster.endpoint for name, cluster in settings.clusters.items()}
+        self._others = {name: settings.behind_endpoint(name) for name in settings.clusters}
         self._pins: Mapping[str, Pin] = {}
         self._first: dict[str, str] = {}
         self._store: RunnerStore | None = None
@@ -43,9 +45,15 @@ class Identities:
         return lambda seen: self.check(cluster, seen)
 
     def check(self, cluster: str, seen: str | None) -> None:
-        """Raise ``WrongCluster`` unless the cluster that has this name answered. Brokers before 0.10.1 name no id."""
+        """Raise ``WrongCluster`` unless the cluster that has this name answered. Brokers before 0.10.1 name no id.
+
+        Where its endpoint leads to another declared cluster, that is ``NotHere``.
+        """
         if seen is None:
             return
+        away = elsewhere(cluster, seen, self._endpoints.get(cluster), self._others.get(cluster, {}))
+        if away is not None:
+            raise NotHere(away, seen=seen)
         with self._lock:
             pin = self._pins.get(cluster)
             text = strange(cluster, seen, self._configured.get(cluster), pin)
@@ -62,6 +70,10 @@ class Identities:
         with self._lock:
             pin = self._pins.get(cluster)
             return self._configured.get(cluster) or (self._first.get(cluster) if pin is None else pin.id)
+
+    def others(self, cluster: str) -> Mapping[str, str]:
+        """The names of the other clusters behind its endpoint, by id."""
+        return self._others.get(cluster, {})
 
     def left_behind(self, row: Assignment) -> str | None:
         """Why a query may not be run where it is placed, if the name leads to another cluster since."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Protocol
 
-from state.model.cluster_status import Fault, Layer, ProbeReport
+from state.model.cluster_status import ELSEWHERE, Fault, Layer, ProbeReport
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,11 +28,24 @@ class ProbeFailure:
 
     kind: str
     """One stable word: ``refused``, ``silent``, ``reset``, ``unreachable``, ``name``, ``resolver``, ``credential``,
-    ``permission``, ``identity``, ``error``, ``stuck``, ``internal``."""
+    ``permission``, ``identity``, ``not-here``, ``error``, ``stuck``, ``internal``."""
     text: str
     fault: Fault
     retriable: bool
     """Whether looking again can help with nothing changed on our side."""
+
+    @classmethod
+    def of_stranger(cls, text: str, *, is_declared: bool) -> "ProbeFailure":
+        """Another cluster answered. One that is declared behind the same endpoint is no mistake of ours."""
+        if is_declared:
+            return cls(kind=ELSEWHERE, text=text, fault=Fault.HERE, retriable=True)
+        return cls(kind="identity", text=text, fault=Fault.OURS, retriable=False)
+
+    def or_elsewhere(self, before: "ProbeFailure | None") -> "ProbeFailure":
+        """What a failed look says of a cluster whose endpoint led elsewhere before: silence there is not its own."""
+        if before is None or self.fault is not Fault.THEIRS:
+            return self
+        return replace(before, text=f"{before.text}; it does not answer: {self.text}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -106,6 +106,8 @@ class Hosting:
     listener: BatchListener
     stranger: Callable[[Assignment], str | None] = lambda row: None
     """Why a query may not be run where its row says: another cluster has the name. Checked at each start and look."""
+    is_elsewhere: Callable[[str], bool] = lambda cluster: False
+    """Whether the endpoint of a cluster leads to another of its declared clusters, by the newest look."""
     cluster_id: Callable[[str], str | None] = lambda cluster: None
     """The id that a cluster has, as configured, as pinned or as first seen; None while none is known."""
     is_silent: Callable[[str], bool] = lambda cluster: False

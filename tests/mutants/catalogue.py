@@ -857,8 +857,8 @@ CATALOGUE = (
     ),
     Mistake(
         "orchestrator/decide/verdict.py",
-        "    if before is None:\n        return now if verdict is Verdict.DOWN else None\n    return min(before, now)",
-        "    if verdict is not Verdict.DOWN:\n        return None\n    return now if before is None else min(before, now)",
+        "    if before is None:\n        return now if verdict in GONE else None\n    return min(before, now)",
+        "    if verdict not in GONE:\n        return None\n    return now if before is None else min(before, now)",
         ("tests/unit/orchestrator/decide/test_verdict.py", "tests/unit/orchestrator/decide/gates/test_automatic.py"),
         "down_since forgotten by UNKNOWN/SUSPECT: a pause's end is outlived",
     ),
@@ -1504,6 +1504,20 @@ CATALOGUE = (
         "        if self._confirmed is None:",
         ("tests/contract/test_log.py", "tests/unit/streaming/kafka/test_probe.py"),
         "a kept connection to the cluster that lost its name still answers",
+    ),
+    Mistake(
+        "streaming/kafka/probe.py",
+        "        return trouble.or_elsewhere(memory.elsewhere)\n",
+        "        return trouble\n",
+        ("tests/unit/streaming/kafka/test_probe.py",),
+        "a cluster to which its endpoint does not lead is dead as soon as the endpoint is silent",
+    ),
+    Mistake(
+        "orchestrator/decide/gates/preconditions.py",
+        "        return None if is_left else away\n",
+        "        return None\n",
+        ("tests/unit/orchestrator/decide/gates/test_checks.py", "tests/simulation/test_endpoint.py"),
+        "a query is moved to a cluster to which its endpoint does not lead",
     ),
     Mistake(
         "state/settings/canonical.py",

@@ -1,10 +1,8 @@
 """Two real clusters swap behind one address: nothing is run on the other one, moved to it or recorded of it."""
 
-import asyncio
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -24,11 +22,10 @@ from state.store.write_checks import CONTROLLER
 from streaming.kafka.probe import probes_on
 from streaming.probe.identities import Identities
 from tests.broker import new_cluster_id, running_broker
-from tests.ports import free_port
+from tests.gateway import Gateway
 from tests.runner_process import RunnerProcess
 from tests.scene import Controller
 from tests.streams import Cluster
-from tests.waiting import THREAD_SECONDS
 
 pytestmark = pytest.mark.real
 
@@ -36,52 +33,6 @@ ROOT = Path(__file__).resolve().parents[2]
 READ, MORE = 200, 2000
 FEW_SECONDS = 30.0
 """On a busy machine; a process reads the pins every second, and looks at a cluster twice a second."""
-
-
-class Gateway:
-    """One address that leads to a broker, and may be turned to another one."""
-
-    def __init__(self) -> None:
-        self.address = f"127.0.0.1:{free_port()}"
-        self._target = ""
-        self._open: set[asyncio.StreamWriter] = set()
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, daemon=True).start()
-        host, port = self.address.split(":")
-        self._do(asyncio.start_server(self._taken, host, int(port)))
-
-    def lead_to(self, target: str) -> None:
-        """Every connection from now on goes there; those that are open end."""
-        self._target = target
-
-        async def hang_up() -> None:
-            for each in self._open:
-                each.close()
-            self._open.clear()
-
-        self._do(hang_up())
-
-    def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-
-    def _do(self, work: Any) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(THREAD_SECONDS)
-
-    async def _taken(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        host, port = self._target.split(":")
-        there, back = await asyncio.open_connection(host, int(port))
-        self._open |= {writer, back}
-        await asyncio.gather(_carry(reader, back), _carry(there, writer))
-
-
-async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    except OSError:
-        pass
-    writer.close()
 
 
 class Place:

@@ -11,7 +11,7 @@ from orchestrator.cluster_watch import ProbeWindows
 from state.model.cluster_status import Fault, Layer, ProbeReport
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clocks, store_time
-from streaming.errors import WrongCluster
+from streaming.errors import NotHere, WrongCluster
 from streaming.probe.heartbeats import Heartbeats
 from streaming.probe.identities import Identities
 from streaming.probe.probe_result import LayerPassed, ProbeFailure, ProbeResult, Window, probe_report
@@ -95,7 +95,7 @@ class Looks:
         try:
             self.identities.check(cluster, self.world.clusters[cluster].cluster_id)
         except WrongCluster as wrong:
-            return ProbeFailure(kind="identity", text=str(wrong), fault=Fault.OURS, retriable=False)
+            return ProbeFailure.of_stranger(str(wrong), is_declared=isinstance(wrong, NotHere))
         return None
 
     def _next_begin(self) -> float:

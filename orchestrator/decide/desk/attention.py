@@ -14,7 +14,7 @@ from orchestrator.decide.gates.preconditions import to_start
 from orchestrator.decide.gates.readiness import COULD
 from orchestrator.decide.move.plan import headline
 from orchestrator.decide.operation.snapshot import awaits_start, is_stuck
-from state.model.cluster_status import WELL, ClusterStatus, Verdict
+from state.model.cluster_status import GONE, WELL, ClusterStatus, Verdict
 from state.model.entities import COMPLETE, Desired, OperationKind, Phase, RunState
 from state.settings.keys import Tideover
 
@@ -170,6 +170,7 @@ _TODO = {
         "Correct the names or credentials of this cluster: it is never left because of them.",
         "a-name-leads-to-another-cluster",
     ),
+    Verdict.NOT_HERE: (True, "Plan a failover of the queries there to where the endpoint leads.", "a-cluster-is-gone"),
     Verdict.DEGRADED: (False, "It answers, and a part of it does not: look at its brokers.", "a-cluster-is-gone"),
 }
 
@@ -188,7 +189,7 @@ def _clusters(status: Status, settings: Tideover, troubles: Sequence[_Trouble]) 
                     anchor="no-controller-leads",
                     queries=there,
                 )
-        elif believed.verdict is not Verdict.UP:
+        elif believed.verdict is not Verdict.UP and (there or believed.verdict is not Verdict.NOT_HERE):
             moving = {each.query for each in status.operations}
             waiting = tuple(each for each in there if each not in moving and each in settings.queries)
             yield _of_cluster(name, believed, waiting, [each for each in troubles if each.cluster == name])
@@ -199,8 +200,8 @@ def _of_cluster(
 ) -> Concern:  # fmt: skip
     """``there`` are the queries that run there and are not being moved."""
     urgent, todo, anchor = _TODO[believed.verdict]
-    is_left = believed.verdict is Verdict.DOWN and bool(there)
-    if believed.verdict is Verdict.DOWN and not there:
+    is_left = believed.verdict in GONE and bool(there)
+    if believed.verdict in GONE and not there:
         urgent, todo = False, "No query waits there: nothing has to be moved."
     reports = [": ".join([each.what, *each.details]) for each in _shown_together(reported)]
     command = f"tideover plan failover --all --expect-active {name}" if is_left else ""

@@ -20,7 +20,7 @@ from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.phases import BEHIND_COMMIT
 from orchestrator.decide.times import iso
 from state.model.automation import AUTOMATIC, Pause
-from state.model.cluster_status import WELL, ClusterStatus, Verdict
+from state.model.cluster_status import GONE, WELL, ClusterStatus, Verdict
 from state.model.entities import Operation
 from state.settings.keys import Query
 
@@ -142,7 +142,7 @@ def fresh_verdict(given: AutomaticFacts) -> Gate | None:
     over = [pause.over_at for pause in covering if not pause.is_in_force(given.now)]
     ended = max((min(at, given.now) for at in over if at is not None), default=None)
     status = given.verdict(given.facts.source)
-    if ended is None or status is None or status.verdict is not Verdict.DOWN:
+    if ended is None or status is None or status.verdict not in GONE:
         return None
     down = status.down_since or status.since
     return answer(
@@ -171,13 +171,13 @@ def cooled_down(given: AutomaticFacts) -> Gate:
 
 def cluster_down(given: AutomaticFacts) -> Gate:
     cluster, status = given.facts.source, given.verdict(given.facts.source)
-    down = status is not None and status.verdict is Verdict.DOWN
+    down = status is not None and status.verdict in GONE
     return answer(
         "cluster-down",
         down,
         status.verdict.value if status else "no verdict",
-        Verdict.DOWN.value,
-        f"{cluster} is down{_because(status)}",
+        "DOWN or NOT_HERE",
+        f"{cluster} is {'not behind its endpoint' if _is_elsewhere(status) else 'down'}{_because(status)}",
         f"{cluster} is not known to be down: {status.verdict.value if status else 'no verdict'}{_because(status)}",
     )
 
@@ -283,6 +283,10 @@ def cooldown_text(stands: Cooldown, query: str) -> str:
         f"operation {stands.operation} {what}; {next_one} after {iso(stands.until)}; "
         f"to allow it now: tideover ack {query}"
     )
+
+
+def _is_elsewhere(status: ClusterStatus | None) -> bool:
+    return status is not None and status.verdict is Verdict.NOT_HERE
 
 
 def _because(status: ClusterStatus | None) -> str:

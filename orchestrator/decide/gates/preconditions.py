@@ -15,7 +15,7 @@ from orchestrator.decide.verdict import stale_after
 from state.messages import CheckpointReport
 from state.model.cluster_status import ProbeReport
 from state.model.entities import Assignment, QueryFact, RunnerFact, RunState
-from state.model.pins import Pin, strange
+from state.model.pins import Pin, elsewhere, strange
 from state.settings.keys import Detection, Query
 
 
@@ -372,7 +372,8 @@ def named_cluster(
 def cluster_identity(facts: MoveFacts) -> Gate | None:
     """No consent takes this upon itself: what was read would be looked for in records that are others.
 
-    A cluster that cannot be reached, as one that is left because it died, does not count as another one.
+    A cluster that cannot be reached, as one that is left because it died, does not count as another one. Neither does
+    one that is left because its endpoint leads to another declared cluster; but nothing is moved to such a one.
     """
     if facts.names is None:
         return None
@@ -381,7 +382,7 @@ def cluster_identity(facts: MoveFacts) -> Gate | None:
         f"{text} (seen by {who})"
         for each in clusters
         for who, seen in each.seen.items()
-        if (text := strange(each.cluster, seen, each.configured, each.pin)) is not None
+        if (text := _misled(each, seen, is_left=each.cluster == facts.source != facts.target)) is not None
     )
     return answer(
         "cluster-identity",
@@ -391,6 +392,13 @@ def cluster_identity(facts: MoveFacts) -> Gate | None:
         _good(facts),
         "; ".join(wrong),
     )
+
+
+def _misled(known: NamedCluster, seen: str, *, is_left: bool) -> str | None:
+    away = elsewhere(known.cluster, seen, known.endpoint, known.others)
+    if away is not None:
+        return None if is_left else away
+    return strange(known.cluster, seen, known.configured, known.pin)
 
 
 def _with_answer(known: NamedCluster, facts: MoveFacts) -> NamedCluster:

@@ -193,16 +193,21 @@ def switching_options(
     }
 
 
-def identified(options: Options, cluster: str, known: str | None) -> dict[str, str]:
+def identified(
+    options: Options, cluster: str, known: str | None, others: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """The options, with the id that is pinned for the cluster: driver and consumers read from no other one.
 
-    A consumer hears the id of its cluster through a class among its reporters (``SameCluster.java``).
+    A consumer hears the id of its cluster through a class among its reporters (``SameCluster.java``). ``others``: by
+    id, the clusters to which the same endpoint may lead; a run waits there until it is moved.
     """
     if known is None:
         return dict(options)
     named = next((key for key in options if key.lower() == _REPORTERS), _REPORTERS)
     reporters = ",".join(each for each in (options.get(named, ""), _SAME_CLUSTER) if each)
     own = {"tideover.cluster": cluster, "tideover.cluster.id": known}
+    if others:
+        own["tideover.elsewhere"] = ",".join(f"{known}={name}" for known, name in others.items())
     return {**options, named: reporters, **own, **{f"kafka.{key}": value for key, value in own.items()}}
 
 

@@ -88,7 +88,7 @@ def switching(hosting: Hosting, row: Assignment, sources: Mapping[str, Options])
             home_offsets=query.home_offsets,
             catch_up_batch=policy.catch_up_batch,
         )
-        found[name] = identified({**options, **more}, row.cluster, known)
+        found[name] = identified({**options, **more}, row.cluster, known, settings.behind_endpoint(row.cluster))
     return found
 
 

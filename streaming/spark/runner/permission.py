@@ -6,6 +6,7 @@ Checked again before each step after which the query could write, for each of th
 from py4j.protocol import Py4JError
 
 from state.model.entities import Assignment
+from state.settings.keys import Resume
 from streaming.spark.authority import clear, restore_mappings
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.log_fence import kept_by, require_unmoved
@@ -50,6 +51,16 @@ class Permission:
         why = self._hosting.stranger(self._assignment)
         if why is not None:
             raise OtherCluster(why)
+
+    def may_wait(self) -> bool:
+        """Whether a run may stay although its cluster is another one now: it reads nothing until it is moved.
+
+        Its endpoint leads to another declared cluster, which the companion's source notices before each batch. A Kafka
+        sink has no such check.
+        """
+        query, cluster = self._hosting.query(self._assignment.query), self._assignment.cluster
+        is_switch = self._hosting.resume(self._assignment.query) is Resume.SWITCH
+        return is_switch and query.output is None and self._hosting.is_elsewhere(cluster)
 
     def open_checkpoint(self) -> Follower:
         """Make sure that the query continues from this checkpoint here, let it, and follow it from where it is.

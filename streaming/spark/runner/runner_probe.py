@@ -13,11 +13,11 @@ from dataclasses import replace
 from functools import partial
 
 from state.errors import StoreError
-from state.model.cluster_status import Fault, ProbeReport
+from state.model.cluster_status import ELSEWHERE, Fault, ProbeReport
 from state.settings.keys import Detection, Query
 from state.store.runner_store import RunnerStore
 from streaming.clocks import Clocks, store_time
-from streaming.probe.probe_result import ClusterProbe, probe_report
+from streaming.probe.probe_result import ClusterProbe, ProbeFailure, probe_report
 from streaming.probe.prober import Prober
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.hosting import BatchListener, EndedRun, Subject
@@ -93,9 +93,17 @@ class RunnerProbe(BatchListener):
         if cluster not in self._probers:
             return None
         self._looked[cluster].wait(self._patience)
-        newest = self._probers[cluster].window.newest
-        trouble = newest.trouble if newest is not None else None
-        return trouble.text if trouble is not None and trouble.kind == "identity" else None
+        trouble = self._trouble(cluster)
+        return trouble.text if trouble is not None and trouble.kind in {"identity", ELSEWHERE} else None
+
+    def is_elsewhere(self, cluster: str) -> bool:
+        """Whether the newest look met another declared cluster behind the endpoint of this one."""
+        trouble = self._trouble(cluster)
+        return trouble is not None and trouble.kind == ELSEWHERE
+
+    def _trouble(self, cluster: str) -> ProbeFailure | None:
+        newest = self._probers[cluster].window.newest if cluster in self._probers else None
+        return None if newest is None else newest.trouble
 
     def stranger_to(self, query: Query, cluster: str) -> str | None:
         """The same of the cluster that a query reads, and of the one to which its output goes, whichever it reads.

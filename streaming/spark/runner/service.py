@@ -206,6 +206,7 @@ def assembled(
         stranger=lambda row: (
             identities.left_behind(row) or lookout.stranger_to(settings.queries[row.query], row.cluster)
         ),
+        is_elsewhere=lookout.is_elsewhere,
         cluster_id=identities.known,
         is_silent=lookout.is_silent,
         turn=partial(_turn, settings, spark.tasks or {}),

@@ -484,8 +484,9 @@ class QuerySupervisor:
                 try:
                     self._permission.require_cluster()
                 except OtherCluster:
-                    run.begin_stop()  # what it commits from here on is not recorded
-                    raise
+                    if not self._permission.may_wait():
+                        run.begin_stop()  # what it commits from here on is not recorded
+                        raise
                 active = run.is_active  # read first, so that what it committed before it ended is seen
                 try:
                     watch.poll()

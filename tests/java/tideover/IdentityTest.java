@@ -1,7 +1,9 @@
 package tideover;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.HashMap;
 import java.util.Map;
@@ -57,6 +59,33 @@ final class IdentityTest {
     Identity identity = identity("e3", null);
     identity.require("A");
     assertThrows(WrongCluster.class, () -> identity.require("B"));
+  }
+
+  @Test
+  void anEndpointThatLeadsElsewhereIsWaitedForAndNotRefused() {
+    Map<String, String> options = new HashMap<>(Map.of(SwitchProvider.ID, "A"));
+    options.put(SwitchProvider.ELSEWHERE, "B=w6,C=n6");
+    Identity identity = new Identity("e6", new CaseInsensitiveStringMap(options));
+    NotHere away = assertThrows(NotHere.class, () -> identity.require("B"));
+    assertEquals(
+        "nothing is read from e6: its endpoint leads to w6 now, cluster B; it leads back, or the"
+            + " query is moved: tideover failover",
+        away.getMessage());
+    assertTrue(NotHere.causes(new IllegalStateException("a task failed", away)));
+    identity.require("A");
+    Exception stranger = assertThrows(WrongCluster.class, () -> identity.require("D"));
+    assertFalse(NotHere.causes(stranger));
+    SameCluster consumer = new SameCluster();
+    consumer.configure(
+        Map.of(
+            SwitchProvider.CLUSTER,
+            "e6",
+            SwitchProvider.ID,
+            "A",
+            SwitchProvider.ELSEWHERE,
+            "B=w6"));
+    assertThrows(NotHere.class, () -> consumer.onUpdate(new ClusterResource("B")));
+    consumer.onUpdate(new ClusterResource("A"));
   }
 
   @Test

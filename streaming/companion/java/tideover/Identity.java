@@ -22,6 +22,7 @@ public final class Identity {
 
   private final String cluster;
   private final Map<String, Object> client;
+  private final Map<String, String> others;
   private volatile String expected;
   private Admin admin;
 
@@ -33,6 +34,7 @@ public final class Identity {
       pin(cluster, known); // the runner has said it just now
     }
     this.expected = PINNED.get(cluster);
+    this.others = NotHere.others(options.get(SwitchProvider.ELSEWHERE));
     this.client = new HashMap<>();
     options
         .asCaseSensitiveMap()
@@ -75,6 +77,17 @@ public final class Identity {
   }
 
   /**
+   * What a call failed with, unless the endpoint leads to another declared cluster. That one knows
+   * neither the topics nor the offsets, and its answer is no failure of the run.
+   */
+  Exception blame(Exception failure) throws InterruptedException {
+    if (!others.isEmpty() && !Patience.isSilence(failure)) {
+      requireUnlessSilent();
+    }
+    return failure;
+  }
+
+  /**
    * The same for what needs no answer of the cluster: a batch that an earlier run planned. Each
    * reader compares the id as well, and waits for a silent cluster as long as it may.
    */
@@ -90,6 +103,7 @@ public final class Identity {
     if (seen == null) {
       return; // brokers before 0.10.1 have none
     }
+    NotHere.refuse(cluster, others, seen);
     String now = PINNED.get(cluster);
     if (expected == null) {
       expected = now == null ? seen : now;

@@ -84,6 +84,7 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
     private static final ExecutorService ASKING = Companion.daemons("tideover reader");
     private static final Future<Boolean> NO_CALL = CompletableFuture.completedFuture(false);
     private static final long LOOK_MILLISECONDS = 20;
+    private static final long TURNED_NANOSECONDS = 10_000_000_000L;
 
     private final String source;
     private final Hold hold;
@@ -145,7 +146,11 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
     }
 
     /**
-     * Each try lasts for a second or more, for so long Kafka's clients wait themselves. The next
+     * A consumer that met another cluster behind its endpoint is not called again: it would read on
+     * there. Its task fails after some seconds, because a new attempt has a new consumer, which can
+     * read where the endpoint leads back.
+     *
+     * <p>Each try lasts for a second or more, for so long Kafka's clients wait themselves. The next
      * one begins only when the last is known to have failed: an answer that came while no task
      * looked is the task's next record.
      */
@@ -161,8 +166,14 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
           return null;
         }
         if (failure != null) {
-          if (isStopped.getAsBoolean() || !Patience.isSilence(failure)) {
+          boolean isTurned = NotHere.causes(failure);
+          if (isStopped.getAsBoolean()
+              || (isTurned ? waited(since) >= TURNED_NANOSECONDS : !Patience.isSilence(failure))) {
             throw Companion.<RuntimeException>undeclared(failure);
+          }
+          if (isTurned) {
+            Thread.sleep(LOOK_MILLISECONDS);
+            continue;
           }
           if (!leg.patience().lasts(since)) {
             throw Companion.<RuntimeException>undeclared(leg.patience().over(since, failure));
@@ -178,6 +189,10 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
           failure = again.getCause();
         }
       }
+    }
+
+    private static long waited(long since) {
+      return System.nanoTime() - since;
     }
 
     private Optional<Elsewhere> elsewhere() {

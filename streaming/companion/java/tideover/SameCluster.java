@@ -19,16 +19,19 @@ public final class SameCluster implements MetricsReporter, ClusterResourceListen
 
   private String cluster;
   private String expected;
+  private Map<String, String> others = Map.of();
 
   @Override
   public void configure(Map<String, ?> settings) {
     cluster = (String) settings.get(SwitchProvider.CLUSTER);
     expected = (String) settings.get(SwitchProvider.ID);
+    others = NotHere.others(settings.get(SwitchProvider.ELSEWHERE));
   }
 
   @Override
   public void onUpdate(ClusterResource seen) {
     if (cluster != null && expected != null && seen.clusterId() != null) {
+      NotHere.refuse(cluster, others, seen.clusterId());
       Identity.requireSame(cluster, expected, seen.clusterId());
     }
   }

@@ -32,6 +32,9 @@ public final class SwitchProvider implements TableProvider {
   /** The id that is pinned for that cluster; without it the first one that answers counts. */
   static final String ID = "tideover.cluster.id";
 
+  /** The other clusters to which the same endpoint may lead: {@code id=name}, by commas. */
+  static final String ELSEWHERE = "tideover.elsewhere";
+
   /** By cluster, how topics are renamed there, as in {@link Naming#parse}. */
   static final String TOPICS = "tideover.topics";
 

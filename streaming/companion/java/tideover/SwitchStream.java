@@ -100,7 +100,8 @@ final class SwitchStream
           return Optional.of(answer);
         } catch (ExecutionException failed) {
           Throwable failure = failed.getCause();
-          if (!answered || !Patience.isSilence(failure) || !patience.lasts(since)) {
+          boolean isWaitedFor = Patience.isSilence(failure) || NotHere.causes(failure);
+          if (!answered || !isWaitedFor || !patience.lasts(since)) {
             throw Companion.<RuntimeException>undeclared(
                 answered ? patience.over(since, failure) : failure);
           }
@@ -305,7 +306,12 @@ final class SwitchStream
   private Offset newest(Offset here, ReadLimit limit) throws Exception {
     Reading now = reading;
     SupportsAdmissionControl kafka = admission();
-    Offset latest = kafka.latestOffset(here, now.catchUp().limited(limit));
+    Offset latest;
+    try {
+      latest = kafka.latestOffset(here, now.catchUp().limited(limit));
+    } catch (Exception failure) {
+      throw now.identity().blame(failure);
+    }
     now.identity().require();
     isIdentified = true;
     Offset found = latest == null ? here : latest;
@@ -335,7 +341,12 @@ final class SwitchStream
       reading.identity().requireUnlessSilent();
     }
     isIdentified = false;
-    return reading.kafka().planInputPartitions(from, to);
+    Reading now = reading;
+    try {
+      return now.kafka().planInputPartitions(from, to);
+    } catch (Exception failure) {
+      throw now.identity().blame(failure);
+    }
   }
 
   @Override

@@ -1,7 +1,7 @@
 package tideover;
 
 /** Another cluster than the one that a run reads answers under its name. */
-final class WrongCluster extends IllegalStateException {
+class WrongCluster extends IllegalStateException {
   private static final long serialVersionUID = 1;
 
   WrongCluster(String text) {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orchestrator.config.load import load, locate
+from orchestrator.config.load import load, locate, names
 from orchestrator.config.masks import MASK, masked
 from orchestrator.errors import ConfigError
 from state.settings.keys import Resume
@@ -700,3 +700,13 @@ def test_aliases_that_stand_for_too_much_are_refused_at_once(tmp_path: Path) -> 
     for bomb in ("\n".join(lines), "a: &a [*a]", "a: &a {b: *a}"):
         with pytest.raises(ConfigError, match="its aliases stand for more than 200,000 values"):
             load(written(tmp_path, GOOD + bomb), {})
+
+
+def test_a_mistake_of_an_endpoint_comes_once_with_its_own_path(tmp_path: Path) -> None:
+    ids = {"east": "MkU3OEVBNTcwNTJENDM2Qk", "west": "wqdOq6wzRZ-2n0jlXKGl6g"}
+    clusters = GOOD[GOOD.index("clusters:") : GOOD.index("routes:")]
+    good = GOOD.replace(clusters, f"clusters: {{dr: {{bootstrap: [dr:9092], ids: {json.dumps(ids)}}}}}\n")
+    assert list(load(written(tmp_path, good), {}).settings.clusters) == ["east", "west"]
+    assert names("clusters", tmp_path / "tideover.yaml") == ["east", "west"]
+    found = mistakes_of(tmp_path, good.replace("[dr:9092]", "[dr]").replace("wqdOq6wzRZ-2n0jlXKGl6g", "no id"))
+    assert [each.partition(": ")[0] for each in found] == ["clusters.dr.bootstrap.0", "clusters.dr.ids.west"], found

@@ -36,6 +36,12 @@ CASES = {
     "it answers here, and a runner fails": Case(
         mine="ok@0 ok@0.5", runner="refused@0 refused@0.4", now=0.6, verdict=Verdict.UP, says="runner:a never saw it"
     ),
+    "its endpoint leads elsewhere, at the first look": Case(
+        mine="ok@0 not-here@0.5", now=0.6, verdict=Verdict.NOT_HERE, says="endpoint dr leads to west now"
+    ),
+    "its endpoint was silent, and leads elsewhere": Case(
+        mine="ok@0 refused@0.5 refused@1 refused@1.5 not-here@2", now=2.1, verdict=Verdict.NOT_HERE
+    ),
     "the first failure": Case(mine="ok@0 refused@0.5", now=0.6, verdict=Verdict.SUSPECT, says="DOWN needs 3"),
     "the second failure": Case(mine="ok@0 refused@0.5 refused@1", now=1.1, verdict=Verdict.SUSPECT),
     "the third failure, and nobody else looks": Case(

@@ -1,5 +1,6 @@
 """What is made of the history: one incident from its beginning to its end, by kind and severity."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -42,6 +43,13 @@ def test_another_verdict_updates_the_incident_and_the_same_does_not() -> None:
 @pytest.mark.parametrize("word", [Verdict.SUSPECT, Verdict.UNKNOWN])
 def test_a_verdict_that_is_none_yet_says_nothing(word: Verdict) -> None:
     assert seen(verdict(word)) == []
+
+
+@pytest.mark.parametrize(("queries", "opened"), [([], 0), (["q"], 1)])
+def test_a_cluster_away_from_its_endpoint_is_an_incident_if_it_is_read(queries: list[str], opened: int) -> None:
+    event = verdict(Verdict.NOT_HERE)
+    found = seen(replace(event, detail={**event.detail, "queries": queries}))
+    assert [(each.title, each.severity) for each in found] == [("east is NOT_HERE", Severity.CRITICAL)] * opened
 
 
 def test_a_cluster_that_was_well_all_the_time_makes_no_notice() -> None:

@@ -5,6 +5,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -32,6 +33,7 @@ from tests.memory_store import MemoryStore
 from tests.waiting import until
 
 NOT_AUTHORIZED, STORAGE_ERROR = 29, 56
+EAST, WEST = samples.EAST_ID, samples.OTHER_ID
 
 
 @pytest.fixture(autouse=True)
@@ -330,6 +332,76 @@ def test_another_cluster_under_the_name_is_our_mistake_and_never_down(
     fake.cluster_id = "fake"
     watcher.fresh()
     assert watcher.run().ok
+
+
+def behind_endpoint(fake: FakeCluster, name: str) -> Watcher:
+    """Looks at one of two clusters behind an endpoint of these servers."""
+    settings = Tideover.model_validate(
+        {"store": "sqlite://", "clusters": {"dr": {"bootstrap": fake.bootstrap, "ids": {"east": EAST, "west": WEST}}}}
+    )
+    watcher = Watcher(*fake.bootstrap)
+    watcher.cluster, watcher.identities = settings.clusters[name], Identities(settings)
+    watcher.probe.close()
+    watcher.probe = Probe(
+        watcher.cluster, name=name, topics=("t",), memory=watcher.memory, identify=watcher.identities.of(name)
+    )
+    return watcher
+
+
+def test_an_endpoint_that_leads_elsewhere_is_no_fault_of_the_cluster(fake: FakeCluster) -> None:
+    fake.cluster_id = WEST
+    with closing(behind_endpoint(fake, "east").probe) as probe:
+        sight = probe.run(30.0)
+        assert sight.trouble is not None
+        assert (sight.trouble.kind, sight.trouble.fault, sight.trouble.retriable) == ("not-here", Fault.HERE, True)
+        assert (sight.cluster_id, sight.text) == (
+            WEST, f"endpoint dr leads to west now, cluster {WEST}, and not to east",
+        )  # fmt: skip
+        fake.cluster_id = EAST
+        assert probe.run(30.0).ok
+
+
+def test_a_silent_endpoint_is_no_silence_of_the_other_cluster(fake: FakeCluster) -> None:
+    fake.cluster_id = WEST
+    watchers = {name: behind_endpoint(fake, name) for name in ("east", "west")}
+    for watcher in watchers.values():
+        watcher.run()
+    for node in fake.ports:
+        fake.kill(node)
+    away, dead = watchers["east"].run(3.0).trouble, watchers["west"].run(3.0).trouble
+    assert away is not None
+    assert dead is not None
+    assert (away.kind, away.fault, dead.fault) == ("not-here", Fault.HERE, Fault.THEIRS)
+    assert "it does not answer" in away.text
+    for watcher in watchers.values():
+        watcher.probe.close()
+
+
+def test_an_endpoint_that_hangs_up_as_it_turns_is_no_mistake_of_ours(fake: FakeCluster) -> None:
+    fake.cluster_id = WEST
+    watcher = behind_endpoint(fake, "east")
+    watcher.run()
+    watcher.probe.close()
+    closed = errors.KafkaConnectionError("closed")
+    turning = trouble_of(closed, "dr:1", answered_before=watcher.memory.answered)
+    assert (turning.kind, turning.fault) == ("reset", Fault.THEIRS)
+    assert turning.or_elsewhere(watcher.memory.elsewhere).kind == "not-here"
+
+
+def test_a_connection_behind_an_endpoint_is_kept_for_seconds_only(
+    fake: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kept connection to a broker's own address does not show that the endpoint leads elsewhere."""
+    fake.cluster_id = EAST
+    watcher = behind_endpoint(fake, "east")
+    with closing(watcher.probe):
+        assert watcher.run().ok
+        kept = watcher.probe._network
+        assert watcher.run().ok
+        assert watcher.probe._network is kept
+        monkeypatch.setattr(module, "_ENDPOINT_SECONDS", 0.0)
+        assert watcher.run().ok
+        assert watcher.probe._network is not kept
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["on the connection that is open", "on new connections"])

@@ -7,7 +7,7 @@ import pytest
 
 from state.settings.keys import Tideover
 from state.store.runner_store import RunnerStore
-from streaming.errors import WrongCluster
+from streaming.errors import NotHere, WrongCluster
 from streaming.probe.identities import Identities
 from tests.contract import samples
 from tests.contract.samples import EAST_ID, OTHER_ID
@@ -30,6 +30,19 @@ def refused(known: Identities, seen: str, cluster: str = "east") -> str:
         known.of(cluster)(seen)
     assert raised.value.seen == seen
     return str(raised.value)
+
+
+def test_another_cluster_of_the_endpoint_is_not_here_and_is_no_mistake() -> None:
+    dr = {"bootstrap": ["dr:1"], "ids": {"east": EAST_ID, "west": OTHER_ID}}
+    known = Identities(Tideover.model_validate({"store": "sqlite://", "clusters": {"dr": dr}}))
+    known.check("east", EAST_ID)
+    with pytest.raises(NotHere) as raised:
+        known.check("east", OTHER_ID)
+    assert str(raised.value) == f"endpoint dr leads to west now, cluster {OTHER_ID}, and not to east"
+    with pytest.raises(NotHere, match="leads to east now"):
+        known.check("west", EAST_ID)
+    third = "thirdthirdthirdthirdxx"
+    assert refused(known, third).startswith(f"east leads to cluster {third}, but clusters.east.id says")
 
 
 def test_the_first_that_is_seen_has_the_name_and_is_pinned_once(store: MemoryStore) -> None:

@@ -65,8 +65,14 @@ def test_without_a_leader_that_is_the_first_thing_that_is_wrong() -> None:
 def test_every_verdict_but_up_is_shown_with_its_reason_and_its_time(verdict: Verdict) -> None:
     (found,) = wrong(statuses=[samples.status(cluster="east", verdict=verdict), samples.status(cluster="west")])
     assert (found.what, found.details, found.since) == (f"east is {verdict}", ("it answers",), AT)
-    assert found.urgent is (verdict in {Verdict.DOWN, Verdict.CONFIG_ERROR})
+    assert found.urgent is (verdict in {Verdict.DOWN, Verdict.CONFIG_ERROR, Verdict.NOT_HERE})
     assert found.queries == QUERIES
+
+
+def test_a_cluster_that_no_query_reads_may_be_away_from_its_endpoint() -> None:
+    assert not wrong(
+        statuses=[samples.status(cluster="west", verdict=Verdict.NOT_HERE), samples.status(cluster="east")]
+    )
 
 
 def test_a_dead_cluster_without_queries_needs_no_move() -> None:

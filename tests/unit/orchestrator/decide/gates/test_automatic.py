@@ -21,7 +21,7 @@ from orchestrator.decide.gates.automatic import (
 from orchestrator.decide.gates.checks import refusal
 from orchestrator.decide.gates.gate import Gate
 from state.model.automation import AUTOMATIC, EVERY, Pause
-from state.model.cluster_status import ClusterStatus, Verdict
+from state.model.cluster_status import GONE, ClusterStatus, Verdict
 from state.model.entities import Operation, OperationKind, Phase
 from state.settings.keys import Policy
 from tests.unit.orchestrator.decide.gates.test_checks import GOOD, NOW, query
@@ -36,7 +36,7 @@ def status(cluster: str, verdict: Verdict, **changes: Any) -> ClusterStatus:
         "decided_at": NOW, "term": 7,
     }  # fmt: skip
     values |= changes
-    return ClusterStatus(**{"down_since": values["since"] if verdict is Verdict.DOWN else None, **values})
+    return ClusterStatus(**{"down_since": values["since"] if verdict in GONE else None, **values})
 
 
 def operation(**changes: Any) -> Operation:
@@ -81,6 +81,18 @@ def test_a_dead_cluster_with_a_standby_that_is_up_may_be_left() -> None:
     found = judge_automatic(replace(ACT, pauses=(pause(until=NOW - MINUTE),)))
     assert refusal(found) is None
     assert {gate.name for gate in found} >= {check.__name__.replace("_", "-") for check in AUTOMATIC_GATES}
+
+
+def test_a_cluster_that_its_endpoint_has_left_may_be_left() -> None:
+    away = believing(east=status("east", Verdict.NOT_HERE, reasons=("endpoint dr leads to west now",)))
+    assert refusal(judge_automatic(away)) is None
+    gate = judged("cluster-down", away)
+    assert gate is not None
+    assert gate.text == "east is not behind its endpoint since 2026-01-31T11:59:57.000Z: endpoint dr leads to west now"
+    before = believing(west=status("west", Verdict.NOT_HERE))
+    gate = judged("standby-up", before)
+    assert gate is not None
+    assert not gate.ok
 
 
 REFUSALS: list[tuple[str, AutomaticFacts, str, str, str]] = [

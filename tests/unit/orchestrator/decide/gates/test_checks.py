@@ -651,6 +651,24 @@ def test_an_old_probe_report_says_nothing_of_who_has_a_name() -> None:
         assert gate.ok is not bool(count)
 
 
+@pytest.mark.parametrize(("leads_to", "ok"), [(OTHER_ID, True), (EAST_ID, False)])
+def test_a_query_may_leave_for_where_its_endpoint_leads_and_nowhere_else(leads_to: str, ok: bool) -> None:
+    ids = {"east": EAST_ID, "west": OTHER_ID}
+    names = tuple(
+        replace(
+            seen(cluster, None, {"runner:a": leads_to}, known),
+            endpoint="dr",
+            others={each: name for name, each in ids.items() if name != cluster},
+        )
+        for cluster, known in ids.items()
+    )
+    gate = judged("cluster-identity", replace(GOOD, names=names))
+    assert gate is not None
+    assert gate.ok is ok
+    if not ok:
+        assert gate.text == f"endpoint dr leads to east now, cluster {EAST_ID}, and not to west (seen by runner:a)"
+
+
 def test_a_query_may_leave_a_cluster_whose_name_another_took() -> None:
     taken = samples.pin(id=OTHER_ID, former=(Placement("q", 1, EAST_ID),))
     names = (

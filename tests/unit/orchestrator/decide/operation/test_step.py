@@ -24,7 +24,7 @@ from state.messages import (
     Process,
     Proof,
 )
-from state.model.cluster_status import Verdict
+from state.model.cluster_status import GONE, WELL, Verdict
 from state.model.entities import Desired, Intent, IntentKind, IntentState, Phase, RunnerFact, RunState
 from state.model.plan import Plan, PlannedRun, Totals
 from tests.contract import samples
@@ -261,7 +261,7 @@ def test_before_an_operation_the_verdict_goes_the_way_of_the_table(
 
 @pytest.mark.parametrize("verdict", Verdict)
 def test_a_cluster_that_is_down_is_confirmed_and_one_that_answers_watched(verdict: Verdict) -> None:
-    expected = {Verdict.UP: Phase.WATCHING, Verdict.DEGRADED: Phase.WATCHING, Verdict.DOWN: Phase.CONFIRMED}
+    expected = dict.fromkeys(WELL, Phase.WATCHING) | dict.fromkeys(GONE, Phase.CONFIRMED)
     for before in (Phase.WATCHING, Phase.SUSPECT, Phase.CONFIRMED):
         assert watched(before, verdict) is expected.get(verdict, Phase.SUSPECT)
 

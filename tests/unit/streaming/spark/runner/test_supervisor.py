@@ -151,6 +151,8 @@ class Stage:
         self.all: list[QuerySupervisor] = []
         self.folder = folder
         self.strange: str | None = None
+        self.companion = self.elsewhere = False
+        self.asked = 0
         self.known_id: str | None = None
         self.turns: list[float] = []
         """Seconds that starts wait for their turns, one after the other."""
@@ -168,6 +170,10 @@ class Stage:
                 spark_master="local[4]", application_id="app", warm=False, started_at=NOW, seen_at=NOW,
             )
         )  # fmt: skip
+
+    def is_elsewhere(self, _: str) -> bool:
+        self.asked += 1
+        return self.elsewhere
 
     def start(self, *_: object) -> FakeRun:
         self.said_at_start.append(self.store.fact.state)
@@ -193,7 +199,8 @@ class Stage:
             settings=settings, runner="a", instance="one", spark_master="local[4]", application_id="app",
             base=self.folder, here=HERE, session=cast(Any, None), files=LocalFiles(), store=self.store,
             listener=NoListener(), stranger=lambda row: self.strange, cluster_id=lambda _: self.known_id,
-            turn=lambda _: self.turns.pop(0) if self.turns else 0.0, now=lambda: NOW,
+            turn=lambda _: self.turns.pop(0) if self.turns else 0.0, is_elsewhere=self.is_elsewhere,
+            companion=self.companion, now=lambda: NOW,
         )  # fmt: skip
 
     def hosted(self, epoch: int = 1, before: tuple[QuerySupervisor, ...] = (), place: str = "") -> QuerySupervisor:
@@ -615,6 +622,31 @@ def test_a_run_whose_cluster_is_another_one_is_stopped_and_looked_at_no_more(
     until(lambda: stage.store.told[-1] is RunState.FAILED)
     assert stage.store.fact.error == "east leads to cluster B"
     assert stage.strange not in looks[:-1], "a look that had begun may end"
+    stage.runs[0].resting = True
+    hosted.close()
+
+
+def test_a_run_with_the_companion_stays_as_its_endpoint_turns(stage: Stage) -> None:
+    stage.companion = stage.elsewhere = True
+    hosted = stage.hosted()
+    hosted.begin()
+    until(lambda: stage.runs)
+    looks = stage.runs[0].pins
+    stage.strange, stage.known_id = "endpoint dr leads to west now", "A"
+    until(lambda: stage.runs[0].pins != looks, "it is looked at again")
+    until(lambda: stage.asked >= 5)
+    assert not stage.runs[0].told
+    hosted.close()
+
+
+def test_a_run_without_the_companion_stops_as_its_endpoint_turns(stage: Stage) -> None:
+    stage.elsewhere = True
+    hosted = stage.hosted()
+    hosted.begin()
+    until(lambda: stage.runs)
+    stage.strange = "endpoint dr leads to west now"
+    until(lambda: stage.runs[0].told)
+    until(lambda: stage.store.told[-1] is RunState.FAILED)
     stage.runs[0].resting = True
     hosted.close()
 
