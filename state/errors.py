@@ -9,7 +9,8 @@ TideoverError
     ├── StaleTerm         another controller leads
     ├── RowRefused        the store is well, and one row cannot be written or read
     │   ├── Conflict      contradicts what is stored
-    │   └── Damaged       what is kept there cannot be read
+    │   ├── Damaged       what is kept there cannot be read
+    │   └── NotAllowed    belongs to another runner
     ├── SchemaNewer       written by a newer program
     └── SchemaOlder       older, or none yet
 """
@@ -69,6 +70,12 @@ class Damaged(RowRefused):
     """What is kept in the store is damaged and cannot be read."""
 
     kind = "damaged"
+
+
+class NotAllowed(RowRefused):
+    """The token of this runner does not allow that, and nothing was read or written."""
+
+    kind = "not-allowed"
 
 
 class SchemaNewer(StoreError):

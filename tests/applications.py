@@ -38,6 +38,8 @@ class Application:
     script: Path = ROOT / "examples" / "plain_job.py"
     queries: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {name: {} for name in QUERIES})
     """What is declared of each beside its checkpoint, its clusters and its source ``orders``."""
+    operator: Path | None = None
+    """The configuration with which verbs are typed; None: the application's own."""
 
     @property
     def out(self) -> Path:
@@ -125,7 +127,7 @@ class Application:
 
     def type(self, *words: str) -> Said:
         """A verb of ``tideover``, waited for."""
-        return Typed(self.config, words).end(SECONDS)
+        return Typed(self.operator or self.config, words).end(SECONDS)
 
     def ids(self) -> list[int]:
         """What ``archive`` has, repeats included."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -20,17 +20,19 @@ import click
 from orchestrator.config.load import Loaded, load, names
 from orchestrator.config.masks import without_password
 from orchestrator.decide.times import parse_time
-from orchestrator.errors import UnknownName, UsageError
+from orchestrator.errors import ConfigError, UnknownName, UsageError
 from state.errors import StoreUnavailable
 from state.plain_text import LONGEST, plain
-from state.settings.keys import Query, Tideover
+from state.settings.keys import Controller, Query, Tideover
 from state.settings.topics import Chains, chains_of
 from state.store.controller_store import ControllerStore
+from state.store.runner_store import RunnerStore
 from streaming.cluster_log import ClusterLog
 from streaming.probe.identities import Identities
 from streaming.secrets import Broken, reveal
 
 if TYPE_CHECKING:
+    from state.store.remote.remote_store import RemoteStore
     from streaming.kafka.link import Links
 import getpass
 import os
@@ -52,6 +54,7 @@ class Context:
     config: str | None
     _loaded: Loaded | None = None
     _store: ControllerStore | None = None
+    _runner_store: "RemoteStore | None" = None
     _identities: Identities | None = None
     _links: "Links | None" = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -96,8 +99,27 @@ class Context:
         except StoreUnavailable as error:
             raise StoreUnavailable(str(error), hint=_NO_STORE) from error
 
+    @property
+    def runner_store(self) -> RunnerStore:
+        """The store as a runner needs it: the store itself, or behind a controller. Raises ``StoreError``."""
+        known = self.settings.controller
+        if known is None:
+            return self.store
+        if self._runner_store is None:
+            from state.store.remote.remote_store import open_remote_store  # imported when needed, as the other one
+
+            self._runner_store = open_remote_store(
+                known.urls, partial(_token_of, known), ca=known.ca, cert=known.cert, key=known.key
+            )
+        return self._runner_store
+
     def store_url(self) -> str:
-        """The store's URL, with the password that its file holds now."""
+        """The store's URL, with the password that its file holds now. Raises ``ConfigError`` where there is none."""
+        if self.settings.controller is not None:
+            raise ConfigError(
+                "this configuration has no store: it is for a runner or an application, by the key controller",
+                hint="type the command with the configuration of a controller",
+            )
         try:
             return reveal(self.settings.store)
         except Broken as broken:
@@ -145,6 +167,17 @@ class Context:
             self._links.close()
         if self._store is not None:
             self._store.close()
+        if self._runner_store is not None:
+            self._runner_store.close()
+
+
+def _token_of(known: Controller) -> str:
+    try:
+        return reveal(known.token)
+    except Broken as broken:
+        raise StoreUnavailable(
+            f"the token of the controller cannot be read: {broken.why}", hint="write the token there again"
+        ) from None
 
 
 def did_you_mean(typed: str, known: Iterable[str]) -> str:

@@ -35,6 +35,7 @@ def is_secret(path: tuple[str, ...]) -> bool:
     match path:
         case (
             ("http", "tokens", _, "token")
+            | ("controller", "token")
             | ("notify", "targets", _, "url")
             | ("clusters", _, "security", "key_password")
             | ("clusters", _, "schema_registry", "password")
@@ -53,7 +54,7 @@ def is_secret(path: tuple[str, ...]) -> bool:
 
 def is_read_at_use(path: tuple[str, ...]) -> bool:
     """Whether the reference at this path is kept, to be read again by each connection that needs what is behind it."""
-    return path[:1] == ("clusters",)
+    return path[:1] in {("clusters",), ("controller",)}
 
 
 VARIABLE = "TIDEOVER_CONFIG"
@@ -234,6 +235,8 @@ class _Resolver:
                 return self._store(value, path)
             case ("clusters", *_, "ca" | "cert" | "keytab") | ("http", "tls", "cert" | "key" | "clients"):
                 return self._file(value, path)
+            case ("controller", "ca" | "cert" | "key"):
+                return self._file(value, path)
             case ("clusters", _, "security", "key"):
                 return self._key(value, path)
             case ("queries", _, "checkpoint") if value and not _SCHEME.match(value):
@@ -252,7 +255,7 @@ class _Resolver:
 
     def _store(self, value: str, path: tuple[str, ...]) -> str:
         url = self._secret(value, path) if is_reference(value) or has_password(value) else value
-        if url and not _STORE.match(url):
+        if (url or not value) and not _STORE.match(url):
             self._wrong(path, "write sqlite:///path (one host) or postgresql+psycopg://... (several)")
         if url.startswith("postgresql") and value.startswith("file:"):
             return absolute(value, self._base)

@@ -44,7 +44,10 @@ def masked(settings: Tideover) -> dict[str, object]:
     shown = _plain(settings)
     if not isinstance(shown, dict):
         raise TypeError("a group of settings is a mapping")
-    shown["store"] = without_password(reveal(settings.store))
+    if settings.store.get_secret_value():
+        shown["store"] = without_password(reveal(settings.store))
+    else:
+        del shown["store"]
     return shown
 
 

@@ -23,16 +23,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.config.errors import worded
 from orchestrator.errors import Refused, UnknownName, UsageError
-from orchestrator.http.auth import GUESSES_SECONDS, Gatekeeper, Principal, TooManyGuesses
+from orchestrator.http.auth import GUESSES_SECONDS, Gatekeeper, Principal, Role, TooManyGuesses
 from orchestrator.http.endpoints import Call, Endpoint
 from orchestrator.http.events import CLIENTS, Feed, TooManyClients
 from orchestrator.http.metrics import CONTENT_TYPE, MetricsPage
 from orchestrator.http.openapi import openapi
 from orchestrator.http.pages.routes import OPEN_PATHS as PAGES_OPEN
-from orchestrator.http.pages.routes import Pages
-from orchestrator.http.waits import ANSWER_SECONDS, ASKED_SECONDS, body_of, on_thread
-from state.errors import StoreError, StoreUnavailable, TideoverError
+from orchestrator.http.pages.routes import Pages, is_below
+from orchestrator.http.runners.call_answers import RunnerCalls
+from orchestrator.http.runners.call_route import runner_route
+from orchestrator.http.waits import ANSWER_SECONDS, ASKED_SECONDS, json_body_of, on_thread
+from state.errors import Conflict, NotAllowed, StoreError, StoreUnavailable, TideoverError
 from state.settings.values import is_loopback
+from state.store.remote.runner_calls import MAX_BODY_BYTES as MAX_CALL_BYTES
+from state.store.remote.runner_calls import PATH as RUNNER_PATH
 
 AT_ONCE = 4
 """How many answers are worked out side by side."""
@@ -60,6 +64,11 @@ HEADERS = {
 SECURE_HEADERS = {"strict-transport-security": "max-age=31536000"}
 """Where the browser reaches the page by TLS: for a year it does not try without, after a typed ``http://`` either."""
 
+_OTHER_ROLE = {
+    True: ("the token of a runner serves its own calls alone", "use a token of the role viewer or operator"),
+    False: ("this needs the role runner", "use the token of a runner"),
+}
+"""By whether the token is a runner's."""
 _SEE_SCHEMA = "/api/openapi.json lists what may be given"
 
 
@@ -74,7 +83,8 @@ class Health:
 
 
 def application(
-    endpoints: tuple[Endpoint, ...], gate: Gatekeeper, health: Health, feed: Feed, metrics: MetricsPage, pages: Pages
+    endpoints: tuple[Endpoint, ...], gate: Gatekeeper, health: Health, feed: Feed, metrics: MetricsPage, pages: Pages,
+    calls: RunnerCalls,
 ) -> ASGIApp:  # fmt: skip
     """All of it, guard included."""
     limiters = {"GET": anyio.CapacityLimiter(AT_ONCE), "POST": anyio.CapacityLimiter(ASKED_AT_ONCE)}
@@ -98,6 +108,7 @@ def application(
         Route("/metrics", partial(_metrics, metrics, anyio.CapacityLimiter(1)), methods=["GET"]),
         Route("/healthz", partial(_healthz, health), methods=["GET"]),
         Route("/readyz", partial(_readyz, health, anyio.CapacityLimiter(1)), methods=["GET"]),
+        runner_route(calls),
         *pages.routes(),
     ]
     told = partial(_told, pages)
@@ -126,7 +137,7 @@ class Guard:
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers.update(closing)
+                headers.update({} if scope.get("body_read") else closing)
                 for name, value in self._headers.items():
                     headers.setdefault(name, value)  # a page says more of itself
             await send(message)
@@ -168,6 +179,8 @@ class Guard:
         if who is None:
             hint = "send the header Authorization: Bearer TOKEN"
             return error(401, "no-token", "this needs a token that is valid", hint, {"www-authenticate": "Bearer"})
+        if (who.role is Role.RUNNER) != is_below(scope["path"], RUNNER_PATH):
+            return error(403, "not-allowed", *_OTHER_ROLE[who.role is Role.RUNNER])
         scope["principal"] = who
         return None
 
@@ -190,6 +203,7 @@ def _wrong_body(method: str, path: str, headers: Headers) -> Response | None:
     if method != "POST":
         return error(413, "usage", "only POST takes a body", "") if _has_body(headers) else None
     most = MAX_GROUP_BYTES if path in GROUP_PATHS else MAX_BODY_BYTES
+    most = MAX_CALL_BYTES if is_below(path, RUNNER_PATH) else most
     if "transfer-encoding" in headers or int(headers.get("content-length", "0")) > most:
         return error(413, "usage", f"a body needs a Content-Length, of {most} bytes at most", "")
     return None
@@ -221,9 +235,7 @@ async def _answer(endpoint: Endpoint, limiter: anyio.CapacityLimiter, request: R
 
 async def _body(model: type[BaseModel], request: Request) -> BaseModel:
     """What was sent. Raises ``UsageError`` and ``HTTPException``."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise HTTPException(415, "send the header Content-Type: application/json")
-    sent = await body_of(request)
+    sent = await json_body_of(request)
     try:
         found = model.model_validate_json(sent)
         json.loads(sent, object_pairs_hook=_each_key_once)  # pydantic takes the last of two, silently
@@ -294,7 +306,9 @@ async def _readyz(health: Health, limiter: anyio.CapacityLimiter, _request: Requ
     return PlainTextResponse("the store answers\n")
 
 
-_CODES: Mapping[type[TideoverError], int] = {UnknownName: 404, UsageError: 400, Refused: 409, StoreUnavailable: 503}
+_CODES: Mapping[type[TideoverError], int] = {
+    UnknownName: 404, UsageError: 400, Refused: 409, StoreUnavailable: 503, NotAllowed: 403, Conflict: 409
+}  # fmt: skip
 
 
 async def _told(pages: Pages, request: Request, why: Exception) -> Response:

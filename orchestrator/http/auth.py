@@ -37,10 +37,12 @@ class Role(StrEnum):
 
     VIEWER = "viewer"
     OPERATOR = "operator"
+    RUNNER = "runner"
+    """Of a process that runs queries, and has no store of its own: it sees no page, and only what is its own."""
 
     def may(self, needed: "Role") -> bool:
         """Whether this role is enough."""
-        return self is needed or self is Role.OPERATOR
+        return self is needed or (self, needed) == (Role.OPERATOR, Role.VIEWER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class Principal:
 
     name: str | None
     role: Role
+    runner: str | None = None
+    """For which runner a token of that role speaks."""
 
 
 class TooManyGuesses(Exception):
@@ -72,7 +76,8 @@ class Gatekeeper:
 
     def __post_init__(self) -> None:
         self._known = tuple(
-            (_digest(token.token.get_secret_value()), Principal(token.name, Role(token.role))) for token in self.tokens
+            (_digest(token.token.get_secret_value()), Principal(token.name, Role(token.role), token.runner))
+            for token in self.tokens
         )
         self.tokens = ()  # from here on only the hashes are needed
 

@@ -29,6 +29,7 @@ from orchestrator.http.metrics import MetricsPage
 from orchestrator.http.pages.routes import Pages
 from orchestrator.http.reads import Reads
 from orchestrator.http.requests.writes import Writes
+from orchestrator.http.runners.call_answers import RunnerCalls
 from orchestrator.lease import NAME
 from state.settings.keys import Http, Tideover
 from state.settings.values import host_and_port
@@ -113,6 +114,7 @@ class HttpServer:
     """Where it listens; None while it does not."""
     _began_at: float = 0.0
     _store: ControllerStore | None = None
+    _calls: RunnerCalls | None = None
     _server: uvicorn.Server | None = None
     _over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -132,6 +134,8 @@ class HttpServer:
     def close(self) -> None:
         """End, after the answers that are being given."""
         self._over.set()
+        if self._calls is not None:
+            self._calls.close()
         if self._server is not None:
             self._server.should_exit = True
         if self._thread is not None:
@@ -153,11 +157,12 @@ class HttpServer:
     def _serve(self) -> None:
         http, store = self.settings.http, self.open_store()
         self._store = store
+        calls = self._calls = RunnerCalls(store, self.settings)
         try:
             context = _tls(http)
             with _listening(http.listen) as listener, self.open_logs(self.settings, store) as logs:
                 port = listener.getsockname()[1]
-                server = self._server = uvicorn.Server(_config(self._application(store, logs, port), http))
+                server = self._server = uvicorn.Server(_config(self._application(store, logs, port, calls), http))
                 server.config.ssl = context
                 if self._over.is_set():
                     return
@@ -166,9 +171,10 @@ class HttpServer:
                 server.run(sockets=[listener])
         finally:
             self.port = None
+            calls.close()
             store.close()
 
-    def _application(self, store: ControllerStore, logs: Logs, port: int) -> ASGIApp:
+    def _application(self, store: ControllerStore, logs: Logs, port: int, calls: RunnerCalls) -> ASGIApp:
         gate = Gatekeeper(self.settings.http.tokens, self.clock.monotonic)
         reads = Reads(store, self.settings, self.clock)
         writes = Writes(store=store, settings=self.settings, logs=logs, clock=self.clock)
@@ -184,7 +190,7 @@ class HttpServer:
         cookie = cookie_name(port, is_secure=is_secure)
         sessions = Sessions(self.clock.monotonic, cookie, is_secure)
         pages = Pages(reads=reads, writes=writes, gate=gate, sessions=sessions, version=name)
-        return application(endpoints, gate, health, feed, MetricsPage(figures), pages)
+        return application(endpoints, gate, health, feed, MetricsPage(figures), pages, calls)
 
     def _is_turning(self) -> bool:
         """A loop that has only begun has its first turn before it."""

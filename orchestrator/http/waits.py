@@ -39,3 +39,10 @@ async def body_of(request: Request) -> bytes:
         raise HTTPException(408, "the body did not arrive in full") from None
     except ClientDisconnect:
         raise HTTPException(400, "the body did not arrive in full") from None
+
+
+async def json_body_of(request: Request) -> bytes:
+    """The same of a request that says that it sends JSON. Raises ``HTTPException``."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise HTTPException(415, "send the header Content-Type: application/json")
+    return await body_of(request)

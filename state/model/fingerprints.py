@@ -86,6 +86,8 @@ class Fingerprints(Sequence[Fingerprint]):
         """What ``to_bytes`` gave. Raises ``ValueError`` for anything else."""
         if not len(stored) % _RECORD.size:
             return cls(stored)
+        if len(stored) < _COUNT.size:
+            raise ValueError(f"{len(stored)} bytes are no ring")
         count, tag = _COUNT.unpack_from(stored, len(stored) - _COUNT.size)
         end = len(stored) - _COUNT.size - count * _OFFSET.size
         if tag != _TAG or end < 0:

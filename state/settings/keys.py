@@ -21,6 +21,7 @@ from state.settings.values import (
     Address,
     Buffer,
     ClusterId,
+    ControllerUrl,
     Duration,
     LabelValue,
     Listen,
@@ -464,9 +465,17 @@ class HttpToken(Settings):
     """A holder of a token; the name is the actor in the history."""
 
     name: Name
-    role: Literal["viewer", "operator"]
+    role: Literal["viewer", "operator", "runner"]
     token: SecretStr
     """By reference, read when the controller starts."""
+    runner: Name | None = None
+    """Of the role ``runner``: the runner or application for which it speaks."""
+
+    @model_validator(mode="after")
+    def _is_of_a_runner(self) -> Self:
+        if (self.role == "runner") != (self.runner is not None):
+            raise ValueError("runner: name the runner or application for the role runner, and for no other role")
+        return self
 
 
 class Http(Settings):
@@ -498,6 +507,26 @@ class Http(Settings):
     def is_on(self) -> bool:
         """Whether anything listens."""
         return self.listen != "off"
+
+
+class Controller(Settings):
+    """Where a runner reaches the controllers that write to the store for it, in place of the key ``store``."""
+
+    urls: Annotated[tuple[ControllerUrl, ...], Field(min_length=1)]
+    """One for each controller; a call goes to the first that answers."""
+    token: SecretStr
+    """By reference, of the role ``runner``; read for each call."""
+    ca: Path | None = None
+    """Authorities that signed the controllers' certificates; None: those that the system trusts."""
+    cert: Path | None = None
+    """Of this runner, where the controllers want one (``http.tls.clients``); PEM."""
+    key: Path | None = None
+
+    @model_validator(mode="after")
+    def _cert_has_key(self) -> Self:
+        if (self.cert is None) != (self.key is None):
+            raise ValueError("cert and key are given together")
+        return self
 
 
 NoticeKind = Literal["cluster", "operation", "readiness", "automatic", "drill"]
@@ -551,8 +580,11 @@ def _said(group: Settings) -> dict[str, object]:
 class Tideover(Settings):
     """The whole configuration file."""
 
-    store: SecretStr
-    """SQLAlchemy URL: ``sqlite:///path`` (one host) or ``postgresql+psycopg://...`` (several); or the file with one."""
+    store: SecretStr = SecretStr("")
+    """SQLAlchemy URL: ``sqlite:///path`` (one host) or ``postgresql+psycopg://...`` (several); or the file with one.
+    Empty where ``controller`` is given instead."""
+    controller: Controller | None = None
+    """In place of ``store``, for a runner or an application that must not have the store's password."""
     clusters: Annotated[dict[Name, Cluster], Field(min_length=1)]
     routes: tuple[Route, ...] = ()
     spark: Spark = Spark()

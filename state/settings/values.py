@@ -96,6 +96,16 @@ def _check_listen(text: str) -> str:
         raise ValueError(f"{error}, or off") from None
 
 
+def _check_controller(text: str) -> str:
+    found = re.fullmatch(r"(https?)://([^/@\s?#]+)(/[^@\s?#]*)?", text)
+    if found is None:
+        raise ValueError(f"{text!r} is not https://host:port")
+    _check_address(found[2] if re.search(r":\d+$", found[2]) else f"{found[2]}:443")
+    if found[1] == "http" and not is_loopback(found[2]):
+        raise ValueError(f"{text!r} would send the token unencrypted to another host: use https")
+    return text
+
+
 def _check_pipeline(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", text):
         raise ValueError(f"{text!r} is not module:function")
@@ -133,6 +143,8 @@ Address = Annotated[str, AfterValidator(_check_address)]
 """``host:port``."""
 Listen = Annotated[str, AfterValidator(_check_listen)]
 """``host:port``, or ``off``."""
+ControllerUrl = Annotated[str, AfterValidator(_check_controller)]
+"""``https://host:port``, or ``http`` on this host."""
 ClusterId = Annotated[str, AfterValidator(_check_cluster_id)]
 Pipeline = Annotated[str, AfterValidator(_check_pipeline)]
 """``module:function``."""
@@ -211,6 +223,23 @@ def contradictions(raw: object, real: Callable[[str], str] = str) -> Iterator[st
     yield from _of_switch(queries, mapping(mapping(groups.get("spark")).get("conf")))
     yield from _of_retention(groups, queries)
     yield from _of_http(groups.get("http"))
+    yield from _of_store(groups)
+    known = {*mapping(groups.get("runners")), *(mapping(query).get("attach") for query in queries.values())}
+    for index, token in enumerate(map(mapping, items(mapping(groups.get("http")).get("tokens")))):
+        runner = token.get("runner")
+        if isinstance(runner, str) and runner not in known:
+            yield f"http.tokens.{index}.runner: {runner!r} is not declared"
+
+
+def _of_store(groups: Mapping[str, object]) -> Iterator[str]:
+    """A process has the store, or the controllers that have it."""
+    store = groups.get("store")
+    has_store = bool(store.get_secret_value()) if isinstance(store, SecretStr) else store is not None
+    has_controller = groups.get("controller") is not None
+    if not has_store and not has_controller:
+        yield "store: is required"
+    if has_store and has_controller:
+        yield "controller: leave it out beside store, or leave out store where the process must not have its password"
 
 
 def _of_runners(name: str, query: Mapping[str, object], declared: Mapping[str, object]) -> Iterator[str]:

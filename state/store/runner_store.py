@@ -44,6 +44,8 @@ class RunnerStore(Protocol):
     def report(self, intent: Intent, *, term: int | None = None) -> bool:
         """A runner's answer (DONE or FAILED) to a PENDING intent; False when it is no longer pending.
 
+        The same answer twice is one: the runner may not have heard that the first was stored.
+
         A leader takes back an order to a silent runner with its term, and raises ``StaleTerm``.
         """
 

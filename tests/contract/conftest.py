@@ -4,11 +4,14 @@ import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from state.store.controller_store import ControllerStore
+from state.store.remote.remote_store import RemoteStore
 from state.store.sql.migrate import open_store, upgrade_store
+from tests.behind_controller import BehindController, Exchanged, controller, is_about_runners
 from tests.memory_store import MemoryStore
 from tests.postgres import Postgres, running_postgres
 
@@ -56,7 +59,29 @@ def made(url: str, request: pytest.FixtureRequest) -> str:
     return url
 
 
-@pytest.fixture(params=["memory", "sqlite", pytest.param("postgresql", marks=real)])
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Behind a controller only what a runner calls is another way to the store."""
+    idle = [
+        item
+        for item in items
+        if isinstance(item, pytest.Function)
+        and getattr(item, "callspec", None) is not None
+        and item.callspec.params.get("store") == "controller"
+        and not is_about_runners(item.function)
+    ]
+    if idle:
+        config.hook.pytest_deselected(items=idle)
+        items[:] = [item for item in items if item not in idle]
+
+
+@pytest.fixture(scope="session")
+def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Exchanged, RemoteStore]]:
+    """A controller's server, whose store each test exchanges."""
+    with controller(tmp_path_factory.mktemp("controller")) as served:
+        yield served
+
+
+@pytest.fixture(params=["memory", "sqlite", "controller", pytest.param("postgresql", marks=real)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ControllerStore]:
     """An empty store of each kind."""
     if request.param == "memory":
@@ -64,6 +89,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Controller
     elif request.param == "sqlite":
         copied = shutil.copy(request.getfixturevalue("made_file"), tmp_path / "store.db")
         store = open_store(f"sqlite:///{copied}")
+    elif request.param == "controller":
+        exchanged, remote = request.getfixturevalue("behind")
+        exchanged.now_in_use = MemoryStore(lambda: datetime.now(UTC))
+        store = cast("ControllerStore", BehindController(remote, exchanged.now_in_use))
     else:
         template = request.getfixturevalue("migrated")
         store = open_store(request.getfixturevalue("postgres").new_database(template))

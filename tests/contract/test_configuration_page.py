@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import get_args, get_origin
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from orchestrator.decide.desk.status import state_of
@@ -50,7 +50,7 @@ def default_of(path: str, field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True)
     if value == tuple(MethodName):
         return "all"
-    if value is None or value == ():
+    if value in (None, (), SecretStr("")):
         return "none"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"

@@ -34,6 +34,8 @@ def test_an_intent_is_answered_once(store: ControllerStore) -> None:
     assert store.report(done)
     assert not store.report(samples.intent(state=IntentState.FAILED, result={"kind": "internal"}, ended_at=AT))
     assert not store.report(replace(done, id="unknown"))
+    assert store.report(replace(done, result={"planted": (4,)})), "the runner may not have heard that it is stored"
+    assert not store.report(replace(done, ended_at=AT))
     assert store.intents("op-1") == [done]
     assert store.pending_intents("a") == []
     with pytest.raises(ValueError, match="done or failed"):

@@ -7,6 +7,7 @@ all tests of this page; which cluster it is on depends on the tests that came be
 import json
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -14,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from lab import faults
 from lab.world import CLUSTERS, TOPIC, World
 from tests.applications import EXACT, MOVED, QUERIES, Application
+from tests.scene import Controller
 from tests.streams import Cluster
 from tests.topics import read_whole
 from tests.world import running_clusters
@@ -25,6 +28,7 @@ from tests.world import running_clusters
 pytestmark = [pytest.mark.real, pytest.mark.shared, pytest.mark.timeout(1800)]
 NOWHERE = ("spark.tideover.command=/opt/nowhere/tideover", "spark.tideover.admission.timeout=2s")
 """An attendant that cannot be started."""
+TOKEN = "2f6c1e0b9d8a7c5e4f3b2a190817263544556677"
 
 
 @dataclass
@@ -237,6 +241,71 @@ def test_kafka_sinks_and_batches_follow_where_they_are_declared(sites: Sites, tm
         sites.clusters["east"].extend(TOPIC, sites.end)
     reads = list(dict.fromkeys((notary.out / "prices.txt").read_text(encoding="utf-8").splitlines()))
     assert reads == ["start 3", "batch 3", "numbers 3", "batch 5", "numbers refused", "start 5"]
+
+
+def test_an_application_without_the_store_moves_by_its_controller(sites: Sites, tmp_path: Path) -> None:
+    """Its configuration has a token in place of the store. A controller that is away is a store that is away."""
+    keyless, operator = by_controller(sites, tmp_path)
+    first, named = Controller(operator, "first"), "spark.tideover.application=keyless"
+    try:
+        keyless.submit(conf=[named])
+        sites.await_exact(keyless, "both queries have read all")
+        (attendant,) = keyless.attendants()
+        for file in ("cmdline", "environ"):
+            known = Path(f"/proc/{attendant}/{file}").read_bytes()
+            assert TOKEN.encode() not in known
+            assert b"sqlite" not in known
+        assert "this configuration has no store" in keyless.type("list").err
+        keyless.operator = operator
+        keyless.until(partial(could_move, keyless), "both queries could be moved")
+        first.kill()
+        sites.more()
+        sites.await_exact(keyless, "the queries read on without a controller")
+        first = Controller(operator, "second")
+        keyless.until(partial(could_move, keyless), "both queries could be moved again")
+        faults.kill(sites.world, "east", print)
+        try:
+            moved = keyless.type("failover", "--all", "--to", "west", "--yes", "--reason", "test", "-o", "json")
+            assert moved.code == 0, moved.err + moved.out
+            sites.more("west")
+            sites.await_exact(keyless, "every order once, in the same run")
+            assert keyless.job.poll() is None
+            keyless.kill()
+            first.kill()
+            keyless.submit(conf=[named])
+            keyless.until(lambda: "no controller answers" in keyless.log(), "the start waits for a controller")
+            assert keyless.judge(set(range(sites.end))) == EXACT
+            first = Controller(operator, "third")
+            sites.more("west")
+            sites.await_exact(keyless, "every order once behind the restart")
+            assert "archive reads source orders on west" in keyless.log()
+        finally:
+            faults.start(sites.world, "east", print)
+            sites.clusters["east"].extend(TOPIC, sites.end)
+        logs = [*tmp_path.glob("*.log"), *tmp_path.glob("tideover.db*")]
+        assert not [each for each in logs if TOKEN.encode() in each.read_bytes()]
+    finally:
+        first.kill()
+        keyless.kill()
+
+
+def by_controller(sites: Sites, folder: Path) -> tuple[Application, Path]:
+    """An application that knows the controllers alone, and the configuration of these, with the store."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        listen = f"127.0.0.1:{free.getsockname()[1]}"
+    application = sites.application(folder, "keyless")
+    (folder / "token").write_text(TOKEN, encoding="utf-8")
+    (folder / "token").chmod(0o600)
+    known = yaml.safe_load(application.config.read_text(encoding="utf-8"))
+    token = {"name": "keyless", "role": "runner", "runner": "keyless", "token": "file:token"}
+    (folder / "operator.yaml").write_text(
+        yaml.safe_dump(known | {"http": {"listen": listen, "tokens": [token]}}), encoding="utf-8"
+    )
+    del known["store"]
+    controller = {"urls": [f"http://{listen}"], "token": "file:token"}
+    application.config.write_text(yaml.safe_dump(known | {"controller": controller}), encoding="utf-8")
+    return application, folder / "operator.yaml"
 
 
 def release(sites: Sites, application: Application) -> None:

@@ -1,6 +1,8 @@
 """``attend``: the attendant of an application that starts its queries itself."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -39,13 +41,23 @@ def attend(ctx: Context, application: str, log: str) -> int:
     from streaming.spark.attach.attendant import run_attendant
 
     set_up_logs(log)
+    with _own_moves(ctx, application):
+        code: int = run_attendant(ctx.settings, application, store=ctx.runner_store, base=ctx.base)
+    return code
+
+
+@contextmanager
+def _own_moves(ctx: Context, application: str) -> Iterator[None]:
+    """Complete the application's own moves beside it. Where a controller has the store, it completes them."""
+    if ctx.settings.controller is not None:
+        yield
+        return
     own = frozenset(name for name, query in ctx.settings.queries.items() if query.attach == application)
     moves = OwnMoves(store=ctx.store, settings=ctx.settings, logs=ctx.log, queries=own)
     keeper = threading.Thread(target=moves.keep, name="own moves", daemon=True)
     keeper.start()
     try:
-        code: int = run_attendant(ctx.settings, application, store=ctx.store, base=ctx.base)
+        yield
     finally:
         moves.close()
         keeper.join(_MOVES_SECONDS)
-    return code

@@ -63,4 +63,4 @@ def run(ctx: Context, name: str, take_over: str | None, log: str) -> int:
     set_up_logs(log)
     consent = None if take_over is None else NameTakeover(actor=this_person(), reason=take_over.strip())
     keep_loaded()
-    return run_runner(ctx.settings, name, store=ctx.store, base=ctx.base, take_over=consent)
+    return run_runner(ctx.settings, name, store=ctx.runner_store, base=ctx.base, take_over=consent)

@@ -19,7 +19,7 @@ from starlette.types import Scope
 
 from orchestrator.errors import UsageError
 from orchestrator.facts.evidence.page import page
-from orchestrator.http.auth import GUESSES_SECONDS, Gatekeeper, Principal, Sessions, TooManyGuesses
+from orchestrator.http.auth import GUESSES_SECONDS, Gatekeeper, Principal, Role, Sessions, TooManyGuesses
 from orchestrator.http.pages.acts import Acts, form_of, may_act, text_of
 from orchestrator.http.pages.details import Details, history_shown
 from orchestrator.http.pages.groups import Groups
@@ -187,6 +187,8 @@ class Pages:
             return self._login(text, back, 429)
         if who is None:
             return self._login("This is not a valid token.", back, 401)
+        if who.role is Role.RUNNER:
+            return self._login("This is the token of a runner. Use a token of the role viewer or operator.", back, 403)
         return RedirectResponse(back or "/", 303, {"set-cookie": self.sessions.begin(who)})
 
     async def _log_out(self, request: Request) -> Response:

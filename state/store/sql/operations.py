@@ -1,5 +1,6 @@
 """Requests, pauses and acknowledgements of people, and operations with the rows that they change."""
 
+import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -25,6 +26,7 @@ from state.model.entities import (
     Request,
     Step,
 )
+from state.store.sql.columns import dumps
 from state.store.sql.database import Insert, Part, changing, insert_into, upsert, values_of
 from state.store.sql.engine import translated
 from state.store.sql.history import append
@@ -331,7 +333,16 @@ class IntentTable(Part):
             .values(state=intent.state, result=intent.result, ended_at=intent.ended_at)
         )
         with self._writing() if term is None else self._leading(term) as connection:
-            return connection.execute(change).rowcount == 1
+            if connection.execute(change).rowcount == 1:
+                return True
+            kept = sa.select(intents.c.state, intents.c.result, intents.c.ended_at).where(intents.c.id == intent.id)
+            stands = connection.execute(kept).first()
+            return stands is not None and tuple(stands) == (intent.state, _kept(intent.result), intent.ended_at)
+
+
+def _kept(result: Mapping[str, object] | None) -> object:
+    """As the database returns it."""
+    return None if result is None else json.loads(dumps(result))
 
 
 _IN_ORDER = sa.select(intents).order_by(intents.c.created_at, intents.c.id)

@@ -131,7 +131,7 @@ def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, b
     process = DriverProcess(driver.has_ended, lambda: None, partial(AttachedSupervisor, driver))
     runner = Runner(hosting, registration, Sinks(hosting), liveness, identities, wakeups, process)
     log.info("attendant is up", driver=driver.pid, spark=hosting.session.version, queries=own)
-    tracker.begin(sorted({cluster for query in settings.queries.values() for cluster in query.clusters}))
+    tracker.begin(sorted({cluster for name in own for cluster in settings.queries[name].clusters}))
     lookout.begin()
     over = threading.Event()
     for row in _rows_that_run(driver, store, keys):

@@ -645,6 +645,9 @@ ANNA = "{name: anna, role: operator, token: env:A}"
 SHORT = "needs 20 to 512 printable ASCII characters and no blanks, such as openssl rand -hex 24 prints"
 
 
+OF_A_RUNNER = "runner: name the runner or application for the role runner, and for no other role"
+
+
 @pytest.mark.parametrize(
     ("http", "mistakes"),
     [
@@ -660,14 +663,61 @@ SHORT = "needs 20 to 512 printable ASCII characters and no blanks, such as opens
         ("{listen: 'localhost:1', tokens: [{name: n, role: viewer, token: env:SHORT}]}",
          [f"http.tokens.0.token: {SHORT}"]),
         ("{listen: 'localhost:1', tokens: [{name: n, role: admin, token: env:A}], tls: {cert: no.pem}}",
-         ["http.tls.cert: {folder}/no.pem is not a file", "http.tokens.0.role: must be 'viewer' or 'operator'",
+         ["http.tls.cert: {folder}/no.pem is not a file",
+          "http.tokens.0.role: must be 'viewer', 'operator' or 'runner'",
           "http.tls.key: is required"]),
         ("on", ["http: must be a group of keys"]),
+        ("{listen: 'localhost:1', tokens: [{name: n, role: runner, token: env:A}]}", [f"http.tokens.0: {OF_A_RUNNER}"]),
+        ("{listen: 'localhost:1', tokens: [{name: n, role: viewer, runner: a, token: env:A}]}",
+         [f"http.tokens.0: {OF_A_RUNNER}"]),
+        ("{listen: 'localhost:1', tokens: [{name: n, role: runner, runner: b, token: env:A}]}",
+         ["http.tokens.0.runner: 'b' is not declared"]),
     ],
 )  # fmt: skip
 def test_mistakes_of_http_come_together(tmp_path: Path, http: str, mistakes: list[str]) -> None:
     told = mistakes_of(tmp_path, GOOD + f"http: {http}\n", {"A": "0123456789abcdef01234", "SHORT": "a" * 19})
     assert sorted(told) == sorted(mistake.format(folder=tmp_path) for mistake in mistakes)
+
+
+CONTROLLER = "controller: {urls: ['https://control:8340', 'http://127.0.0.1:1'], token: 'file:token', ca: ca.pem}"
+
+
+def without_store(tmp_path: Path, controller: str = CONTROLLER) -> str:
+    (tmp_path / "token").write_text("runner-0123456789abcdef\n", encoding="utf-8")
+    (tmp_path / "ca.pem").write_text("", encoding="utf-8")
+    return GOOD.replace("store: sqlite:///var/tideover.db", controller)
+
+
+def test_a_runner_may_have_the_controllers_in_place_of_the_store(tmp_path: Path) -> None:
+    settings = load(written(tmp_path, without_store(tmp_path))).settings
+    assert settings.controller is not None
+    assert reveal(settings.controller.token) == "runner-0123456789abcdef"
+    (tmp_path / "token").write_text("another-0123456789abcdef", encoding="utf-8")
+    assert reveal(settings.controller.token) == "another-0123456789abcdef"
+    shown = masked(settings)
+    assert "store" not in shown
+    assert json.loads(json.dumps(shown))["controller"] == {
+        "urls": ["https://control:8340", "http://127.0.0.1:1"], "token": MASK, "ca": str(tmp_path / "ca.pem"),
+        "cert": None, "key": None,
+    }  # fmt: skip
+
+
+def test_mistakes_of_the_controllers_of_a_runner_come_together(tmp_path: Path) -> None:
+    urls = "'http://control:8340', 'https://a@b', 'control:8340', 'https://h:99999'"
+    text = without_store(tmp_path, f"controller: {{urls: [{urls}], token: runner-0123456789abcdef, ca: none.pem}}")
+    told = mistakes_of(tmp_path, text)
+    assert sorted(told) == [
+        f"controller.ca: {tmp_path}/none.pem is not a file",
+        "controller.token: do not write a secret here; give it as env:NAME or file:PATH",
+        "controller.urls.0: 'http://control:8340' would send the token unencrypted to another host: use https",
+        "controller.urls.1: 'https://a@b' is not https://host:port",
+        "controller.urls.2: 'control:8340' is not https://host:port",
+        "controller.urls.3: 'h:99999' is not host:port",
+    ]
+    both = without_store(tmp_path) + "store: sqlite:///var/tideover.db\n"
+    (mistake,) = mistakes_of(tmp_path, both)
+    assert mistake.startswith("controller: leave it out beside store")
+    assert mistakes_of(tmp_path, without_store(tmp_path, "")) == ("store: is required",)
 
 
 @pytest.mark.parametrize("listen", ["localhost:1", "127.9.0.255:1", "[::1]:1"])
