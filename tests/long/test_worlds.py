@@ -14,7 +14,7 @@ import pytest
 from tests.worlds.generate import world_of
 from tests.worlds.play import Tally, play, smallest
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(14_400)]
 
 _PIECE = 2_000
 _SHOWN = 10

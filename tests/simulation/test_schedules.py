@@ -294,6 +294,7 @@ def test_no_order_of_faults_breaks_a_rule_and_all_of_them_end_well(
 
 
 @pytest.mark.long
+@pytest.mark.timeout(14_400)
 @given(hosts=st.sampled_from(HOSTS), schedule=SCHEDULES)
 @settings(max_examples=5_000, suppress_health_check=[HealthCheck.too_slow])
 def test_no_order_of_faults_breaks_a_rule_however_many_are_tried(hosts: Mapping[str, str], schedule: Schedule) -> None:
