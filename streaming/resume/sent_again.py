@@ -325,10 +325,16 @@ class Awaited:
 
 
 def remembered(want: Want, missing: int | None) -> tuple[Fingerprint, ...]:
-    """Of the ``missing`` offsets before the wanted one, those whose records the ring holds."""
+    """Of the ``missing`` offsets before the wanted one, those whose records the ring holds.
+
+    None where all that was read is missing at most and the ring holds a part of it: then no record that comes shows how
+    many have come.
+    """
     gap = max(0, want.offset - want.ring_offset) if want.ring_offset is not None else 0
     count = (missing or 0) - gap  # records of the gap were counted, never read: nothing is known of them
-    if count <= 0:
-        return ()
     ring = tuple(each for each in want.ring if each.offset < want.offset)
-    return tuple(each for each in ring if each.offset > ring[-1].offset - count)
+    if count <= 0 or not ring:
+        return ()
+    last = ring[-1].offset
+    is_bound = count <= MOST_BOUND and count > last - (want.begin_known or 0) and count > len(ring)
+    return () if is_bound else tuple(each for each in ring if each.offset > last - count)

@@ -1891,6 +1891,13 @@ CATALOGUE = (
         "nothing more comes of what was sent again and may be of any record",
     ),
     Mistake(
+        "streaming/resume/sent_again.py",
+        "return () if is_bound else tuple(each",
+        "return tuple(each",
+        ("tests/unit/streaming/resume/test_sent_again.py",),
+        "one remembered record that comes shows that all that were ever read have come",
+    ),
+    Mistake(
         "streaming/resolve/sent_again_scan.py",
         "if ring.is_whole:",
         "if ring.size:",
