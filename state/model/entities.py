@@ -168,6 +168,21 @@ def are_accepted(row: Assignment, seen: SeenCheckpoint | None) -> bool:
     return row.operation is None and row.epoch > 1 and (seen is None or seen.epoch < row.epoch)
 
 
+class RulesFound(StrEnum):
+    """Whether a bucket has rules that concern a checkpoint."""
+
+    NONE = "none"
+    RULES = "rules"
+    UNKNOWN = "unknown"
+
+
+class BucketRules(NamedTuple):
+    """What the lifecycle of a bucket does with the objects of a checkpoint, and the sentence that says it."""
+
+    found: RulesFound
+    text: str
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueryFact:
     """A runner's latest report on one query; one row per query, a fact of a stale epoch never replaces a newer one.
@@ -228,6 +243,8 @@ class QueryFact:
     """How far its checkpoint was. A report with None leaves what an earlier one said."""
     contradicted: str | None = None
     """Why the files of its checkpoint cannot be what the query wrote, in one sentence; None where they can."""
+    bucket: BucketRules | None = None
+    """What the lifecycle of its checkpoint's bucket does with it; None where it has no bucket, or was not read yet."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,13 +8,14 @@ own token, and nothing else: what another attempt wrote has another token, and a
 
 A freeze that never ends leaves such a file behind. The runner that starts the query removes it (``clear``): an entry
 holds nothing once its operation is over, and a row that wants the run is proof of that. And it writes again what a move
-needs and what was deleted by hand (``restore_mappings``).
+needs and what was deleted, by hand or by a rule of a bucket (``restore_mappings``, ``restore_epoch``).
 """
 
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from state.checkpoint_folders import mapping_name
 from state.errors import StoreError
 from state.messages import ReleaseRequest
 from state.model.entities import Assignment, Desired, Intent
@@ -26,6 +27,7 @@ from streaming.spark.checkpoint.log_fence import (
     end_runs,
     plant,
     plant_epoch,
+    planted_epochs,
     planters,
     release,
     take_back,
@@ -40,6 +42,7 @@ from streaming.spark.checkpoint.mapping import (
     parse_move,
     withdraw_attempt,
 )
+from streaming.spark.checkpoint.read import EPOCHS
 from streaming.spark.errors import CheckpointError, Overtaken
 
 
@@ -152,3 +155,22 @@ def restore_mappings(files: CheckpointFiles, row: Assignment, store: RunnerStore
             files.create_atomically(join(row.checkpoint, MAPPINGS, move.name), move.content())
             restored.add(move.name)
     return frozenset(restored)
+
+
+def restore_epoch(files: CheckpointFiles, row: Assignment) -> bool:
+    """Write the epoch of the row beside its checkpoint, where the folder names none as new; whether it was missing.
+
+    A run of an older epoch that begins late would take the folder without it for one that nothing was moved from. It
+    ends no run of the row itself. The first epoch has none before it.
+    """
+    if row.epoch <= 1 or any(planted.epoch >= row.epoch for planted in planted_epochs(files, row.checkpoint)):
+        return False
+    name = mapping_name(row.epoch, row.operation or _BY_ROW, _OF_A_START)
+    said = f"{row.query} runs from this checkpoint under epoch {row.epoch}: no run of an older one may write here\n"
+    return files.create_atomically(join(row.checkpoint, EPOCHS, name), said.encode())
+
+
+_BY_ROW = "assignment"
+"""Stands for the operation of a row that none made."""
+_OF_A_START = 0
+"""Attempts of operations count from 1, so none takes this one back."""

@@ -10,7 +10,7 @@ import structlog
 from pyspark.sql import SparkSession
 
 from state.messages import Offsets, Process
-from state.model.entities import Assignment
+from state.model.entities import Assignment, BucketRules
 from state.settings.keys import Query, Resume, Tideover
 from state.settings.topics import topics_of
 from state.store.runner_store import RunnerStore
@@ -114,6 +114,8 @@ class Hosting:
     """Whether the newest look at a cluster was not answered, for a reason that is the cluster's."""
     turn: Callable[[Assignment], float] = lambda row: 0.0
     """Seconds until a start of a row may be tried, on a cluster that limits connections; 0.0: it starts now."""
+    bucket_rules: Callable[[str], BucketRules | None] = lambda checkpoint: None
+    """What the lifecycle of a checkpoint's bucket does with it; None where no bucket holds it. May take minutes."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @property

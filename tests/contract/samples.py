@@ -8,6 +8,7 @@ from state.model.automation import Schedule
 from state.model.cluster_status import ClusterStatus, Layer, ProbeReport, Verdict
 from state.model.entities import (
     Assignment,
+    BucketRules,
     Desired,
     EndSample,
     Event,
@@ -21,6 +22,7 @@ from state.model.entities import (
     Position,
     QueryFact,
     Request,
+    RulesFound,
     RunnerFact,
     RunState,
     SeenCheckpoint,
@@ -207,6 +209,7 @@ def fact(**change: Any) -> QueryFact:
         "columns": (),
         "seen": SeenCheckpoint("/checkpoints/revenue", 1, 4, 3, "8a8f2b0e-6cb3-4a51-a2e8-8f7c8c1fb4d2", True),
         "contradicted": None,
+        "bucket": BucketRules(RulesFound.RULES, "rule tidy of bucket b takes objects below c/"),
     }
     return QueryFact(**(values | change))
 

@@ -15,11 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from state.messages import ReleaseRequest
+from streaming.spark.authority import restore_epoch
 from streaming.spark.checkpoint.batch_news import MANAGER, BatchNews, PublishedEntry, RunName, follow
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import plant, plant_epoch, release, unplant
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.jvm import java_query, root_cause
+from tests.contract import samples
 from tests.jars import local_spark, spark_line
 from tests.races import Race, load_race
 from tests.real.stale_driver import Driver
@@ -230,6 +232,9 @@ def test_a_driver_writes_nothing_where_its_epochs_were_deleted(
     assert "revenue with epoch 3 is over: " in said, said
     assert "is gone, because another process runs this checkpoint, or because the file was deleted" in said, said
     assert written(checkpoint) == fenced
+    row = samples.assignment(query="revenue", checkpoint=checkpoint, epoch=4, operation="op")
+    assert restore_epoch(files, row), "as each start does"
+    assert "revenue with epoch 3 is over" in drivers(3, "late").end()
     again = drivers(4, "again")
     until(lambda: len(again.given()) >= 2)
     assert again.given()[0] == stale.given()[-1], "it begins with the batch that was not committed"

@@ -17,7 +17,7 @@ from orchestrator.decide.gates.loss import BY_TIME, comparable
 from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.places import most_seconds
 from orchestrator.decide.replication_age import replication_json, replication_text, worst_of
-from state.model.entities import Event, Operation
+from state.model.entities import Event, Operation, RulesFound
 from state.model.maintenance import ReadinessFact, ReplicationSample, StandbySample
 from state.plain_text import amount
 from state.settings.connection_estimate import ConnectionNeed
@@ -245,6 +245,23 @@ def schemas_agree(given: ReadinessFacts) -> Gate | None:
     )
 
 
+def checkpoint_kept(given: ReadinessFacts) -> Gate | None:
+    """No rule of the checkpoint's bucket may delete its objects, or move them to where they cannot be read."""
+    bucket = given.facts.fact.bucket if given.facts.fact is not None else None
+    if bucket is None:
+        return None
+    return answer(
+        "checkpoint-kept",
+        bucket.found is RulesFound.NONE,
+        UNKNOWN if bucket.found is RulesFound.UNKNOWN else bucket.found.value,
+        "none",
+        bucket.text,
+        bucket.text
+        if bucket.found is RulesFound.UNKNOWN
+        else f"{bucket.text}: a start needs objects that were written long ago; leave the checkpoint out of the rule",
+    )
+
+
 _LEAST_PATIENCE_SECONDS = 60.0
 
 
@@ -274,6 +291,7 @@ READINESS_GATES: tuple[Callable[[ReadinessFacts], Gate | None], ...] = (
     log_truncation,
     answers_consistent,
     schemas_agree,
+    checkpoint_kept,
     connections,
 )
 

@@ -18,7 +18,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from state.errors import Damaged
 from state.model.column_uses import Column, ColumnUse, ColumnUses
-from state.model.entities import Fingerprint, SeenCheckpoint
+from state.model.entities import BucketRules, Fingerprint, RulesFound, SeenCheckpoint
 from state.model.fingerprints import Fingerprints
 from state.model.maintenance import PartitionCopy, ReplicationSample, TopicDisorder
 from state.model.measured import BatchRows, Measured, RowCounts
@@ -223,6 +223,22 @@ class Seen(TypeDecorator[SeenCheckpoint]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> SeenCheckpoint | None:
         return None if value is None else SeenCheckpoint(*value)
+
+
+class Bucket(TypeDecorator[BucketRules]):
+    """What a bucket's rules do with a checkpoint, kept as a JSON array; null where nothing was read."""
+
+    impl = sa.JSON
+    cache_ok = True
+
+    def __init__(self) -> None:
+        super().__init__(none_as_null=True)
+
+    def process_bind_param(self, value: BucketRules | None, dialect: Dialect) -> Any:
+        return None if value is None else list(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> BucketRules | None:
+        return None if value is None else BucketRules(RulesFound(value[0]), value[1])
 
 
 class Planned(TypeDecorator[Plan]):

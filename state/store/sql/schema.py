@@ -11,6 +11,7 @@ from state.model.cluster_status import Fault, Layer, Verdict
 from state.model.entities import Desired, IntentKind, IntentState, OperationKind, Phase, RunState
 from state.store.sql.columns import (
     Big,
+    Bucket,
     Disorders,
     Instant,
     Instants,
@@ -232,6 +233,7 @@ query_facts = sa.Table(
     sa.Column("columns", Uses()),
     sa.Column("seen", Seen()),
     sa.Column("contradicted", sa.Text),
+    sa.Column("bucket", Bucket()),
     _one_of("state", RunState, "query_facts"),
 )
 

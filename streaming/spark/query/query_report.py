@@ -11,7 +11,7 @@ import structlog
 from state.errors import StoreError
 from state.messages import CheckpointReport, Offsets
 from state.model.column_uses import ColumnUses
-from state.model.entities import COMPLETE, Assignment, QueryFact, RunState, SeenCheckpoint
+from state.model.entities import COMPLETE, Assignment, BucketRules, QueryFact, RunState, SeenCheckpoint
 from state.model.measured import NO_ROWS, BatchRows, RowCounts
 from streaming.spark.checkpoint.log_text import Fence, without_mark
 from streaming.spark.errors import AssignmentMoved
@@ -221,6 +221,10 @@ class QueryReport:
     def lacks(self, contradicted: str | None) -> None:
         """Why the query could not be started again from its files; None where all of them are there."""
         self._fact = replace(self._fact, contradicted=contradicted)
+
+    def kept_by(self, bucket: BucketRules | None) -> None:
+        """What the lifecycle of its bucket does with the checkpoint; None where it has none."""
+        self._fact = replace(self._fact, bucket=bucket)
 
     def retains(self, since_ms: int | None) -> None:
         """How far back the checkpoint reaches: when its oldest batch was planned."""

@@ -10,6 +10,7 @@ from py4j.protocol import Py4JError
 
 from state.errors import TideoverError
 from state.messages import Offsets
+from state.model.entities import BucketRules
 from streaming.spark.checkpoint.batch_news import PublishedEntry
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.read import read_checkpoint
@@ -26,6 +27,8 @@ _RETAINED_SECONDS = 10.0
 """How often a query with state reports how far back its checkpoint reaches: two listings and one small file."""
 _FILES_SECONDS = 30.0
 """How often it is looked whether every file is there that a start needs: three listings and a few small files."""
+_RULES_SECONDS = 3600.0
+"""How often the rules of a bucket are read: they act once a day."""
 _KEPT_BATCHES = 12
 
 
@@ -55,6 +58,8 @@ class RunMonitor:
         self._keeps_state = False
         self._told_retained = -_RETAINED_SECONDS
         self._looked_at_files = time.monotonic()
+        self._rules: BucketRules | None = None
+        self._rules_read: float | None = None
         self._published: list[PublishedEntry] = []
 
     @property
@@ -105,6 +110,7 @@ class RunMonitor:
             self._inspect()
             self._tell_retained()
             self._look_at_files()
+            self._read_rules()
             self._ledger.report()
             self._reported = time.monotonic()
 
@@ -170,6 +176,16 @@ class RunMonitor:
         except TideoverError as error:
             self._log.warning("checkpoint cannot be looked through", error=str(error))
         self._looked_at_files = time.monotonic()
+
+    def _read_rules(self) -> None:
+        """On a thread of its own: a store that is away answers after minutes, and commits have to be watched."""
+        if self._rules_read is None or time.monotonic() - self._rules_read >= _RULES_SECONDS:
+            self._rules_read = time.monotonic()
+            threading.Thread(target=self._take_rules, name="bucket rules", daemon=True).start()
+        self._ledger.kept_by(self._rules)
+
+    def _take_rules(self) -> None:
+        self._rules = self._hosting.bucket_rules(self._subject.checkpoint)
 
     def _forget_old(self) -> None:
         for batch in sorted(self._offsets)[:-_KEPT_BATCHES]:

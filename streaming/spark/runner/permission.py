@@ -7,7 +7,7 @@ from py4j.protocol import Py4JError
 
 from state.model.entities import Assignment
 from state.settings.keys import Resume
-from streaming.spark.authority import clear, restore_mappings
+from streaming.spark.authority import clear, restore_epoch, restore_mappings
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.log_fence import kept_by, require_unmoved
 from streaming.spark.checkpoint.log_text import Fence
@@ -92,6 +92,8 @@ class Permission:
             self._log.info("fence removed", operation=operation, checkpoint=row.checkpoint)
         require_whole(files, row.checkpoint, placed)
         require_known(files, row, store)
+        if restore_epoch(files, row):
+            self._log.info("epoch written", epoch=row.epoch, checkpoint=row.checkpoint)
         if cuts:
             forget_cuts(files, row.checkpoint)
         follower = Follower(files, row.checkpoint, self._hosting.declared(row.query, row.cluster), placed)

@@ -28,6 +28,7 @@ from streaming.kafka.pacing import Lane, pacer_of
 from streaming.kafka.probe import probes_on
 from streaming.probe.identities import Identities
 from streaming.process import Identity, own_identity
+from streaming.spark.bucket_rules import bucket_rules
 from streaming.spark.checkpoint.batch_news import MANAGER, has_companion
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.hadoop_files import (
@@ -209,6 +210,7 @@ def assembled(
         is_elsewhere=lookout.is_elsewhere,
         cluster_id=identities.known,
         is_silent=lookout.is_silent,
+        bucket_rules=partial(bucket_rules, spark.session),
         turn=partial(_turn, settings, spark.tasks or {}),
     )
     return Parts(hosting, tracker, lookout, identities)

@@ -15,7 +15,7 @@ from state.messages import FenceRequest, PrepareRequest, ReleaseRequest
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState
 from state.store.sql.schema import assignments, intents, operations
 from streaming.process import own_identity
-from streaming.spark.authority import Authority, clear, counts
+from streaming.spark.authority import Authority, clear, counts, restore_epoch
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import holder, plant, planted_epochs, release
 from streaming.spark.checkpoint.log_text import Fence
@@ -259,6 +259,24 @@ def test_a_release_for_an_operation_that_is_over_removes_nothing(world: World) -
     with pytest.raises(Overtaken, match="does not hold q under epoch 2"):
         late.release(world.undo())
     assert holder(FILES, world.path) == Fence(2, "op")
+
+
+def test_a_start_writes_the_epoch_again_that_the_folder_lost(world: World) -> None:
+    row = replace(world.row, epoch=3, desired=Desired.RUNNING)
+    for lost in (True, False):
+        assert restore_epoch(FILES, row) is lost, "a second start finds it"
+        assert [(each.epoch, each.operation) for each in planted_epochs(FILES, world.path)] == [(3, "op")]
+    assert not restore_epoch(FILES, replace(row, epoch=2)), "a newer one is there, and ends this run"
+    release(FILES, world.undo())
+    assert [each.epoch for each in planted_epochs(FILES, world.path)] == [3], "a late release of epoch 2 leaves it"
+
+
+def test_the_first_epoch_writes_nothing_and_a_row_without_operation_does(world: World) -> None:
+    first = replace(world.row, epoch=1, operation=None)
+    assert not restore_epoch(FILES, first)
+    assert world.checkpoint.files() == world.before
+    assert restore_epoch(FILES, replace(first, epoch=2))
+    assert [each.epoch for each in planted_epochs(FILES, world.path)] == [2]
 
 
 def test_the_start_removes_what_holds_nothing_and_nothing_else(world: World) -> None:

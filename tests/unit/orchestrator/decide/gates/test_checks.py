@@ -68,7 +68,7 @@ ASSIGNMENT = Assignment(
     starting_offsets=None, operation=None, changed_at=NOW,
 )  # fmt: skip
 REPORT = CheckpointReport(checkpoint="/c", batch=7, offsets={"s": {"t": {"0": 10}}})
-FACT = samples.fact(query="q", epoch=1, checkpoint="/c", mapping=None)
+FACT = samples.fact(query="q", epoch=1, checkpoint="/c", mapping=None, bucket=None)
 STANDBY = StandbyAnswer(reachable=True, seconds=0.012, limit_seconds=1.0, topics={"t": topic()})
 GOOD = MoveFacts(
     kind=OperationKind.FAILOVER, query="q", settings=query(), policy=Policy(), source="east", target="west",

@@ -8,12 +8,13 @@ import pytest
 
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.readiness import READINESS_GATES, ReadinessFacts, judge_readiness
-from state.model.entities import TopicPartition
+from state.model.entities import BucketRules, RulesFound, TopicPartition
 from state.model.maintenance import PartitionCopy, ReplicationSample
 from state.settings.connection_estimate import ConnectionNeed
 from streaming.probe.answers import ClusterAnswers, Contradiction
 from streaming.registry.wire import Agreement, SchemaAnswers, SchemaFinding
 from streaming.resume.truncation import Finding, Standing
+from tests.contract import samples
 from tests.unit.orchestrator.decide.gates.test_checks import (
     GOOD,
     NOW,
@@ -77,6 +78,13 @@ LIED = ClusterAnswers(
     contradictions=(Contradiction(KEY, "w:1 (broker 1)", "its end went back from 10 to 4"),),
 )  # fmt: skip
 DIFFER = SchemaFinding(topic="t", part="value", agreement=Agreement.DIFFER, text="value of t: id 7 means two")
+
+
+def kept(found: RulesFound) -> ReadinessFacts:
+    fact = samples.fact(bucket=BucketRules(found, "rule tidy"))
+    return replace(READY, facts=replace(BEFORE, fact=fact))
+
+
 NEED = ConnectionNeed(cluster="west", per_second=20, queries=3, connections=20_000, largest=9000)
 REFUSALS: list[tuple[str, ReadinessFacts, str, str]] = [
     ("retention-reach", at(place(exact=False), earliest_timestamps={KEY: 6_000}), "-1 s", "deleted records of t-0"),
@@ -91,6 +99,7 @@ REFUSALS: list[tuple[str, ReadinessFacts, str, str]] = [
      "1 partition", "log truncation on east: t-0 (read to 100, diverges at 80): records that were read are gone"),
     ("log-truncation", standing(stands(Finding.RECREATED)), "1 partition", "at an unknown offset"),
     ("schemas-agree", replace(READY, schemas=SchemaAnswers(at=NOW, findings=(DIFFER,))), "differ", "value of t: id 7"),
+    ("checkpoint-kept", kept(RulesFound.RULES), "rules", "rule tidy: a start needs objects"),
     ("connections", replace(READY, connections=NEED), "1000.0 s", "3 queries opens about 20000 connections to west"),
     ("answers-consistent", replace(READY, answers=(LIED,)), "1 contradictions", "west: w:1 (broker 1) of t-0: its end"),
 ]  # fmt: skip
@@ -144,6 +153,7 @@ def test_an_unknown_replay_is_not_ready_because_automatic_mode_refuses_it() -> N
                                     topics={"t": APPENDED}), "not used"),
         ("time-comparable", replace(READY, topics={}), "CreateTime"),
         ("connections", replace(READY, connections=replace(NEED, connections=200)), "10.0 s"),
+        ("checkpoint-kept", kept(RulesFound.NONE), "none"),
         ("time-comparable", replace(READY, topics={"t": UNTOLD_TYPE}), "unknown"),
     ],
 )  # fmt: skip
@@ -196,3 +206,9 @@ def test_connections_of_unknown_partitions_are_unknown() -> None:
     gate = judged("connections", replace(READY, connections=replace(NEED, connections=None, unknown=("q", "r"))))
     assert (gate.ok, gate.measured, gate.text) == (False, "unknown", "the partitions of q, r are not known")
     assert "connections" not in {each.name for each in judge_readiness(READY).gates}
+
+
+def test_rules_that_may_not_be_read_are_unknown_and_a_disk_has_none() -> None:
+    gate = judged("checkpoint-kept", kept(RulesFound.UNKNOWN))
+    assert (gate.ok, gate.measured, gate.text) == (False, "unknown", "rule tidy")
+    assert "checkpoint-kept" not in {each.name for each in judge_readiness(READY).gates}

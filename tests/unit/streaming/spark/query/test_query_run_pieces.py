@@ -446,9 +446,9 @@ def monitoring(watched: Watched, counted: list[Totals], inspected: list[str]) ->
         """What else is said of the run."""
 
     listener = SimpleNamespace(see=ignored, count=ignored)
-    hosting = SimpleNamespace(listener=listener, declared=declared, files=LocalFiles())
+    hosting = SimpleNamespace(listener=listener, declared=declared, files=LocalFiles(), bucket_rules=lambda _: None)
     ledger = SimpleNamespace(
-        has_batch=ignored, committed=ignored, report=ignored, waits=ignored, has_progressed=False,
+        has_batch=ignored, committed=ignored, report=ignored, waits=ignored, has_progressed=False, kept_by=ignored,
         counted=counted.append,
     )  # fmt: skip
     seen, log = cast(Any, watched), structlog.get_logger()

@@ -1,5 +1,7 @@
 """A run that finds nothing new to read says so at once, and then once a second."""
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -10,12 +12,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from state.messages import CheckpointReport
+from state.model.entities import BucketRules, RulesFound
 from state.settings.keys import Query
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.hosting import Subject, logger_about
 from streaming.spark.query import run_monitor as module
 from streaming.spark.query.run_monitor import RunMonitor
 from streaming.spark.query.session import polling_delay_ms
+from tests.waiting import until
 
 
 @dataclass
@@ -55,6 +59,11 @@ class FakeLedger:
         self.has_progressed = True
         self.said.append("waiting")
 
+    bucket: BucketRules | None = None
+
+    def kept_by(self, bucket: BucketRules | None) -> None:
+        self.bucket = bucket
+
     def report(self) -> None:
         self.said.append("report")
 
@@ -73,10 +82,17 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return known
 
 
-def watch_of(run: FakeRun, ledger: FakeLedger) -> RunMonitor:
+def watch_of(
+    run: FakeRun, ledger: FakeLedger, bucket_rules: Callable[[str], BucketRules | None] = lambda _: None
+) -> RunMonitor:
     subject = Subject("q", 1, "east", "/c")
     watch = RunMonitor(
-        cast(Any, None), subject, cast(Any, run), cast(Any, FakeFollower()), cast(Any, ledger), logger_about({})
+        cast(Any, SimpleNamespace(bucket_rules=bucket_rules)),
+        subject,
+        cast(Any, run),
+        cast(Any, FakeFollower()),
+        cast(Any, ledger),
+        logger_about({}),
     )
     watch._reported = 99.5  # half a second ago
     return watch
@@ -90,6 +106,30 @@ def test_the_first_wait_is_reported_at_once(clock: Clock) -> None:
     run.is_waiting = True
     watch.poll()
     assert ledger.said == ["waiting", "report"]
+
+
+def test_the_rules_of_a_bucket_are_read_in_the_background_and_each_hour(clock: Clock) -> None:
+    ledger, asked, open_ = FakeLedger(), list[str](), threading.Event()
+    found = BucketRules(RulesFound.NONE, "no rule")
+
+    def slow(checkpoint: str) -> BucketRules:
+        asked.append(checkpoint)
+        assert open_.wait(60)
+        return found
+
+    watch = watch_of(FakeRun(is_waiting=True), ledger, slow)
+    for _ in range(3):
+        clock.now += 1
+        watch.poll()
+    assert ledger.bucket is None, "the store has not answered, and nothing waits for it"
+    open_.set()
+    until(lambda: watch._rules is found)
+    clock.now += 1
+    watch.poll()
+    assert (ledger.bucket, asked) == (found, ["/c"])
+    clock.now += 3600
+    watch._read_rules()
+    until(lambda: len(asked) == 2)
 
 
 def test_later_waits_are_reported_once_a_second(clock: Clock) -> None:
@@ -111,7 +151,7 @@ def test_a_run_that_waits_for_its_cluster_says_so_and_makes_no_progress(clock: C
 
 
 def test_a_checkpoint_that_cannot_be_inspected_is_logged_with_its_query(tmp_path: Path) -> None:
-    hosting = SimpleNamespace(files=LocalFiles(), declared=lambda *_: {})
+    hosting = SimpleNamespace(files=LocalFiles(), declared=lambda *_: {}, bucket_rules=lambda _: None)
     follower, about = FakeFollower(), {"query": "q", "epoch": 2, "operation": "op-1"}
     follower.committed = 3
     subject = Subject("q", 2, "east", str(tmp_path))
