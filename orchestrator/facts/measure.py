@@ -21,7 +21,7 @@ from orchestrator.decide.move.outcome import (
     with_read,
 )
 from orchestrator.facts.current import latest_fact
-from orchestrator.facts.tail import count_exposed as count_exposed
+from orchestrator.facts.exposed import count_exposed as count_exposed
 from orchestrator.rounds import apart
 from state.model.entities import Event, Operation, TopicPartition
 from state.model.plan import Plan, StandbyPartition

@@ -1,42 +1,27 @@
-"""The tail of a cluster that was left: the records that only it had at a failover, counted, found and read in full.
-
-What the standby lacked is a range of offsets. It goes from behind the copy of the last record that the standby had, to
-the end of the log at its first answer. No record's own time bounds it: a producer's clock may be ahead, and a record
-that is dated after the look-up may still lie in the middle of the tail. Behind the last record that is dated before the
-look-up nothing shows what was written then and what later. Such records are in doubt, unless the standby holds them by
-now.
-
-A replicator that continued may have copied some records since, so the standby's log is looked through, too, from where
-it ended at the move. Every log is read as the query reads it: a record of an aborted transaction is none for a query
-that reads what is committed.
-"""
+"""The tail of a cluster that was left: the records that only it had at a failover, read in full."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from orchestrator.decide.move.left_behind import Exposed, LeftPartition, left_ranges
-from state.model.entities import Operation, TopicPartition
-from state.model.fingerprints import Fingerprints
-from state.model.plan import StandbyPartition
-from state.settings.keys import MethodName
+from orchestrator.facts.exposed import (
+    MOST_READ,
+    Stretch,
+    copies_since,
+    held_at_look_up,
+    leave_out,
+    on_source,
+    stretches_of,
+)
+from state.model.entities import Operation
 from streaming.clocks import Deadline
-from streaming.cluster_log import ClusterLog, Entry, LogRecord, Logs, Spec
-from streaming.last_records import read_last_records
-from streaming.resolve.as_seen import Reader, Wanted, ends_as_seen, read_as_seen
+from streaming.cluster_log import Entry, Logs, Spec
 from streaming.resolve.batched_lookups import ask_offsets
 from streaming.resolve.ranges import read_entries
-from streaming.resolve.resolver import resolve
-from streaming.resolve.standby_copies import Copies, copies_in
-from streaming.resume.model import Rules, Want
+from streaming.resolve.standby_copies import Copies
 
-COUNT_SECONDS = 5.0
 READ_SECONDS = 30.0
-MOST_READ = 200_000
-"""Records of a partition that are read at most, on either side."""
-LAST = 64
-"""Records before the standby's end by which its last one is found on the old cluster."""
 NEVER = sys.maxsize
 """Later than any time: nothing is dated behind it."""
 GONE = "retention has deleted them, or the topic was recreated"
@@ -45,175 +30,6 @@ IN_DOUBT = (
     "between {least} and {most} records: what is dated after the look-up, or belongs to a transaction without an end, "
     "may have been written later or never be committed"
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Stretch:
-    """What the old log holds of one partition's tail, and how far it could be read."""
-
-    first: int
-    last: int
-    """The end of the log, open transactions included."""
-    stable: int
-    """How far a reader of the query's isolation can see; ``last`` where nothing is open."""
-    records: tuple[LogRecord, ...] | None
-    """What such a reader sees; None where it could not be read whole."""
-    unsettled: tuple[LogRecord, ...] | None
-    """What lies behind that, of transactions that may be committed or aborted yet."""
-
-    def certain(self, asked_at_ms: int, sampled_end: int | None) -> int:
-        """How many of the records were there at the look-up, whatever their own times are.
-
-        Those to the last one that is dated at or before it, and those before the end that was sampled before it.
-        """
-        found = 0
-        for number, each in enumerate(self.records or (), 1):
-            if each.timestamp_ms <= asked_at_ms or (sampled_end is not None and each.offset < sampled_end):
-                found = number
-        return found
-
-    def is_doubtful(self, certain: int) -> bool:
-        """Whether records lie behind the certain ones."""
-        return len(self.records or ()) > certain or bool(self.unsettled)
-
-
-def count_exposed(
-    old: ClusterLog, standby: ClusterLog, left: Sequence[LeftPartition], asked_at_ms: int
-) -> dict[StandbyPartition, Exposed]:
-    """Data records of the old log behind the last record that the standby had at the look-up, to the log's end.
-
-    Where copies of what the standby had lie there as well, it is unknown. Raises ``KafkaError``.
-    """
-    deadline = Deadline.after(COUNT_SECONDS)
-    alike = [each for each in left if each.scattered_from is None]
-    places = _places(old, standby, alike, asked_at_ms, deadline) if alike else {}
-    places |= {each.key: each.scattered_from for each in left if each.scattered_from is not None}
-    stretches = _stretches(old, {each: places[each.key] for each in left if each.key in places}, deadline)
-    _leave_out(stretches, left, _held(standby, left, deadline))
-    found = [each for each in left if each.key in stretches]
-    certain = {each.key: stretches[each.key].certain(asked_at_ms, each.sampled_end) for each in found}
-    doubtful = [each for each in found if stretches[each.key].is_doubtful(certain[each.key])]
-    copies = _copies(standby, doubtful, deadline) if doubtful else {}
-    return {
-        each.key: _exposed(each, stretches[each.key], certain[each.key], copies.get(each.key, Copies(())))
-        for each in found
-    }
-
-
-def _topic(each: LeftPartition) -> tuple[str, str, bool]:
-    """The topic of the standby as one source reads it."""
-    return each.key.source, each.key.topic, each.committed
-
-
-def _held(
-    standby: ClusterLog, left: Iterable[LeftPartition], deadline: Deadline
-) -> dict[tuple[str, str, bool], Copies | None]:
-    """What each topic with scattered partitions held at the look-up, in whichever partition; None where unknown."""
-    topics: dict[tuple[str, str, bool], dict[StandbyPartition, Wanted]] = {}
-    for each in left:
-        if each.scattered_from is not None:
-            wanted = Wanted(Reader(_here(each), each.committed), each.begin, each.end)
-            topics.setdefault(_topic(each), {})[each.key] = wanted
-    return {topic: copies_in(standby, ranges, most=MOST_READ, deadline=deadline) for topic, ranges in topics.items()}
-
-
-def _leave_out(
-    stretches: dict[StandbyPartition, _Stretch],
-    left: Iterable[LeftPartition],
-    held: Mapping[tuple[str, str, bool], Copies | None],
-) -> None:
-    """Take what the standby held out of the stretches of scattered partitions; out of all where that is unknown."""
-    for each in left:
-        if each.scattered_from is None or each.key not in stretches:
-            continue
-        stretch, copies = stretches.pop(each.key), held[_topic(each)]
-        if copies is None or stretch.records is None:
-            continue
-        records = tuple(record for record in stretch.records if not copies.takes(record))
-        unsettled = None if stretch.unsettled is None else tuple(r for r in stretch.unsettled if not copies.takes(r))
-        stretches[each.key] = replace(stretch, records=records, unsettled=unsettled)
-
-
-def _exposed(each: LeftPartition, stretch: _Stretch, certain: int, copies: Copies) -> Exposed:
-    """The count of one partition, or two bounds where a record may be part of the tail or not."""
-    records, first, last = stretch.records, stretch.first, stretch.last
-    if records is None:
-        return Exposed(None, first, last, at_most=last - first)
-    if each.sampled_end is not None and each.sampled_end > last:  # the log was cut since, and records are gone
-        return Exposed(None, first, last, at_least=len(records), at_most=max(0, each.sampled_end - first))
-    copies.take(records[:certain])
-    later = [record for record in records[certain:] if not copies.takes(record)]
-    unread = last - stretch.stable if stretch.unsettled is None else None
-    unsettled = [record for record in stretch.unsettled or () if not copies.takes(record)]
-    sampled = None
-    if each.sampled_end is not None:
-        sampled = sum(record.offset < each.sampled_end for record in records)
-    in_doubt = len(later) + (len(unsettled) if unread is None else unread)
-    exact = certain if not in_doubt else None
-    return Exposed(exact, first, last, at_least=certain, at_most=certain + in_doubt, sampled=sampled)
-
-
-def _places(
-    old: ClusterLog, standby: ClusterLog, left: Sequence[LeftPartition], asked_at_ms: int, deadline: Deadline
-) -> dict[StandbyPartition, int]:
-    """Of each partition the offset in the old log behind the last record that the standby had; only proven ones."""
-    tails: dict[LeftPartition, Fingerprints] = {}
-    for committed in (False, True):
-        ends = {_here(each): each.end for each in left if each.committed is committed}
-        if ends:
-            read = read_last_records(
-                standby, ends, count=LAST, timeout=deadline.remaining, read_committed=committed
-            )  # fmt: skip
-            tails |= {each: read[_here(each)].records for each in left if each.committed is committed}
-    wants = [
-        Want(
-            source=each.key.source, topic=each.key.topic, partition=each.key.partition, target_topic=each.topic,
-            offset=each.end, ring=tails[each], ring_offset=each.end, dense=None, begin_known=None,
-            timestamp_ms=None,
-        )
-        for each in left
-    ]  # fmt: skip
-    now = datetime.fromtimestamp(asked_at_ms / 1000, UTC)
-    only = frozenset(each.key.source for each in left if each.committed)
-    rules = Rules(methods=(MethodName.EXACT,), buffer_ms=0, committed_only=only)
-    found = resolve(old, wants, rules, old_ends={}, now=now, timeout=deadline.remaining)
-    return {
-        StandbyPartition(target.source, target.topic, target.partition): target.target_offset
-        for target in found.targets
-        if target.is_proven and target.target_offset is not None and not target.replay_records
-    }
-
-
-def _stretches(
-    old: ClusterLog, places: Mapping[LeftPartition, int], deadline: Deadline
-) -> dict[StandbyPartition, _Stretch]:
-    """What the old log holds from each place to its end: as the query reads it, and what no transaction has ended.
-
-    A partition that does not answer is left out.
-    """
-    readers = {each: Reader(_there(each), each.committed) for each in places}
-    seen, behind = {}, {}
-    for each, ends in ends_as_seen(old, readers, deadline).items():
-        if ends.stable is None or ends.last is None:
-            continue
-        last = max(places[each], ends.last if each.until is None else min(each.until, ends.last))
-        stable = max(places[each], min(last, ends.stable))
-        seen[each] = Wanted(readers[each], places[each], stable)
-        if last > stable:
-            behind[each] = Wanted(Reader(_there(each), committed=False), stable, last)
-    limit = MOST_READ // max(1, len(places))
-    records = read_as_seen(old, seen, limit=limit, deadline=deadline)
-    unsettled = read_as_seen(old, behind, limit=limit, deadline=deadline)
-    return {
-        each.key: _Stretch(
-            first=wanted.first,
-            last=behind[each].last if each in behind else wanted.last,
-            stable=wanted.last,
-            records=records[each],
-            unsettled=unsettled[each] if each in behind else (),
-        )
-        for each, wanted in seen.items()
-    }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -269,14 +85,14 @@ def tail_of(operation: Operation, logs: Logs) -> Tail:
     deadline, old = Deadline.after(READ_SECONDS), logs(operation.source)
     ranges = left_ranges(operation)
     known = {each: exposed for each, exposed in ranges if exposed.last is not None and exposed.records != 0}
-    begins = ask_offsets(old, [(_there(each), Spec.EARLIEST) for each in known], deadline)
+    begins = ask_offsets(old, [(on_source(each), Spec.EARLIEST) for each in known], deadline)
     firsts = {
-        each: max(exposed.first or 0, begins[_there(each), Spec.EARLIEST].offset or 0)
+        each: max(exposed.first or 0, begins[on_source(each), Spec.EARLIEST].offset or 0)
         for each, exposed in known.items()
     }
-    looked = _stretches(old, firsts, deadline)
-    _leave_out(looked, known, _held(logs(operation.target), known, deadline))
-    came = _copies(logs(operation.target), list(known), deadline)
+    looked = stretches_of(old, firsts, deadline)
+    leave_out(looked, known, held_at_look_up(logs(operation.target), known, deadline))
+    came = copies_since(logs(operation.target), list(known), deadline)
     followed = operation.plan.followed if operation.plan is not None else None
     asked_at_ms = NEVER if followed is None or followed.asked_at_ms is None else followed.asked_at_ms
     found = []
@@ -286,23 +102,13 @@ def tail_of(operation: Operation, logs: Logs) -> Tail:
             part = replace(part, why=f"{operation.source} does not answer for it")
         elif each in known:
             stretch = looked[each.key]
-            entries = read_entries(old, _there(each), stretch.first, stretch.last, deadline)
+            entries = read_entries(old, on_source(each), stretch.first, stretch.last, deadline)
             certain = stretch.certain(asked_at_ms, each.sampled_end)
             part = _filled(part, exposed, stretch, entries, came[each.key], certain)
         elif part.counted is None:
             part = replace(part, why=UNMEASURED.format(source=operation.source, target=operation.target))
         found.append(part)
     return Tail(operation=operation, partitions=tuple(found))
-
-
-def _there(each: LeftPartition) -> TopicPartition:
-    """On the cluster that was left."""
-    return TopicPartition(each.topic, each.partition)
-
-
-def _here(each: LeftPartition) -> TopicPartition:
-    """On the standby."""
-    return TopicPartition(each.key.topic, each.key.partition)
 
 
 def _measured(each: LeftPartition, exposed: Exposed) -> TailPartition:
@@ -313,7 +119,7 @@ def _measured(each: LeftPartition, exposed: Exposed) -> TailPartition:
 def _filled(
     part: TailPartition,
     exposed: Exposed,
-    stretch: _Stretch,
+    stretch: Stretch,
     entries: Sequence[Entry] | str,
     came: Copies,
     certain: int,
@@ -346,16 +152,3 @@ def _filled(
     elif missing > 0:
         why = f"{missing} of {part.counted} are not listed: {GONE}, or they are more than {MOST_READ:,}"
     return replace(part, records=tuple(records), why=why)
-
-
-def _copies(standby: ClusterLog, known: Sequence[LeftPartition], deadline: Deadline) -> dict[StandbyPartition, Copies]:
-    """What the standby got since the move, as the query reads it: of each partition the first ``MOST_READ`` records."""
-    readers = {each: Reader(_here(each), each.committed) for each in known}
-    most = MOST_READ // max(1, len(known))
-    wanted = {
-        each: Wanted(readers[each], each.end, max(each.end, min(ends.stable, each.end + most)))
-        for each, ends in ends_as_seen(standby, readers, deadline).items()
-        if ends.stable is not None
-    }
-    records = read_as_seen(standby, wanted, limit=MOST_READ, deadline=deadline)
-    return {each.key: Copies(records.get(each) or ()) for each in known}

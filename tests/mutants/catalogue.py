@@ -1534,7 +1534,7 @@ CATALOGUE = (
         "verify-op says that a forecast does not hold where fewer records were read again",
     ),
     Mistake(
-        "orchestrator/facts/tail.py",
+        "orchestrator/facts/exposed.py",
         "        records = tuple(record for record in stretch.records if not copies.takes(record))",
         "        records = stretch.records",
         ("tests/unit/orchestrator/facts/test_tail.py",),
@@ -1730,14 +1730,14 @@ CATALOGUE = (
         "a contradiction that was confirmed is dropped",
     ),
     Mistake(
-        "orchestrator/facts/tail.py",
+        "orchestrator/facts/exposed.py",
         "if each.timestamp_ms <= asked_at_ms or (sampled_end is not None and each.offset < sampled_end):",
         "if each.timestamp_ms <= asked_at_ms:",
         ("tests/unit/orchestrator/facts/test_tail.py",),
         "a record that a sample had seen is in doubt because of its own time",
     ),
     Mistake(
-        "orchestrator/facts/tail.py",
+        "orchestrator/facts/exposed.py",
         "stable = max(places[each], min(last, ends.stable))",
         "stable = last",
         ("tests/unit/orchestrator/facts/test_tail.py",),

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewTopic
 
 from orchestrator.decide.move.left_behind import Exposed, LeftPartition
-from orchestrator.facts.tail import count_exposed
+from orchestrator.facts.exposed import count_exposed
 from state.model.entities import TopicPartition
 from state.model.plan import StandbyPartition
 from state.settings.keys import Cluster

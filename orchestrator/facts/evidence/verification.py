@@ -20,8 +20,8 @@ from orchestrator.decide.evidence.rows import of_rows, of_sink
 from orchestrator.decide.move.forecast import MOST_FOLLOWED
 from orchestrator.decide.move.left_behind import Exposed
 from orchestrator.decide.move_facts import is_planned
+from orchestrator.facts.exposed import count_exposed
 from orchestrator.facts.measure import rows_now
-from orchestrator.facts.tail import count_exposed
 from state.model.entities import OperationKind, TopicPartition
 from state.model.evidence import Evidence
 from state.model.measured import Measured

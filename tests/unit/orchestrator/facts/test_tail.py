@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.decide.move.left_behind import Exposed, LeftPartition, with_compared
-from orchestrator.facts.tail import Tail, count_exposed, tail_of
+from orchestrator.facts.exposed import count_exposed
+from orchestrator.facts.tail import Tail, tail_of
 from state.model.plan import Plan, StandbyPartition
 from streaming.cluster_log import LogRecord, OffsetAnswer
 from tests.contract import samples
