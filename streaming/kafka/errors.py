@@ -196,8 +196,8 @@ def _held(held: Hindrance, address: str, *, is_acl: bool) -> ProbeFailure:
         kind = "permission" if is_acl else "credential"
         return ProbeFailure(kind=kind, text=f"{address} refuses us: {held.text}", fault=Fault.OURS, retriable=False)
     return ProbeFailure(
-        kind=_HELD_UP.get(held.meaning, "authentication"), text=f"{address} holds us up: {held.text}", fault=Fault.HERE,
-        retriable=held.meaning in RETRIABLE,
+        kind=_HELD_UP.get(held.meaning, "authentication"), fault=Fault.HERE, retriable=held.meaning in RETRIABLE,
+        text=f"{address} does not let us log in now: {held.text}",
     )  # fmt: skip
 
 

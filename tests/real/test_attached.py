@@ -114,6 +114,26 @@ def test_a_second_driver_is_refused_while_the_first_one_reads_on(sites: Sites, s
     sites.await_exact(shop, "the first driver reads on")
 
 
+def test_a_stranger_at_the_port_of_an_attendant_gets_no_answer(shop: Application) -> None:
+    """As a user without rights on the host, who knows the port and py4j's protocol, and not the secret."""
+    (attendant,) = shop.attendants()
+    variables = Path(f"/proc/{attendant}/environ").read_bytes().decode().split("\0")
+    known = dict(each.split("=", 1) for each in variables if "=" in each)
+
+    def answer(lines: str) -> bytes:
+        with socket.create_connection(("127.0.0.1", int(known["PYSPARK_GATEWAY_PORT"])), timeout=5) as stranger:
+            stranger.sendall(lines.encode())
+            try:
+                return stranger.recv(4096)
+            except ConnectionError:
+                return b""
+
+    find = "r\nu\njava.lang.System\nrj\ne\n"
+    for lines in (find, "c\nt\ntoString\ne\n", "m\nd\no0\ne\n", "A\nwrong\ne\n", f"A\nwrong\ne\n{find}"):
+        assert b"!y" not in answer(lines), lines
+    assert answer(f"A\n{known['PYSPARK_GATEWAY_SECRET']}\ne\n").startswith(b"!y"), "with the secret it answers"
+
+
 def test_a_killed_attendant_comes_back_and_moves_the_run(sites: Sites, shop: Application) -> None:
     shop.until(partial(could_move, shop), "both queries could be moved")
     (killed,) = shop.attendants()

@@ -256,6 +256,6 @@ def test_three_clicks_request_a_failover_of_all_queries_of_a_dead_cluster(
         requests = world.store.open_requests()
         assert len(requests) - before == len(NAMES) - len(AWAY)
         assert len({each.group for each in requests}) == 1
-        window.shown("group", "0 of 56 are over")
+        window.shown("group", "0 of 56 have ended")
         keep(window, "group")
         assert window.complaints() == []

@@ -87,11 +87,11 @@ def test_one_page_plans_all_and_one_button_moves_those_that_are_ticked(world: Wo
     ]  # fmt: skip
     assert len({each.group for each in requests}) == 1
     group = answer.headers["Location"]
-    assert "0 of 2 are over" in text_of(look(served, group))
+    assert "0 of 2 have ended" in text_of(look(served, group))
     for each in requests:
         assert world.carry_out(each) is not None
     told = text_of(look(served, group, VIEWER))
-    assert "2 of 2 are over" in told
+    assert "2 of 2 have ended" in told
     assert told.count(" done ") == 2
     assert placed(world) == {"clicks": "west", QUERY: "west", "search": "east"}
 
@@ -106,7 +106,7 @@ def test_a_query_that_has_moved_keeps_no_other_from_moving(world: World, served:
     assert {each.query for each in world.store.open_requests()} == {"clicks", QUERY}
     group = re.search(r'href="(/groups/[^"]+)"', answer.body.decode())
     assert group is not None
-    assert "0 of 2 are over" in text_of(look(served, group[1]))
+    assert "0 of 2 have ended" in text_of(look(served, group[1]))
 
 
 def test_a_query_that_a_gate_refuses_has_its_reason_and_no_box(world: World, served: Served) -> None:
@@ -322,7 +322,7 @@ def test_a_request_that_joined_the_move_of_another_group_is_over_with_it(world: 
     with leading(world.store):
         world.store.answer(joined.id, term=samples.term_of(world.store), operation=operation.id)
     assert operation.group != group
-    assert "1 of 2 are over" in text_of(look(served, f"/groups/{group}"))
+    assert "1 of 2 have ended" in text_of(look(served, f"/groups/{group}"))
 
 
 def test_plans_of_groups_that_take_long_keep_no_other_request_waiting(world: World, folder: Path) -> None:

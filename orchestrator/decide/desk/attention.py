@@ -2,7 +2,7 @@
 
 A hundred queries on one dead cluster are one thing that is wrong, not a hundred: what has the same cause is shown once,
 with the queries that it concerns. What queries report because a cluster is in doubt are details of that cluster.
-Whatever needs a hand now comes before what should be looked at.
+Whatever needs action now comes before what should be looked at.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ class Concern:
     """One thing that needs attention."""
 
     urgent: bool
-    """Whether it needs a hand now; else it should be looked at."""
+    """Whether it needs action now; else it should be looked at."""
     what: str
     """The headline: a few words."""
     since: datetime | None

@@ -92,7 +92,7 @@ class Groups:
         over = sum(each.refused is not None or (it is not None and it.outcome is not None) for each, it in rows)
         rows.sort(key=lambda row: (row[0].refused is None and (row[1] is None or row[1].outcome == "done"), row[0].id))
         body = render("group.html", rows=rows, over=over, kind=requests[0].kind, actor=requests[0].actor)
-        return self.show(request, f"{over} of {len(rows)} are over", body, 200)
+        return self.show(request, f"{over} of {len(rows)} have ended", body, 200)
 
 
 def _operations_of(store: ControllerStore, group: str, requests: Sequence[Requested]) -> dict[str, Operation]:

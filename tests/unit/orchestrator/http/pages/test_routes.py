@@ -139,7 +139,7 @@ def test_a_wrong_thing_comes_first_with_its_reason_and_the_way_out(store: Contro
     judge(store, term, east=Verdict.DOWN)
     sample(store, term, "sums", refused=True)
     text = text_of(look(fresh))
-    assert re.search(r"Needs a hand east is DOWN since \S+ \S+ UTC \(\d s ago\) 2 queries wait Plan a failover", text)
+    assert re.search(r"Needs action east is DOWN since \S+ \S+ UTC \(\d s ago\) 2 queries wait Plan a failover", text)
     assert "Why 6 probes in a row failed, and nobody else sees it sums could not fail over to west: " in text
     assert "tideover plan failover --all --expect-active east" in text
     assert text.startswith(" east is DOWN · Overview · Tideover "), "the tab of the browser shows it, too"
