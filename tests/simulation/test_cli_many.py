@@ -250,3 +250,19 @@ def test_show_has_times_that_people_read(three: World, capsys: pytest.CaptureFix
     assert "timestamp ms" not in told
     (at,) = {each["timestamp_ms"] for each in run_json(capsys, "show", "revenue")[1]["positions"]}
     assert str(instant(at)) in told
+
+
+def test_of_many_ready_queries_check_shows_the_names(
+    three: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in places(three):
+        three.track(name, 8, 110, cluster="east", epoch=1)
+    whole = run(capsys, "check")[1].splitlines()
+    assert [line.partition(" (")[0] for line in whole[1:]] == ["revenue: ready", "clicks: ready", "search: ready"]
+    monkeypatch.setattr("orchestrator.cli.inspect.check.READY_WHOLE", 2)
+    code, told, _ = run(capsys, "check")
+    assert (code, told.splitlines()) == (0, [
+        "3 queries: 0 NOT READY, 0 UNKNOWN, 3 ready",
+        "ready: revenue, clicks, search",
+        "oldest copy: 10.0 s (orders-0 of search); --details shows every gate and copy",
+    ])  # fmt: skip

@@ -7,7 +7,7 @@ import structlog
 from markupsafe import Markup
 
 from orchestrator.decide.desk.attention import concerns_of
-from orchestrator.decide.evidence.page import page
+from orchestrator.facts.evidence.page import page
 from orchestrator.history_log import HistoryLog
 from orchestrator.http.pages.details import Details
 from orchestrator.http.reads import Reads

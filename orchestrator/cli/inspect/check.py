@@ -1,6 +1,7 @@
 """``check``: could every query be failed over now? For people, for cron, and for whatever reads exit codes."""
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 import click
 
@@ -11,7 +12,7 @@ from orchestrator.cli.selection import labels, select
 from orchestrator.decide.desk.status import Label, Status
 from orchestrator.decide.gates.readiness import Readiness, proven_text
 from orchestrator.decide.operation.drill import drill_text
-from orchestrator.decide.replication_age import COPY_COLUMNS, replication_rows, replication_text
+from orchestrator.decide.replication_age import COPY_COLUMNS, replication_rows, replication_text, worst_of
 from orchestrator.errors import READINESS, ExitCode, UsageError
 from orchestrator.facts.preflight import check_queries
 from orchestrator.facts.status import newest_drills, status_now
@@ -77,11 +78,19 @@ def _counted(found: Sequence[Readiness]) -> list[str]:
     return [f"{len(found)} queries: {', '.join(counts)}"]
 
 
+READY_WHOLE = 10
+"""Of more ready queries than these the names are shown."""
+
+
 def _in_short(found: Sequence[Readiness], status: Status) -> str:
     """One line a query, those first that are not ready, and below each of them the gates that refuse."""
     lines = _counted(found)
     shown = {each.query: each for each in status.queries}
+    ready = [each for each in found if each.ready]
+    has_names = len(ready) > READY_WHOLE
     for each in _worst_first(found):
+        if has_names and each.ready:
+            continue
         refused = [gate for gate in each.gates if not gate.ok]
         age = f"; {replication_text(each.replication, status.at)}" if each.replication is not None else ""
         passed = f"{len(each.gates) - len(refused)} of {len(each.gates)} gates pass"
@@ -90,7 +99,21 @@ def _in_short(found: Sequence[Readiness], status: Status) -> str:
         exact = f"; {said}" if (said := proven_text(each)) is not None else ""
         lines.append(f"{each.query}: {_ANSWERS[each.ready]} ({passed}){exact}{age}{alone}{rehearsed}")
         lines += [f"  {gate.name}: {gate.text} (measured {gate.measured}, limit {gate.limit})" for gate in refused]
+    if has_names:
+        width = tables.terminal_width() or 100
+        lines += wrap(f"ready: {', '.join(each.query for each in ready)}", width, subsequent_indent="  ")
+        lines.append(f"{_oldest(ready)}--details shows every gate and copy")
     return "\n".join(lines)
+
+
+def _oldest(found: Sequence[Readiness]) -> str:
+    """The oldest copy of all of them, in words; empty where no age is known."""
+    worst = ((worst_of(each.replication), each.query) for each in found if each.replication is not None)
+    aged = [(copy.age_ms, copy.name, query) for copy, query in worst if copy is not None and copy.age_ms is not None]
+    if not aged:
+        return ""
+    age_ms, name, query = max(aged)
+    return f"oldest copy: {age_ms / 1000:.1f} s ({name} of {query}); "
 
 
 def _in_detail(readiness: Readiness) -> str:
