@@ -6,7 +6,7 @@ from statistics import median
 
 from orchestrator.cli import render, tables
 from orchestrator.cli.operation_text import plan_text
-from orchestrator.decide.desk.plan_cost import cost, expected_seconds, seconds_taken
+from orchestrator.decide.desk.plan_cost import again_later, cost, expected_seconds, seconds_taken
 from orchestrator.decide.operation.turns import THERE
 from state.model.entities import Operation
 from state.model.plan import Plan, Totals
@@ -58,6 +58,8 @@ def summary(plans: Sequence[Plan], moved: Sequence[Operation], *, at_once: int) 
     lines.append("  " + _summed(plans, "read twice", lambda totals: totals.replay_records))
     if can_move:
         lines.append("  " + _time(can_move, moved, at_once))
+    if later := again_later(plans):
+        lines.append(f"  {later}")
     sizes = Counter(each.wave for each in plans if each.wave is not None)
     if sizes:
         waves = ", then ".join(f"{sizes[wave]}" for wave in sorted(sizes))

@@ -11,7 +11,7 @@ from statistics import median
 
 from orchestrator.decide.operation.turns import THERE
 from orchestrator.decide.times import length
-from state.model.entities import Operation
+from state.model.entities import Operation, OperationKind
 from state.model.plan import Plan, Totals
 from state.plain_text import amount
 
@@ -27,7 +27,25 @@ def cost(plans: Sequence[Plan], moved: Sequence[Operation], *, at_once: int) -> 
     time = "an unknown time" if seconds is None else f"about {_length(seconds)}"
     if all(plan.rewind is not None for plan in moving):
         return f"Reads {twice} twice, takes {time}."  # it stays on its cluster
-    return f"Reads {twice} twice, leaves {behind} behind, takes {time}."
+    later = again_later(moving)
+    return f"Reads {twice} twice, leaves {behind} behind, takes {time}.{f' {later}' if later else ''}"
+
+
+def again_later(plans: Sequence[Plan]) -> str:
+    """What failovers read twice if the replicator runs on, and what to do against it; empty where it is nothing.
+
+    A planned move waits for these copies, and needs the replicator.
+    """
+    numbers = [
+        each.totals.replay_later_records for each in plans if not each.refused and each.kind == OperationKind.FAILOVER
+    ]
+    known = [number for number in numbers if number is not None]
+    if len(known) == len(numbers) and not any(known):
+        return ""
+    records = amount(sum(known), "record") if any(known) else "an unknown number of records"
+    some = any(known) and len(known) < len(numbers)
+    unknown = f" (unknown for {len(numbers) - len(known)} of {len(numbers)} queries)" if some else ""
+    return f"Stop the replicator first: it would bring {records}{unknown} that the queries have read already."
 
 
 def _length(seconds: float) -> str:

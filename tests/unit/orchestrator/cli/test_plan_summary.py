@@ -12,11 +12,15 @@ from state.model.plan import Gate, Plan, PlannedPartition, Totals, UpperBound
 from tests.contract import samples
 
 
-def plan(query: str, *refusing: str, replay: int | None = 0, exposure: int | None = 0) -> Plan:
+def plan(
+    query: str, *refusing: str, replay: int | None = 0, exposure: int | None = 0, later: int | None = 0,
+    kind: str = "failover",
+) -> Plan:  # fmt: skip
     gates = [{"name": each, "ok": False, "measured": 1, "limit": 0, "text": "no"} for each in refusing]
     totals = {"replay_records": replay, "exposure_records": exposure, "exposure_seconds": None}
+    totals["replay_later_records"] = later
     return Plan.of({
-        "kind": "failover", "query": query, "from": "east", "to": "west", "resume": "carry", "epoch": 2,
+        "kind": kind, "query": query, "from": "east", "to": "west", "resume": "carry", "epoch": 2,
         "resume_text": "a new checkpoint",
         "uncommitted_batch": "none", "fence": "pending", "gates": gates, "partitions": [], "totals": totals,
         "refused": bool(refusing),
@@ -106,3 +110,11 @@ def test_a_single_plan_folds_the_gates_that_pass_until_details_are_wanted() -> N
     assert "1 other gates pass; --details shows them" in folded
     assert ["quorum" in folded, "lag" in folded, "exposure" in folded] == [False, True, True]
     assert "  quorum " in said([one], (), at_once=1, details=True)
+
+
+def test_a_summary_says_when_to_stop_the_replicator() -> None:
+    assert (
+        "  Stop the replicator first: it would bring 7 records that the queries have read already."
+        in summary([plan("a", later=3), plan("b", later=4), plan("c", "lag", later=90)], (), at_once=1).splitlines()
+    )
+    assert "replicator" not in summary([plan("a"), plan("b")], (), at_once=1)

@@ -2,7 +2,10 @@
 
 from dataclasses import replace
 
-from orchestrator.decide.desk.plan_cost import cost, group_rows
+import pytest
+
+from orchestrator.decide.desk.plan_cost import again_later, cost, group_rows
+from state.model.plan import Plan
 from tests.unit.orchestrator.cli.test_plan_summary import moved, plan
 
 
@@ -29,3 +32,27 @@ def test_a_row_of_a_group_has_the_reason_of_a_refusal_and_its_own_time() -> None
     assert (first.seconds, first.refusals, first.is_there) == (3.0, (), False)
     assert (second.seconds, second.refusals) == (9.0, ("lag: no", "loss: no"))
     assert (there.seconds, there.refusals, there.is_there) == (4.0, ("not-already-there: no",), True)
+
+
+@pytest.mark.parametrize(
+    ("plans", "said"),
+    [
+        ([plan("a", later=1)], "1 record"),
+        ([plan("a", later=None)], "an unknown number of records"),
+        (
+            [plan("a", later=2), plan("b", later=None)],
+            "2 records (unknown for 1 of 2 queries)",
+        ),
+        (
+            [plan("a", later=0), plan("b", later=None)],
+            "an unknown number of records",
+        ),
+        ([plan("a"), plan("b", "lag", later=5)], None),
+        ([plan("a", later=5, kind="failback")], None),
+        ([plan("a", later=5, kind="switchover")], None),
+    ],
+)
+def test_a_failover_says_how_much_a_running_replicator_would_repeat(plans: list[Plan], said: str | None) -> None:
+    bring = f"Stop the replicator first: it would bring {said} that the queries have read already."
+    assert again_later(plans) == ("" if said is None else bring)
+    assert cost(plans, (), at_once=1).endswith(again_later(plans) or "time.")
