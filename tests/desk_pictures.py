@@ -42,10 +42,12 @@ def draw(folder: Path) -> None:
         for window in (desktop, phone):
             window.log_in(OPERATOR)
         desktop.go("/queries/orders")
-        _take_plots(desktop, folder / "desk-query.webp")
+        until(lambda: len(desktop.find_elements(By.CSS_SELECTOR, "#plots canvas")) == 2, "there are no plots")
+        _take_part(desktop, "plots", folder / "desk-query.webp")
         for window in (desktop, phone):
             window.go("/")
             window.shown("live", "Live")
+        _take_part(desktop, "queries", folder / "desk-queries.webp")
         desk.on.lab("kill", "east")
         for window in (desktop, phone):
             window.shown("clusters", "DOWN")
@@ -70,10 +72,9 @@ def _let_time_pass(desk: DeskWorld) -> None:
     time.sleep(CALM_SECONDS)
 
 
-def _take_plots(window: Browser, file: Path) -> None:
-    until(lambda: len(window.find_elements(By.CSS_SELECTOR, "#plots canvas")) == 2, "there are no plots")
-    window.execute_script("document.getElementById('plots').scrollIntoView()")
-    size = window.execute_script("return document.getElementById('plots').getBoundingClientRect().toJSON()")
+def _take_part(window: Browser, part: str, file: Path) -> None:
+    window.execute_script(f"document.getElementById('{part}').scrollIntoView()")
+    size = window.execute_script(f"return document.getElementById('{part}').getBoundingClientRect().toJSON()")
     clip = {"x": 0, "y": size["y"] + window.execute_script("return scrollY"), "width": DESKTOP[0], "scale": 1}
     shot = window.execute_cdp_cmd(
         "Page.captureScreenshot",
