@@ -266,3 +266,15 @@ def test_of_many_ready_queries_check_shows_the_names(
         "ready: revenue, clicks, search",
         "oldest copy: 10.0 s (orders-0 of search); --details shows every gate and copy",
     ])  # fmt: skip
+
+
+def test_failback_names_no_target_and_says_so(three: World, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (("failback", "--all", "--yes"), ("plan", "failback", "--all")):
+        code, _, err = run(capsys, *words, "--to", "east")
+        assert code == 2
+        assert "failback takes queries home, to the first of their clusters, and has no --to" in err
+        assert "hint: leave --to out" in err
+    assert run(capsys, "failback", "--all")[2].endswith("hint: tideover failback --all --yes\n")
+    assert run(capsys, "failover", "--all", "--to", "west")[2].endswith(
+        "hint: tideover failover --all --to west --yes\n"
+    )

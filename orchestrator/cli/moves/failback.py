@@ -6,13 +6,14 @@ import click
 
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.moves.move import move
-from orchestrator.cli.moves.options import how, waves, which
+from orchestrator.cli.moves.options import home, how, waves, which
 from state.model.entities import OperationKind
 
 
 @click.command()
 @which
 @waves
+@home
 @how
 @pass_context
 def failback(ctx: Context, /, **options: Any) -> int:

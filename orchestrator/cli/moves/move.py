@@ -193,9 +193,13 @@ def _check_meant(kind: OperationKind, flags: Flags, *, group: str, yes: bool) ->
     """
     is_said = flags.names_target or flags.expect_active is not None
     if not is_attended() and not (yes and is_said):
+        command = f"tideover {kind} {group or ' '.join(flags.queries)}"
+        if flags.names_target:
+            where = f" --to {flags.to}" if flags.to is not None else ""
+            raise UsageError(f"without a terminal, {kind} needs --yes", hint=f"{command}{where} --yes")
         raise UsageError(
             f"without a terminal, {kind} needs --yes and --to or --expect-active",
-            hint=f"tideover {kind} {group or ' '.join(flags.queries)} --expect-active CLUSTER --yes",
+            hint=f"{command} --expect-active CLUSTER --yes",
         )
     if group and not is_said:
         raise UsageError(

@@ -9,6 +9,7 @@ from orchestrator.cli import context
 from orchestrator.cli.plan_summary import MOST_WHOLE
 from orchestrator.cli.selection import labels, said
 from orchestrator.decide.desk.status import Label
+from orchestrator.errors import UsageError
 from state.settings.keys import Query
 
 CONSENTS = {
@@ -86,6 +87,19 @@ def to(command: context.Command) -> context.Command:
         "--to", metavar="CLUSTER", shell_complete=context.complete_cluster,
         help="Target cluster. Default: the next in the query's clusters.",
     )(command)  # fmt: skip
+
+
+def home(command: context.Command) -> context.Command:
+    """A failback names no target; who types one reads where it goes."""
+    return click.option("--to", metavar="CLUSTER", hidden=True, expose_value=False, callback=_goes_home)(command)
+
+
+def _goes_home(_context: click.Context, _option: click.Parameter, typed: str | None) -> None:
+    if typed is not None:
+        raise UsageError(
+            "failback takes queries home, to the first of their clusters, and has no --to",
+            hint="leave --to out; tideover switchover goes to any cluster",
+        )
 
 
 def consents(command: context.Command) -> context.Command:

@@ -8,7 +8,7 @@ import click
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.moves.move import aims_of, flags_of, plans_of, plans_text, say_circles
-from orchestrator.cli.moves.options import Flags, Which, to, waves, which
+from orchestrator.cli.moves.options import Flags, Which, home, to, waves, which
 from orchestrator.cli.moves.rewind import aim_of, back
 from orchestrator.cli.operation_text import PARTITION_COLUMNS, refusals
 from orchestrator.cli.plan_summary import counted
@@ -64,6 +64,7 @@ def plan_switchover(ctx: Context, /, **options: Any) -> int:
 @plan.command("failback")
 @which
 @waves
+@home
 @context.output
 @pass_context
 def plan_failback(ctx: Context, /, **options: Any) -> int:
