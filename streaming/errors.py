@@ -5,6 +5,7 @@ TideoverError
 ├── CompanionError          the companion's jar cannot be built, or is not there
 ├── JavaMissing             no Java new enough to run Spark, Kafka or Ivy
 ├── RegistryUnreachable     a schema registry does not answer, or not as one
+├── ServiceTrouble          an HTTP service refuses, does not answer, or answers no JSON
 └── KafkaError              a cluster cannot be looked at
     ├── ClusterUndeclared   the configuration has no such cluster: it may have been there when a move began
     ├── ClusterUnreachable  no bootstrap server answered in time; retrying can help
@@ -40,6 +41,17 @@ class RegistryUnreachable(TideoverError):
     """A schema registry does not answer, or not as one."""
 
     kind = "registry"
+
+
+class ServiceTrouble(TideoverError):
+    """An HTTP service refuses, does not answer, or answers no JSON."""
+
+    kind = "service"
+
+    def __init__(self, message: str = "", *, hint: str = "", status: int | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        """Of its answer; None where none came that can be read."""
 
 
 class KafkaError(TideoverError):

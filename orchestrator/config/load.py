@@ -39,6 +39,7 @@ def is_secret(path: tuple[str, ...]) -> bool:
             | ("notify", "targets", _, "url")
             | ("clusters", _, "security", "key_password")
             | ("clusters", _, "schema_registry", "password")
+            | ("routes", _, "replicator", "password")
         ):
             return True
         case ("clusters", _, "security", "sasl", "password" | "client_secret"):
@@ -54,7 +55,7 @@ def is_secret(path: tuple[str, ...]) -> bool:
 
 def is_read_at_use(path: tuple[str, ...]) -> bool:
     """Whether the reference at this path is kept, to be read again by each connection that needs what is behind it."""
-    return path[:1] in {("clusters",), ("controller",)}
+    return path[:1] in {("clusters",), ("routes",), ("controller",)}
 
 
 VARIABLE = "TIDEOVER_CONFIG"
@@ -235,7 +236,7 @@ class _Resolver:
                 return self._store(value, path)
             case ("clusters", *_, "ca" | "cert" | "keytab") | ("http", "tls", "cert" | "key" | "clients"):
                 return self._file(value, path)
-            case ("controller", "ca" | "cert" | "key"):
+            case ("routes", _, "replicator", "ca") | ("controller", "ca" | "cert" | "key"):
                 return self._file(value, path)
             case ("clusters", _, "security", "key"):
                 return self._key(value, path)

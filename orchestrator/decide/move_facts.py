@@ -78,6 +78,18 @@ class NamedCluster:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MirrorAnswer:
+    """What the replicator says of the copies that a query would read."""
+
+    stopped: tuple[str, ...] = ()
+    """Topics that are ordinary ones now."""
+    running: Mapping[str, str | None] = field(default_factory=dict)
+    """Topics that are not, with the replicator's own word; None where it does not know the topic."""
+    error: str = ""
+    """Why it says nothing of any topic."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Reset:
     """Where a query continues in one partition whose log was cut or created again before its position."""
 
@@ -166,6 +178,8 @@ class MoveFacts:
     """Whether the replicator from there runs; only for planned moves."""
     against: Replicating | None = None
     """Whether one runs in the other direction, too; checked where both keep the names of topics."""
+    mirrors: MirrorAnswer | None = None
+    """What the replicator says of the copies; None where it reports nothing, or nothing is moved."""
     topics: Mapping[str, str | None] | None = None
     """Old topic to its name on the standby; None where the route does not name it."""
     report: CheckpointReport | None = None

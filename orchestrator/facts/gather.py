@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from orchestrator.decide.gates.preconditions import cluster_identity, named_cluster
 from orchestrator.decide.lookup_wants import report_of_fact, standby_topic
 from orchestrator.decide.move_facts import (
+    MirrorAnswer,
     MoveFacts,
     NamedCluster,
     StandbyAnswer,
@@ -28,7 +29,7 @@ from orchestrator.facts.source_cluster import (
     event_times,
 )
 from state.messages import CheckpointReport
-from state.model.entities import Operation, OperationKind, RunnerFact
+from state.model.entities import MOVES, Operation, OperationKind, RunnerFact
 from state.model.maintenance import ReadinessFact
 from state.settings.canonical import are_one_folder
 from state.settings.keys import Resume, Route, Tideover
@@ -36,7 +37,8 @@ from state.settings.topics import all_topics_of
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock
 from streaming.cluster_log import Logs
-from streaming.errors import ClusterUnreachable, KafkaError, WrongCluster
+from streaming.errors import ClusterUnreachable, KafkaError, ServiceTrouble, WrongCluster
+from streaming.probe.mirrors import MirrorQuestions
 
 SILENCE_SECONDS = 0.5
 """How long it counts that there was none: a hundred queries need not wait for a dead standby one after the other."""
@@ -51,6 +53,7 @@ class FactGatherer:
         self.logs = logs
         self._clock = clock
         self._offsets = ResumeOffsets(store, settings, logs, clock)
+        self._questions = MirrorQuestions(clock.monotonic)
         self._standby: tuple[str, float, StandbyAnswer] | None = None
         self._silences: dict[str, tuple[float, str]] = {}
 
@@ -105,6 +108,7 @@ class FactGatherer:
         if not look or route is None or source == target:
             return facts
         facts = replace(facts, names=self._names(facts), standby=self.standby(facts))
+        facts = replace(facts, mirrors=self._mirrors(facts))
         facts = replace(facts, times=event_times(self._store, facts), checked=self._checked(query, target))
         return self._of_both_sides(facts) if facts.planned else facts
 
@@ -188,6 +192,20 @@ class FactGatherer:
             return known
         return replace(known, endpoint=declared.endpoint, others=self._settings.behind_endpoint(known.cluster))
 
+    def _mirrors(self, facts: MoveFacts) -> MirrorAnswer | None:
+        """What the replicator says of the copies; None where it reports nothing, or nothing moves there."""
+        if facts.route is None or facts.route.replicator is None or facts.kind not in MOVES:
+            return None
+        topics = {there for there in (facts.topics or {}).values() if there is not None}
+        try:
+            states = self._questions.ask(facts.route.replicator, topics)
+        except ServiceTrouble as trouble:
+            return MirrorAnswer(error=str(trouble))
+        if states is None:
+            return None
+        running = {topic: word for topic, (word, is_stopped) in states.items() if not is_stopped}
+        return MirrorAnswer(stopped=tuple(topic for topic in states if topic not in running), running=running)
+
     def standby(self, facts: MoveFacts) -> StandbyAnswer:
         """One bounded question to the standby about the topics; an answer of a moment ago counts."""
         started = self._clock.monotonic()
@@ -263,6 +281,7 @@ class FactGatherer:
         called = {topic: standby_topic(facts.route, topic) for topic in sorted({*topics, *(facts.topics or {})})}
         facts = replace(facts, report=report, topics=called, stateful=report.stateful if stateful is None else stateful)
         facts = replace(facts, names=self._names(facts), times=event_times(self._store, facts))
+        facts = replace(facts, mirrors=self._mirrors(facts))
         if facts.standby is None or set(called) - set(facts.standby.topics or {}):
             facts = replace(facts, standby=self.standby(facts))
         refused = cluster_identity(facts)

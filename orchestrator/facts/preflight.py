@@ -119,6 +119,7 @@ def check_queries(
             target = _standby_of(settings, name, active[name], statuses)
             standings = _standings(logs, store, name, active[name]) if active[name] in described else None
             facts = forecast_facts(gatherer, OperationKind.FAILOVER, name, target, standings=standings)
+            facts = replace(facts, mirrors=None)  # which are stopped when a move is due, and not before
             known = described.get(active[name])
             if facts.times is not None and known is not None:
                 stamps = {**facts.times.stamps, **stamps_of(known)}

@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field, SecretStr, model_validator
 from state.settings.canonical import mapping
 from state.settings.cluster_endpoints import expanded
 from state.settings.frozen import Settings
+from state.settings.replicators import Replicator
 from state.settings.security import Security
 from state.settings.values import (
     Address,
@@ -141,6 +142,22 @@ class Route(Settings):
     """The replicator gives copies the schema ids of the other registry, so their bytes differ; else ids travel."""
     keeps_offsets: bool = False
     """The replicator is said to copy bytes and offsets (method ``identity``, which still wants proof)."""
+    replicator: Replicator | None = None
+    """What copies; None: MirrorMaker 2, or any that ``keeps_offsets`` describes."""
+
+    @model_validator(mode="after")
+    def _as_its_kind_copies(self) -> Self:
+        known = self.replicator
+        if known is None:
+            return self
+        mistakes = []
+        if known.keeps_offsets is not self.keeps_offsets:
+            mistakes.append(f"keeps_offsets: {known.kind} wants {str(known.keeps_offsets).lower()}")
+        if known.keeps_offsets and self.offset_syncs is not None:
+            mistakes.append(f"offset_syncs: remove it, because copies of {known.kind} are at the same offsets")
+        if mistakes:
+            raise ValueError("\n".join(mistakes))
+        return self
 
     @model_validator(mode="after")
     def _heartbeats_travelled(self) -> Self:

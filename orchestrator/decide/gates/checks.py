@@ -33,6 +33,7 @@ GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     preconditions.fence,
     log_truncation.log_truncation,
     loss.place_found,
+    copies.mirror_stopped,
     copies.caught_up,
     copies.output_copied,
     copies.upstream_output,

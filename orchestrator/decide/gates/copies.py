@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
-from orchestrator.decide.move_facts import PENDING, MoveFacts
+from orchestrator.decide.move_facts import PENDING, MirrorAnswer, MoveFacts
 from orchestrator.decide.places import lets_unknown_pass, named, sum_of, targets_of
 from state.plain_text import amount
 from streaming.resume.model import Target
@@ -54,6 +54,37 @@ def _awaited(facts: MoveFacts, gate: str, targets: Sequence[Target], every: str,
         else f"{lacks}; the move waits for them, for at most {facts.policy.catch_up.total_seconds():g} s "
         "(policy.catch_up)",
         f"{lacks} ({named(behind)}: {why})",
+    )
+
+
+def mirror_stopped(facts: MoveFacts) -> Gate | None:
+    """Copies that are mirrors still take no producer, and their end may be cut later (consent ``replication``)."""
+    if facts.mirrors is None:
+        return None
+    found = facts.mirrors
+    odd, count = found.error or _still(found, facts.target), len(found.stopped) + len(found.running)
+    consented = bool(odd) and "replication" in facts.consents
+    return answer(
+        "mirror-stopped",
+        not odd or consented,
+        "no answer" if found.error else f"{len(found.stopped)} of {count} topics",
+        "an answer of the replicator" if found.error else amount(count, "topic"),
+        "consent replication is given" if consented else f"no topic on {facts.target} is a mirror any more",
+        f"{odd}; --consent replication accepts it",
+    )
+
+
+def _still(found: MirrorAnswer, target: str) -> str:
+    """What is to be done about mirrors; empty where there are none."""
+    unknown = sorted(topic for topic, word in found.running.items() if word is None)
+    if unknown:
+        return f"the replicator knows no mirror {', '.join(unknown)} on {target}: correct routes.replicator"
+    if not found.running:
+        return ""
+    words = ", ".join(f"{topic} ({word})" for topic, word in sorted(found.running.items()))
+    return (
+        f"still mirrors on {target}: {words}. No producer can write there, and the end of the log may be cut. Fail "
+        "them over, or promote them"
     )
 
 

@@ -11,7 +11,15 @@ from orchestrator.decide.gates import loss
 from orchestrator.decide.gates.checks import GATES, judge_move, refusal
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.preconditions import choose_runner, named_cluster
-from orchestrator.decide.move_facts import EventTimes, MoveFacts, NamedCluster, Replicating, Reset, StandbyAnswer
+from orchestrator.decide.move_facts import (
+    EventTimes,
+    MirrorAnswer,
+    MoveFacts,
+    NamedCluster,
+    Replicating,
+    Reset,
+    StandbyAnswer,
+)
 from orchestrator.decide.uncommitted_batch import BatchChoice
 from state.messages import CheckpointReport, Planned, SinkMemory, SinkState, StateOperator, UncommittedBatch
 from state.model.column_uses import Column, ColumnUse
@@ -79,6 +87,7 @@ GOOD = MoveFacts(
 
 
 OF_PLANNED_MOVES = {"active-reachable", "replication-alive", "one-direction", "caught-up"}
+OF_REPLICATION = {"replication-alive", "mirror-stopped"}
 MEANING = {"schemas-agree", "home-offsets", "offset-in-logic", "topic-in-logic", "headers-in-logic", "event-time"}
 RUNNING = Replicating(proven=True, measured="1 s", text="the newest heartbeat copied from east is 1 s old")
 STOPPED = Replicating(proven=False, measured="none", text="west.heartbeats on east holds no heartbeat of west")
@@ -148,6 +157,7 @@ def test_good_facts_pass_every_gate_that_speaks() -> None:
         "sink-declared",
         "sink-follows",
         "output-copied",
+        "mirror-stopped",
         "upstream-output",
         "answers-consistent",
         "schemas-agree",
@@ -279,6 +289,12 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
      "90 s old; start the replicator; --consent replication accepts it"),
     ("one-direction", replace(PLANNED, against=AGAINST), "2 s from west to east", "a replicator in one direction",
      "runs, too, and both keep the names of topics, so records go round in circles; stop it"),
+    ("mirror-stopped", replace(GOOD, mirrors=MirrorAnswer(stopped=("u",), running={"t": "ACTIVE"})), "1 of 2 topics",
+     "2 topics", "still mirrors on west: t (ACTIVE). No producer can write there, and the end of the log may be cut."),
+    ("mirror-stopped", replace(GOOD, mirrors=MirrorAnswer(running={"t": None})), "0 of 1 topics", "1 topic",
+     "the replicator knows no mirror t on west: correct routes.replicator; --consent replication accepts it"),
+    ("mirror-stopped", replace(GOOD, mirrors=MirrorAnswer(error="https://w answers 401")), "no answer",
+     "an answer of the replicator", "https://w answers 401; --consent replication accepts it"),
     ("caught-up", replace(PLANNED, resolution=BEHIND), "0 of 1 partitions", "1 partition",
      "west lacks 7 records that q has read (t-0: 7 records are not there yet)"),
     ("output-copied", replace(PLANNED, handed_on="o", written=(place(), place(topic="o", exact=False, note="late"))),
@@ -464,6 +480,7 @@ def test_every_gate_can_refuse() -> None:
         ("repeats-into-state", "repeats"),
         ("fresh-allowed", "fresh"),
         ("replication-alive", "replication"),
+        ("mirror-stopped", "replication"),
         ("one-direction", "repeats"),
         ("answers-consistent", "gap"),
         ("schemas-agree", "columns"),
@@ -485,7 +502,9 @@ def test_one_consent_opens_its_own_gate_and_no_other(name: str, consent: str) ->
                                                          "sink-declared")
                                           for c in ("repeats",)} | {("retention", "gap"), ("upstream-output", "gap"),
                                                                     ("answers-consistent", "gap")
-                                                                    } | {(n, "columns") for n in MEANING}:  # fmt: skip
+                                                                    } | {(n, "columns") for n in MEANING} | {
+                                                                        (n, "replication") for n in OF_REPLICATION
+                                                                    }:  # fmt: skip
             assert not gate.ok
 
 

@@ -1,0 +1,67 @@
+"""Requests JSON of one HTTP service, with a password by reference.
+
+No redirect is followed and no proxy used, so that the password goes to the configured address and nowhere else.
+"""
+
+import base64
+import json
+import ssl
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import SecretStr
+
+from streaming.errors import ServiceTrouble
+from streaming.secrets import Broken, reveal
+
+_MOST_BYTES = 4_194_304
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        """Follow none: the error names the status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Where it is, and with which user; from any thread."""
+
+    address: str
+    """Without a trailing slash."""
+    username: str | None = None
+    password: SecretStr | None = None
+    ca: str | None = None
+    """Authority of its certificate; None: those of this system."""
+    what: str = "the service"
+    """What it should be, for sentences."""
+
+    def ask(self, path: str, *, timeout: float, body: object = None, accept: str = "application/json") -> Any:
+        """The JSON at a path below the address, by POST where there is a body. Raises ``ServiceTrouble``."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Accept": accept, **({} if data is None else {"Content-Type": "application/json"}), **self._login()}
+        request = urllib.request.Request(f"{self.address}{path}", data=data, headers=headers)
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({}), _NoRedirect()]
+        try:
+            if self.address.startswith("https:"):
+                handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=self.ca)))
+            with urllib.request.build_opener(*handlers).open(request, timeout=timeout) as response:
+                return json.loads(response.read(_MOST_BYTES))
+        except urllib.error.HTTPError as error:
+            raise ServiceTrouble(f"{self.address} answers {error.code}", status=error.code) from None
+        except (OSError, ValueError) as error:
+            raise self.odd(getattr(error, "reason", None) or error) from None
+
+    def odd(self, reason: object) -> ServiceTrouble:
+        """What to raise where its answer is not that of such a service."""
+        return ServiceTrouble(f"{self.address} does not answer as {self.what}: {reason}")
+
+    def _login(self) -> dict[str, str]:
+        if self.username is None or self.password is None:
+            return {}
+        try:
+            given = f"{self.username}:{reveal(self.password)}"
+        except Broken as broken:
+            raise ServiceTrouble(f"the password of {self.address} cannot be read: {broken.why}") from None
+        return {"Authorization": f"Basic {base64.b64encode(given.encode()).decode('ascii')}"}

@@ -1,0 +1,125 @@
+"""What replicators say of their copies. The services are small HTTP servers of the same requests and answers."""
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from state.settings.replicators import Replicator, ReplicatorKind
+from streaming.errors import ServiceTrouble
+from streaming.probe.mirrors import mirror_states
+
+
+class Api:
+    """Answers by path; ``status`` other than 200 answers everything."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Any] = {}
+        self.asked: list[tuple[str, Any, str | None]] = []
+        self.status = 200
+        self.url = ""
+
+
+@contextmanager
+def serving() -> Iterator[Api]:
+    api = Api()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer(self.path, None)
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self._answer(f"{self.path}?{body['name']}", body)
+
+        def _answer(self, key: str, body: Any) -> None:
+            api.asked.append((self.path, body, self.headers.get("Authorization")))
+            status = api.status if key in api.answers or api.status != 200 else 404
+            text = json.dumps(api.answers.get(key, {})).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    api.url = f"http://127.0.0.1:{server.server_address[1]}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield api
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def replicator(**keys: Any) -> Replicator:
+    return Replicator.model_validate(keys)
+
+
+def mirror(status: str) -> dict[str, Any]:
+    lags = [{"partition": 0, "lag": 0, "last_source_fetch_offset": 41}]
+    return {"kind": "KafkaMirrorData", "mirror_topic_name": "t", "mirror_status": status, "mirror_lags": lags}
+
+
+@pytest.mark.parametrize("word", ["ACTIVE", "PAUSED", "FAILED", "PENDING_STOPPED", "STOPPED"])
+def test_a_topic_of_a_cluster_link_is_a_mirror_until_it_is_stopped(word: str) -> None:
+    with serving() as api:
+        api.answers["/kafka/v3/clusters/lkc-1/links/dr/mirrors/orders%2Fa"] = mirror(word)
+        link = f"{api.url}/kafka/v3/clusters/lkc-1/links/dr/"
+        known = replicator(kind="cluster-linking", url=link, username="key", password="secret")
+        assert mirror_states(known, ["orders/a"], timeout=10) == {"orders/a": (word, word == "STOPPED")}
+        assert api.asked[0][2] == f"Basic {base64.b64encode(b'key:secret').decode()}"
+
+
+@pytest.mark.parametrize(
+    "word", ["ACTIVE", "FAULTED", "PAUSED", "FAILING_OVER", "PROMOTING", "FAILED_OVER", "PROMOTED"]
+)
+def test_a_shadow_topic_is_one_until_it_has_failed_over_or_was_promoted(word: str) -> None:
+    with serving() as api:
+        path = "/redpanda.core.admin.v2.ShadowLinkService/GetShadowTopic"
+        api.answers[f"{path}?orders"] = {
+            "shadowTopic": {"name": "orders", "status": {"state": f"SHADOW_TOPIC_STATE_{word}"}}
+        }
+        known = replicator(kind="shadowing", url=api.url, link="dr")
+        is_over = word in {"FAILED_OVER", "PROMOTED"}
+        assert mirror_states(known, ["orders", "refunds"], timeout=10) == {
+            "orders": (word, is_over), "refunds": (None, False),
+        }  # fmt: skip
+        assert api.asked[0][:2] == (path, {"shadowLinkName": "dr", "name": "orders"})
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "text"),
+    [
+        (401, {}, "answers 401"),
+        (302, {}, "answers 302"),
+        (200, {"mirror_lags": []}, "does not answer as cluster-linking's API: no state of orders"),
+        (200, ["ACTIVE"], "does not answer as cluster-linking's API: no state of orders"),
+    ],
+)
+def test_no_answer_and_an_answer_of_another_shape_are_errors(status: int, answer: Any, text: str) -> None:
+    with serving() as api:
+        api.status, api.answers["/mirrors/orders"] = status, answer
+        with pytest.raises(ServiceTrouble) as raised:
+            mirror_states(replicator(kind="cluster-linking", url=api.url), ["orders"], timeout=10)
+        assert text in str(raised.value)
+        assert str(raised.value).startswith(api.url)
+
+
+def test_a_service_that_is_away_is_named() -> None:
+    with serving() as api:
+        url = api.url
+    with pytest.raises(ServiceTrouble, match=f"{url} does not answer as cluster-linking's API"):
+        mirror_states(replicator(kind="cluster-linking", url=url), ["orders"], timeout=10)
+
+
+@pytest.mark.parametrize("kind", [each for each in ReplicatorKind if each is not ReplicatorKind.SHADOWING])
+def test_a_replicator_without_an_address_reports_nothing(kind: ReplicatorKind) -> None:
+    assert mirror_states(replicator(kind=kind), ["orders"], timeout=10) is None
