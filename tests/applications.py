@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,8 @@ class Application:
     """What is declared of each beside its checkpoint, its clusters and its source ``orders``."""
     operator: Path | None = None
     """The configuration with which verbs are typed; None: the application's own."""
+    ui_port: int | None = None
+    """Of Spark's own UI; None: it has none."""
 
     @property
     def out(self) -> Path:
@@ -69,18 +72,26 @@ class Application:
         whole = {**known, "runners": {self.name: {"site": "one"}}, "queries": queries, "http": "off"}
         self.config.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
 
-    def submit(self, *more: str, conf: Sequence[str] = (), plain_on: str | None = None) -> None:
+    def submit(
+        self, *more: str, conf: Sequence[str] = (), plain_on: str | None = None, jar: Path | None = None
+    ) -> None:
         """What a scheduler runs, each time with the same arguments.
 
-        ``plain_on``: without anything of Tideover's, and with these servers in its code.
+        ``plain_on``: without anything of Tideover's, and with these servers in its code. ``jar``: instead of ours.
         """
         home, jars = Path(pyspark.__file__).parent, list(jar_paths(f"spark-{pyspark.__version__}"))
         ours: list[str] = []
         if plain_on is None:
-            jars.append(companion_jar())
+            jars.append(jar or companion_jar())
             ours = ["spark.plugins=tideover.AttachPlugin", f"spark.tideover.config={self.config}"]
-        small = ["spark.ui.enabled=false", "spark.sql.shuffle.partitions=1", "spark.driver.host=127.0.0.1"]
-        every = [*ours, *small, "spark.driver.bindAddress=127.0.0.1", *conf]
+        ui = f"spark.ui.enabled={str(self.ui_port is not None).lower()}"
+        small = [
+            ui,
+            f"spark.ui.port={self.ui_port or 0}",
+            "spark.sql.shuffle.partitions=1",
+            "spark.driver.host=127.0.0.1",
+        ]
+        every = [*ours, *small, "spark.driver.host=127.0.0.1", "spark.driver.bindAddress=127.0.0.1", *conf]
         options = [word for each in every for word in ("--conf", each)]
         python = Path(os.environ.get("PYSPARK_PYTHON", ROOT / ".venv" / "bin" / "python"))
         theirs = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -96,6 +107,11 @@ class Application:
     def log(self) -> str:
         """Of the newest start."""
         return (self.folder / f"job-{len(self.jobs)}.log").read_text(encoding="utf-8", errors="replace")
+
+    def page(self, path: str) -> str:
+        """A page of Spark's own UI on ``ui_port``; of a path that it does not know the first one."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ui_port}/{path}/", timeout=PROCESS_SECONDS) as answer:
+            return str(answer.read().decode("utf-8"))
 
     def until(self, holds: Callable[[], object], what: str) -> None:
         """Wait until something holds; shows the log of the newest start where it never does."""

@@ -314,9 +314,6 @@ class ControllerStore(RunnerStore, Protocol):
     def prune_standby_samples(self, before: datetime, *, limit: int, term: int) -> int:
         """Forget samples of before a time in the past, of all queries; how many."""
 
-    def readiness(self, *, query: str | None = None) -> Sequence[ReadinessFact]:
-        """Ordered by query; only that of one, where it is named."""
-
     def replication(self, query: str) -> ReplicationSample | None:
         """The sample that was kept with the query's readiness, if one was. Raises ``Damaged``."""
 

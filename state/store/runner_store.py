@@ -10,7 +10,7 @@ from typing import Protocol
 from state.model.cluster_status import ProbeReport
 from state.model.entities import Assignment, EndSample, Event, Intent, Operation, Position, QueryFact, RunnerFact
 from state.model.found_places import FoundPlace
-from state.model.maintenance import CleanedFiles, FormerCheckpoint
+from state.model.maintenance import CleanedFiles, FormerCheckpoint, ReadinessFact
 from state.model.pins import Pin
 from state.model.timeline import Stretch
 from state.store.wakeups import Wakeups
@@ -69,6 +69,9 @@ class RunnerStore(Protocol):
         """
 
     def query_facts(self, *, query: str | None = None) -> Sequence[QueryFact]:
+        """Ordered by query; only that of one, where it is named."""
+
+    def readiness(self, *, query: str | None = None) -> Sequence[ReadinessFact]:
         """Ordered by query; only that of one, where it is named."""
 
     def report_place(self, found: FoundPlace) -> None:

@@ -13,6 +13,9 @@ serves both has to come out the same. A test compiles it against those of every 
 (``tests/real/test_companion_build.py``). A jar for each line would be five times the files for classes that do not
 differ.
 
+The classes of the tab in Spark's UI are compiled twice as well, for Spark 3 and for Spark 4. A Spark that they do not
+fit has no tab (``UiPages.java``).
+
 Which classes serve the Spark that runs is found out there, by what it has (``SparkBuild.java``); the jar lists its own
 classes for that.
 """
@@ -39,6 +42,12 @@ _CLASSES = "tideover/classes.txt"
 _RECORD = "companion.json"
 SOURCES = _FOLDER / "java"
 _NEW, _OLD = "spark41", "spark35"
+_UI, _OLD_UI = "ui4", "ui3"
+_UI_MOVED = (
+    (f"tideover.{_UI}", f"tideover.{_OLD_UI}"),
+    ("jakarta.servlet.", "javax.servlet."),
+    ("scala.collection.immutable.Seq", "scala.collection.Seq"),
+)
 _MOVED = (
     ("org.apache.spark.sql.execution.streaming.checkpointing.", "org.apache.spark.sql.execution.streaming."),
     (f"tideover.{_NEW}", f"tideover.{_OLD}"),
@@ -76,9 +85,21 @@ class Line:
         """Where this Spark has its own managers."""
         return (_MOVED[0][0] if self.package == _NEW else _MOVED[0][1]).rstrip(".")
 
+    @property
+    def ui(self) -> str:
+        """The package of the classes that serve its UI: servlets and Scala changed with Spark 4."""
+        return _OLD_UI if self.spark.startswith("3.") else _UI
+
     def adapted(self, source: str) -> str:
         """A source written for the newest line, as this line takes it."""
         return source if self.package == _NEW else source.replace(*_MOVED[0]).replace(*_MOVED[1])
+
+    def adapted_ui(self, source: str) -> str:
+        """The same of a class of the UI."""
+        if self.ui == _OLD_UI:
+            for new, old in _UI_MOVED:
+                source = source.replace(new, old)
+        return source
 
 
 class Record(BaseModel):
@@ -183,6 +204,10 @@ def _adapted(line: Line, folder: Path) -> Path:
         moved = (folder / "tideover" / _NEW).rename(folder / "tideover" / _OLD)
         for path in moved.glob("*.java"):
             path.write_text(line.adapted(path.read_text(encoding="utf-8")), encoding="utf-8")
+    if line.ui == _OLD_UI:
+        moved = (folder / "tideover" / _UI).rename(folder / "tideover" / _OLD_UI)
+        for path in moved.glob("*.java"):
+            path.write_text(line.adapted_ui(path.read_text(encoding="utf-8")), encoding="utf-8")
     return folder
 
 

@@ -100,8 +100,14 @@ def _companion(scala: str, spark: str, scala_library: str, hadoop: str, jackson:
         *(f"com.fasterxml.jackson.core:jackson-{part}:{jackson}" for part in ("databind", "core")),
         f"org.apache.kafka:kafka-clients:{kafka_clients}",
         f"org.scala-lang:scala-library:{scala_library}",
+        f"jakarta.servlet:jakarta.servlet-api:{_servlet(spark)}",
     )
     return Roots(coordinates=coordinates, transitive=False)
+
+
+def _servlet(spark: str) -> str:
+    """The interfaces of Spark's UI; before Spark 4 this artifact still has the package ``javax.servlet``."""
+    return "4.0.3" if spark.startswith("3.") else "6.0.0" if spark.startswith("4.2.") else "5.0.0"
 
 
 _SCALATEST = (

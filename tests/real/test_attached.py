@@ -6,8 +6,10 @@ all tests of this page; which cluster it is on depends on the tests that came be
 
 import json
 import os
+import re
 import signal
 import socket
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +21,9 @@ import yaml
 
 from lab import faults
 from lab.world import CLUSTERS, TOPIC, World
+from streaming.companion.jar import companion_jar
 from tests.applications import EXACT, MOVED, QUERIES, Application
+from tests.ports import free_port
 from tests.scene import Controller
 from tests.streams import Cluster
 from tests.topics import read_whole
@@ -232,12 +236,15 @@ def test_kafka_sinks_and_batches_follow_where_they_are_declared(sites: Sites, tm
         sites.clusters[name].append("prices", 0, range(prices))
     sites.more()
     job = Path(__file__).parent / "kafka_job.py"
-    notary = sites.application(tmp_path / "notary", "notary", script=job, queries=WRITING)
-    named, before = ("spark.tideover.application=notary",), list(range(sites.end))
-    notary.submit(conf=named)
+    notary = sites.application(tmp_path / "notary", "notary", script=job, queries=WRITING, ui_port=free_port())
+    before = list(range(sites.end))
+    named = ("spark.tideover.application=notary",)
+    notary.submit(conf=(*named, "spark.tideover.desk=http://127.0.0.1:8340"))
     try:
         notary.until(lambda: all(sites.ids("east", each) == before for each in WRITING), "all is written to east")
         notary.until(partial(could_move, notary), "the queries could be moved")
+        await_tab(notary, copies=["east", "east", "1"], aside=["east", "", "1"])
+        assert 'href="/tideover/"' in notary.page("jobs"), "Spark's own pages lead there"
         moved = notary.type("switchover", "--all", "--to", "west", "--consent", "replication", "--yes", "--reason", "x")
         assert moved.code == 0, moved.err + moved.out
         sites.more("west")
@@ -248,14 +255,18 @@ def test_kafka_sinks_and_batches_follow_where_they_are_declared(sites: Sites, tm
         assert sites.ids("west", "aside") == []
         assert "aside writes to the Kafka that its code names, whichever cluster it reads" in notary.log()
         assert "copies writes copies to west" in notary.log()
+        await_tab(notary, copies=["west", "west", "2"], notes=["west", "west", "2"], aside=["west", "", "2"])
+        assert "switchover from east to west: done" in notary.page("tideover")
         assert notary.job.poll() is None
         notary.kill()
-        notary.submit(conf=named)
+        notary.submit(conf=named, jar=without_tab(tmp_path))
         sites.more("west")
         last = set(range(new[0], sites.end))
         written = lambda: all(set(sites.ids("west", each)) == last for each in ("copies", "notes"))  # noqa: E731
         notary.until(written, "both write to west behind the restart")
         assert sites.ids("east", "copies") == sites.ids("east", "notes") == before
+        assert "no tab in Spark's UI, as it does not fit: java.lang.ClassNotFoundException" in notary.log()
+        assert "Tideover" not in notary.page("jobs")
     finally:
         notary.kill()
         sites.clusters["east"].extend(TOPIC, sites.end)
@@ -326,6 +337,31 @@ def by_controller(sites: Sites, folder: Path) -> tuple[Application, Path]:
     controller = {"urls": [f"http://{listen}"], "token": "file:token"}
     application.config.write_text(yaml.safe_dump(known | {"controller": controller}), encoding="utf-8")
     return application, folder / "operator.yaml"
+
+
+def await_tab(application: Application, **rows: list[str]) -> None:
+    """Wait until the tab in Spark's UI shows where each of these queries reads and writes, and its epoch."""
+
+    def shows() -> bool:
+        page = application.page("tideover")
+        cells = (re.findall(r"<td>(.*?)</td>", row) for row in page.split("<tr>"))
+        found = {re.sub(r"<.*?>", "", row[0]): row for row in cells if row}
+        return all(found.get(name, [])[1:4] == row and "unknown" not in found[name] for name, row in rows.items())
+
+    application.until(shows, f"the tab shows {rows}")
+    for name in rows:
+        link = f'<a href="http://127.0.0.1:8340/queries/{name}">{name}</a>'
+        assert link in application.page("tideover")
+
+
+def without_tab(folder: Path) -> Path:
+    """Our jar without the classes of the tab, as on a Spark whose UI they do not fit."""
+    made = folder / "companion.jar"
+    with zipfile.ZipFile(companion_jar()) as whole, zipfile.ZipFile(made, "w") as jar:
+        for name in whole.namelist():
+            if not name.startswith("tideover/ui"):
+                jar.writestr(name, whole.read(name))
+    return made
 
 
 def release(sites: Sites, application: Application) -> None:

@@ -185,6 +185,7 @@ RULES: Mapping[str, Rule] = {
     "runners": Rule(shown=lambda scope, found: [each for each in found if scope.itself(each.runner) is None]),
     "report_query": Rule(_query_reported),
     "query_facts": Rule(_named_query, shown=_own_queries),
+    "readiness": Rule(_named_query, shown=_own_queries),
     "report_place": Rule(_place),
     "found_place": Rule(_own_query),
     "keep_mapping": Rule(_own_query),

@@ -27,7 +27,7 @@ from state.errors import (
 from state.model.cluster_status import ProbeReport
 from state.model.entities import Assignment, EndSample, Event, Intent, Operation, Position, QueryFact, RunnerFact
 from state.model.found_places import FoundPlace
-from state.model.maintenance import CleanedFiles, FormerCheckpoint
+from state.model.maintenance import CleanedFiles, FormerCheckpoint, ReadinessFact
 from state.model.pins import Pin
 from state.model.timeline import Stretch
 from state.store.remote.http_connections import ANSWER_SECONDS, Answer, HttpConnections
@@ -156,6 +156,9 @@ class RemoteStore(RunnerStore):
 
     def report_place(self, found: FoundPlace) -> None:
         self._call("report_place", found=found)
+
+    def readiness(self, *, query: str | None = None) -> Sequence[ReadinessFact]:
+        return self._call("readiness", query=query)  # type: ignore[no-any-return]
 
     def found_place(self, query: str) -> FoundPlace | None:
         return self._call("found_place", query=query)  # type: ignore[no-any-return]

@@ -75,8 +75,9 @@ def _call(name: str, *, is_repeatable: bool = True) -> Call:
 
 _SAME_TWICE = (
     "now", "assignments", "assignment", "adopt", "operation", "pending_intents", "report", "register", "unregister",
-    "runners", "report_query", "query_facts", "report_place", "found_place", "keep_mapping", "mappings",
-    "save_positions", "save_ends", "save_timeline", "save_probe_reports", "pin", "pins", "to_clean", "report_cleaned",
+    "runners", "report_query", "query_facts", "readiness", "report_place", "found_place", "keep_mapping",
+    "mappings", "save_positions", "save_ends", "save_timeline", "save_probe_reports", "pin", "pins", "to_clean",
+    "report_cleaned",
 )  # fmt: skip
 CALLS: Mapping[str, Call] = {
     **{name: _call(name) for name in _SAME_TWICE},

@@ -21,6 +21,7 @@ from state.settings.keys import Tideover
 from state.store.runner_store import RunnerStore
 from streaming.spark.attach.attached import MOVED, AttachedSupervisor, declared_beside
 from streaming.spark.attach.driver import ApplicationDriver
+from streaming.spark.attach.status import shown_queries
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.errors import NameTaken, RunError
@@ -34,6 +35,8 @@ from streaming.spark.runner.runner import DriverProcess, Runner
 from streaming.spark.runner.service import SparkInUse, assembled
 
 _LOOK_SECONDS = 0.1
+_SHOW_SECONDS = 3.0
+"""How often the tab in Spark's UI gets the newest words: four short reads of the store for each query."""
 _CATCH_UP_SECONDS = 5.0
 """How long the last positions of all queries are waited for when their application ends."""
 _FINISH_SECONDS = 3.0
@@ -86,6 +89,11 @@ class Desk:
         self.driver.declare(found)
         return True
 
+    def show(self) -> None:
+        """Publish what the tab in Spark's UI shows; while the store is away it grows old. Raises py4j's errors."""
+        with contextlib.suppress(StoreError):
+            self.driver.show(shown_queries(self.hosting.store, self.queries))
+
     def _why(self, query: str) -> str:
         row = self.hosting.store.assignment(query)
         fact = next(iter(self.hosting.store.query_facts(query=query)), None)
@@ -136,10 +144,9 @@ def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, b
     over = threading.Event()
     for row in _rows_that_run(driver, store, keys):
         runner.join(row)
-    desk = threading.Thread(
-        target=_attend, args=(driver, Desk(driver, hosting, keys), runner, over), name="desk", daemon=True
-    )
-    desk.start()
+    desk = Desk(driver, hosting, keys)
+    threading.Thread(target=_attend, args=(driver, desk, runner, over), name="desk", daemon=True).start()
+    threading.Thread(target=_publish, args=(driver, desk, over), name="tab", daemon=True).start()
     liveness.begin(runner.ask_to_stop, over)
     code = 0
     try:
@@ -183,13 +190,11 @@ def _rows_that_run(driver: ApplicationDriver, store: RunnerStore, keys: Mapping[
 def _attend(driver: ApplicationDriver, desk: Desk, runner: Runner, over: threading.Event) -> None:
     """Answer starts, and see the end of the application, or the need of it, until ``over``."""
     must_end_at: float | None = None
-    is_declared = False
     while not over.wait(_LOOK_SECONDS):
         try:
             if driver.is_closing():
                 runner.ask_to_stop()
                 return
-            is_declared = is_declared or desk.declare()
             desk.look(runner)
             ended = any(isinstance(each, AttachedSupervisor) and each.must_end for each in runner.hosted())
             if ended and must_end_at is None:
@@ -197,6 +202,21 @@ def _attend(driver: ApplicationDriver, desk: Desk, runner: Runner, over: threadi
             if must_end_at is not None and (_is_answered(desk.hosting) or time.monotonic() >= must_end_at):
                 driver.exit()
                 return
+        except Py4JError:
+            if driver.has_ended():
+                return
+
+
+def _publish(driver: ApplicationDriver, desk: Desk, over: threading.Event) -> None:
+    """Let the driver know what is declared, once, and what its tab shows, until ``over``.
+
+    In a thread of its own: a store that hangs holds up no answer to a start.
+    """
+    is_declared = False
+    while not over.wait(_SHOW_SECONDS if is_declared else _LOOK_SECONDS):
+        try:
+            is_declared = is_declared or desk.declare()
+            desk.show()
         except Py4JError:
             if driver.has_ended():
                 return

@@ -103,6 +103,10 @@ class ApplicationDriver:
         """Publish what the application's queries declare beside their sources. Raises py4j's errors."""
         self._attached.declare(json.dumps(queries))
 
+    def show(self, queries: Sequence[Mapping[str, str]]) -> None:
+        """Publish what the tab in Spark's UI shows of each query. Raises py4j's errors."""
+        self._attached.show(json.dumps(queries))
+
     def admit(self, key: str, answer: Mapping[str, object]) -> None:
         """Admit a start: its query is ours."""
         self._attached.answer(key, json.dumps({"ours": True, **answer}))

@@ -37,6 +37,11 @@ final class AdmissionRequest {
     notifyAll();
   }
 
+  /** What it waits for, as far as it was said. */
+  synchronized String why() {
+    return why == null ? "for the attendant" : why;
+  }
+
   /** The answer; empty where nothing was heard for too long. Undeclared: a stop interrupts it. */
   synchronized Optional<JsonNode> await(Consumer<String> progress) {
     String said = null;

@@ -57,6 +57,8 @@ public final class AttachPlugin implements SparkPlugin {
       Attached.begin(conf.getTimeAsMs("spark.tideover.admission.timeout", "60s"));
       attendant = Attendant.of(conf);
       attendant.begin();
+      StatusPage.begin(conf.get("spark.tideover.desk", ""));
+      UiPages.begin(context);
       return Map.of();
     }
 

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -151,6 +152,44 @@ public final class Attached {
   /** What each query of the application declares beside its sources, as a list of JSON. */
   public static void declare(String queries) throws JsonProcessingException {
     Beside.declare(JSON.readTree(queries));
+  }
+
+  /** What the tab in Spark's UI shows of each query, as a list of JSON. */
+  public static void show(String queries) throws JsonProcessingException {
+    StatusPage.show(JSON.readTree(queries));
+  }
+
+  /** The checkpoints of which this JVM knows anything. */
+  static Set<String> keys() {
+    Set<String> keys = new HashSet<>(OPEN.keySet());
+    keys.addAll(SOURCES.keySet());
+    keys.addAll(PLAIN);
+    return keys;
+  }
+
+  /** As what the query of a checkpoint was admitted last, and where it reads or has read. */
+  static Optional<JsonNode> known(String key) {
+    try {
+      String running = context == null ? null : running(key);
+      if (running == null) {
+        return Optional.empty();
+      }
+      ObjectNode found = (ObjectNode) JSON.readTree(running);
+      return Optional.of(found.put("query", SOURCES.get(key).query()));
+    } catch (IOException unreadable) {
+      return Optional.empty();
+    }
+  }
+
+  /** Why a query does not run, or not as it should; empty: the attendant knows how it is. */
+  static Optional<String> waits(String key) {
+    AdmissionRequest request = OPEN.get(key);
+    if (request != null) {
+      return Optional.of("the start waits: " + request.why());
+    }
+    return isPlain(key)
+        ? Optional.of("runs without Tideover, as no attendant answered at its start")
+        : Optional.empty();
   }
 
   /** Lets a start wait on, and says why; the time for which it waits begins again. */

@@ -137,6 +137,13 @@ final class Beside {
     return Optional.ofNullable(KNOWN.get(query)).filter(Query::isAdmitted);
   }
 
+  /** The cluster to which the declared output of a query goes; empty: it declares none. */
+  static Optional<String> written(String query) {
+    return of(query)
+        .filter(each -> !each.topics().get(Way.WRITES).isEmpty())
+        .map(each -> each.cluster(Way.WRITES));
+  }
+
   /**
    * The query that declares all of these topics; empty: none does, and they stay where they are.
    *
