@@ -1,5 +1,7 @@
 """What a person wrote, as one line that changes nothing around it: in a terminal, in a log, on a page."""
 
+from collections.abc import Sequence
+
 LONGEST = 500
 """Letters of a reason: the verbs and the API take no more."""
 
@@ -20,3 +22,9 @@ def _instead_of(letter: str) -> str:
 def amount(count: int, noun: str) -> str:
     """A count with its noun: ``1 record``, ``2 records``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def few(names: Sequence[str], most: int = 3) -> str:
+    """The first names, and how many more there are: ``a, b, c and 4 more``."""
+    more = len(names) - most
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:most])} and {more} more"

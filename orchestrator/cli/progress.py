@@ -18,6 +18,7 @@ from orchestrator.rounds import newest_line
 from orchestrator.shapes import json_shapes
 from state.errors import StoreUnavailable
 from state.model.entities import MOVES, Event, Operation, Request
+from state.plain_text import few
 from state.store.controller_store import ControllerStore
 
 MANY = 5
@@ -254,12 +255,7 @@ def _said_once(requests: Sequence[Request]) -> list[str]:
     queries: dict[str, list[str]] = {}
     for request in requests:
         queries.setdefault(_sentence(request), []).append(request.query)
-    return [f"{_few(names)}: {text}" for text, names in queries.items()]
-
-
-def _few(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_NAMED])} and {more} more"
+    return [f"{few(names)}: {text}" for text, names in queries.items()]
 
 
 def _sentence(request: Request) -> str:

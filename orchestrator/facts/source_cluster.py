@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from orchestrator.decide.gates.gate import UNKNOWN
 from orchestrator.decide.lookup_wants import newest_of
 from orchestrator.decide.move_facts import EventTimes, MoveFacts, Replicating, Reset
+from orchestrator.decide.times import length
 from orchestrator.decide.truncation import sampled_standings
 from state.errors import Damaged
 from state.model.column_uses import TIMES
@@ -271,7 +272,8 @@ def ask_replicator(
     age = max(0.0, (now - datetime.fromtimestamp(newest_ms / 1000, UTC)).total_seconds())
     proven = age <= within_seconds
     limit = "" if proven else f", the limit is {within_seconds:.0f} s"
-    text = f"the newest heartbeat copied from {route.source} is {age:.0f} s old{limit}"
+    old = f"{age:.0f} s" if age < 300 else length(timedelta(seconds=age))
+    text = f"the newest heartbeat copied from {route.source} is {old} old{limit}"
     return Replicating(proven=proven, measured=f"{age:.0f} s", text=text)
 
 

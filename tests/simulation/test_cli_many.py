@@ -278,3 +278,15 @@ def test_failback_names_no_target_and_says_so(three: World, capsys: pytest.Captu
     assert run(capsys, "failover", "--all", "--to", "west")[2].endswith(
         "hint: tideover failover --all --to west --yes\n"
     )
+
+
+def test_check_shows_the_same_refusal_of_many_queries_once(
+    three: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(capsys, "failover", "--all", "--to", "west", "--yes")
+    whole = run(capsys, "check")
+    assert whole[1].count("  place-found: no resume offset") == 3, "nothing is tracked there"
+    monkeypatch.setattr("orchestrator.cli.inspect.check.ALIKE", 2)
+    code, told, _ = run(capsys, "check")
+    assert (code, told.splitlines()[1]) == (whole[0], "revenue, clicks, search: NOT READY")
+    assert told.count("  place-found: no resume offset") == 1

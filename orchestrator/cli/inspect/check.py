@@ -17,6 +17,7 @@ from orchestrator.errors import READINESS, ExitCode, UsageError
 from orchestrator.facts.preflight import check_queries
 from orchestrator.facts.status import newest_drills, status_now
 from orchestrator.shapes.json_shapes import drill_row
+from state.plain_text import few
 from streaming.clocks import SystemClock
 
 
@@ -78,32 +79,55 @@ def _counted(found: Sequence[Readiness]) -> list[str]:
     return [f"{len(found)} queries: {', '.join(counts)}"]
 
 
+ALIKE = 3
+"""Of more queries than these that are not ready in the same words, the words are shown once."""
 READY_WHOLE = 10
 """Of more ready queries than these the names are shown."""
 
 
 def _in_short(found: Sequence[Readiness], status: Status) -> str:
     """One line a query, those first that are not ready, and below each of them the gates that refuse."""
-    lines = _counted(found)
+    lines, alike = _counted(found), {why: names for why, names in _by_why(found).items() if len(names) > ALIKE}
+    for (ready, gates), names in alike.items():
+        lines += [f"{few(names)}: {_ANSWERS[ready]}", *gates]
     shown = {each.query: each for each in status.queries}
-    ready = [each for each in found if each.ready]
-    has_names = len(ready) > READY_WHOLE
+    able = [each for each in found if each.ready]
+    has_names = len(able) > READY_WHOLE
     for each in _worst_first(found):
-        if has_names and each.ready:
+        if (has_names and each.ready) or _why(each) in alike:
             continue
-        refused = [gate for gate in each.gates if not gate.ok]
+        refused = _why(each)[1]
         age = f"; {replication_text(each.replication, status.at)}" if each.replication is not None else ""
         passed = f"{len(each.gates) - len(refused)} of {len(each.gates)} gates pass"
         alone, drill = f"; automatic failover: {shown[each.query].automatic}", shown[each.query].drill
         rehearsed = f"; last drill: {drill_text(drill)}" if drill is not None else ""
         exact = f"; {said}" if (said := proven_text(each)) is not None else ""
         lines.append(f"{each.query}: {_ANSWERS[each.ready]} ({passed}){exact}{age}{alone}{rehearsed}")
-        lines += [f"  {gate.name}: {gate.text} (measured {gate.measured}, limit {gate.limit})" for gate in refused]
+        lines += refused
     if has_names:
         width = tables.terminal_width() or 100
-        lines += wrap(f"ready: {', '.join(each.query for each in ready)}", width, subsequent_indent="  ")
-        lines.append(f"{_oldest(ready)}--details shows every gate and copy")
+        lines += wrap(f"ready: {', '.join(each.query for each in able)}", width, subsequent_indent="  ")
+        lines.append(f"{_oldest(able)}--details shows every gate and copy")
     return "\n".join(lines)
+
+
+Why = tuple[bool | None, tuple[str, ...]]
+
+
+def _why(found: Readiness) -> Why:
+    """Whether it is ready, and a line for each gate that refuses."""
+    refused = (gate for gate in found.gates if not gate.ok)
+    lines = (f"  {gate.name}: {gate.text} (measured {gate.measured}, limit {gate.limit})" for gate in refused)
+    return found.ready, tuple(lines)
+
+
+def _by_why(found: Sequence[Readiness]) -> dict[Why, list[str]]:
+    """Queries that are not ready in the same words, the worst first."""
+    alike: dict[Why, list[str]] = {}
+    for each in _worst_first(found):
+        if not each.ready:
+            alike.setdefault(_why(each), []).append(each.query)
+    return alike
 
 
 def _oldest(found: Sequence[Readiness]) -> str:
