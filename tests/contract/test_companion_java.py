@@ -50,6 +50,14 @@ def test_the_jar_brings_no_class_but_ours_and_lists_them_all() -> None:
     assert all(name.startswith("tideover/") for name in classes)
 
 
+def test_every_class_is_for_the_java_that_the_page_names() -> None:
+    with zipfile.ZipFile(companion_jar()) as jar:
+        classes = [jar.read(name) for name in jar.namelist() if name.endswith(".class")]
+    (format_number,) = {int.from_bytes(each[6:8], "big") for each in classes}
+    page = (Path(__file__).parents[2] / "docs" / "companion.md").read_text(encoding="utf-8")
+    assert f"| Java | {format_number - 44} or newer" in page
+
+
 def fits(*class_path: Path | str) -> "subprocess.CompletedProcess[str]":
     """What the companion finds in the Spark of a class path; its exit code is 0 where it fits."""
     words = [str(java_home_binary()), "-cp", os.pathsep.join(map(str, class_path)), "tideover.SparkBuild"]

@@ -62,12 +62,14 @@ REAL = {
     41: "tests/long/test_watch_crashes.py::test_a_runner_killed_with_its_cluster_is_proven_gone_by_its_successor",
     42: "tests/long/test_watch_faults.py::test_a_runner_on_an_unreachable_host_is_waited_for",
     43: "tests/real/test_takeover.py::test_a_runner_killed_behind_the_commit_is_followed_and_all_is_read_once",
+    53: "tests/real/test_endpoint.py::test_queries_follow_an_endpoint_under_load_and_read_each_record_once",
 }
 """Faults that a test injects into real brokers, drivers and stores, too: its file and name, or one case of it."""
 IN_PART = {
     20: "the query's row is put back, not the whole store",
     23: "the checkpoint only, without a supervisor",
     31: "one receiver is down for good, and no query is moved",
+    53: "without a cool-down both turns are followed",
 }
 """What the real test of a row leaves out."""
 

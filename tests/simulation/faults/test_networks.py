@@ -191,3 +191,33 @@ def test_a_cluster_that_took_anothers_name_is_neither_dead_nor_left() -> LiveWor
     assert verdict(world) is Verdict.UP
     assert_left_alone(world)
     return world
+
+
+@fault(
+    53,
+    "the endpoint of both clusters turns from the primary to the standby; later it turns back",
+    verdict=Verdict.NOT_HERE,
+    then="the query is moved to where the endpoint leads; within the cool-down a turn back is left to a person",
+)
+def test_a_query_follows_the_endpoint_that_turns_once() -> LiveWorld:
+    west_id = "wqdOq6wzRZ-2n0jlXKGl6g"
+    endpoint = {"dr": {"bootstrap": ["dr:1"], "ids": {"east": EAST_ID, "west": west_id}}}
+    world = LiveWorld(live_settings(groups={"clusters": endpoint}))
+
+    def lead_to(known: str) -> None:
+        for each in world.clusters.values():
+            each.cluster_id = known
+
+    lead_to(EAST_ID)
+    _, site = scene(world)
+    lead_to(west_id)
+    pass_time(world, 30, site)
+    assert verdict(world) is Verdict.NOT_HERE
+    assert_moved(world)
+    lead_to(EAST_ID)
+    pass_time(world, 30, site)
+    assert (verdict(world), verdict(world, "west")) == (Verdict.UP, Verdict.NOT_HERE)
+    lead_to(west_id)
+    pass_time(world, 10, site)
+    assert_moved(world)
+    return world
