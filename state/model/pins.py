@@ -57,12 +57,18 @@ class Pin:
         return replace(self, former=tuple(each for each in self.former if each.query != query))
 
 
-def strange(cluster: str, seen: str, configured: str | None, pin: Pin | None) -> str | None:
+def key_of_id(cluster: str, endpoint: str | None) -> str:
+    """Where the configuration has the id of a cluster."""
+    return f"clusters.{cluster}.id" if endpoint is None else f"clusters.{endpoint}.ids.{cluster}"
+
+
+def strange(
+    cluster: str, seen: str, configured: str | None, pin: Pin | None, endpoint: str | None = None
+) -> str | None:
     """Why what answers under a name is not the cluster that has it, and the way out; None where it is, or may be."""
     if configured is not None and seen != configured:
-        return (
-            f"{cluster} leads to cluster {seen}, but clusters.{cluster}.id says {configured}: correct bootstrap or id"
-        )
+        key = key_of_id(cluster, endpoint)
+        return f"{cluster} leads to cluster {seen}, but {key} says {configured}: correct bootstrap or id"
     if pin is not None and seen != pin.id:
         return (
             f"{cluster} leads to cluster {seen}, but was cluster {pin.id} until now: correct bootstrap; "

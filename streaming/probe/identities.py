@@ -56,7 +56,7 @@ class Identities:
             raise NotHere(away, seen=seen)
         with self._lock:
             pin = self._pins.get(cluster)
-            text = strange(cluster, seen, self._configured.get(cluster), pin)
+            text = strange(cluster, seen, self._configured.get(cluster), pin, self._endpoints.get(cluster))
             if text is None and pin is None:
                 first = self._first.setdefault(cluster, seen)
                 text = (

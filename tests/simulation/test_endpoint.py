@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import pytest
+
+from orchestrator.cli.act.accept_cluster import successor_of
+from orchestrator.errors import Refused
 from state.model.automation import AUTOMATIC
 from state.model.cluster_status import Verdict
 from state.model.entities import Operation, OperationKind
@@ -69,6 +73,18 @@ def test_no_failover_goes_to_a_cluster_that_is_not_behind_the_endpoint() -> None
     assert isinstance(refused, str)
     assert refused.startswith(f"cluster-identity: endpoint dr leads to east now, cluster {EAST_ID}, and not to west")
     assert place(world) == "east"
+
+
+def test_a_turned_endpoint_gives_no_name_to_another_cluster() -> None:
+    world, site = watched()
+    lead_to(world, WEST_ID)
+    pass_time(world, 3, site)
+    with pytest.raises(Refused, match="endpoint dr leads to west now") as raised:
+        successor_of(world.store, world.settings, site.looks.log("east"), "east")
+    assert raised.value.hint == "there is nothing to accept; move the queries: tideover failover"
+    lead_to(world, OTHER_ID)
+    with pytest.raises(Refused, match=f"but clusters.dr.ids.east says {EAST_ID}"):
+        successor_of(world.store, world.settings, site.looks.log("east"), "east")
 
 
 def test_automatic_mode_follows_a_flip_once_and_leaves_the_next_to_a_person() -> None:

@@ -9,12 +9,12 @@ from orchestrator.cli.context import Context, ask_yes, pass_context, require_per
 from orchestrator.errors import ExitCode, Refused, UnknownName
 from state.errors import Conflict
 from state.model.entities import Event
-from state.model.pins import Pin
+from state.model.pins import Pin, key_of_id
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from state.store.runner_store import RunnerStore
 from streaming.cluster_log import ClusterLog
-from streaming.errors import WrongCluster
+from streaming.errors import NotHere, WrongCluster
 
 _COLUMNS = ("cluster", "id", "former", "left_behind")
 _LOOK_SECONDS = 5.0
@@ -85,14 +85,16 @@ def successor_of(store: RunnerStore, settings: Tideover, log: ClusterLog, cluste
         )
     try:
         log.describe([], timeout=_LOOK_SECONDS)
+    except NotHere as away:
+        raise Refused(str(away), hint="there is nothing to accept; move the queries: tideover failover") from None
     except WrongCluster as wrong:
         seen = wrong.seen
     else:
         return None
-    declared = settings.clusters[cluster].id
+    declared, endpoint = settings.clusters[cluster].id, settings.clusters[cluster].endpoint
     if declared not in {None, seen}:
         raise Refused(
-            f"{cluster} leads to cluster {seen}, but clusters.{cluster}.id says {declared}",
+            f"{cluster} leads to cluster {seen}, but {key_of_id(cluster, endpoint)} says {declared}",
             hint=f"write id: {seen} there, restart runners and controllers, then run the command again",
         )
     here = tuple(row.query for row in store.assignments() if row.cluster == cluster)

@@ -398,7 +398,7 @@ def _misled(known: NamedCluster, seen: str, *, is_left: bool) -> str | None:
     away = elsewhere(known.cluster, seen, known.endpoint, known.others)
     if away is not None:
         return None if is_left else away
-    return strange(known.cluster, seen, known.configured, known.pin)
+    return strange(known.cluster, seen, known.configured, known.pin, known.endpoint)
 
 
 def _with_answer(known: NamedCluster, facts: MoveFacts) -> NamedCluster:

@@ -42,7 +42,7 @@ def test_another_cluster_of_the_endpoint_is_not_here_and_is_no_mistake() -> None
     with pytest.raises(NotHere, match="leads to east now"):
         known.check("west", EAST_ID)
     third = "thirdthirdthirdthirdxx"
-    assert refused(known, third).startswith(f"east leads to cluster {third}, but clusters.east.id says")
+    assert refused(known, third).startswith(f"east leads to cluster {third}, but clusters.dr.ids.east says")
 
 
 def test_the_first_that_is_seen_has_the_name_and_is_pinned_once(store: MemoryStore) -> None:
