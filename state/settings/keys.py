@@ -312,6 +312,29 @@ class Timeline(Settings):
     keep: Annotated[Duration, between(timedelta(hours=1), timedelta(days=7))] = timedelta(hours=24)
 
 
+_Command = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+
+
+class ExternalApplication(Settings):
+    """The commands of an application without anything of Tideover's in it: each a list of words, no line for a shell.
+
+    ``{bootstrap}``, ``{cluster}``, ``{topics}``, ``{checkpoint}``, ``{epoch}`` and ``{query}`` are replaced.
+    """
+
+    start: _Command
+    """Starts it on the cluster that it names, and returns."""
+    stop: _Command
+    """Has it stopped."""
+    status: _Command
+    """Ends with 0 while it runs, and with 3 when it has ended; any other code is no answer."""
+
+    @model_validator(mode="after")
+    def _start_names_the_cluster(self) -> Self:
+        if not any(name in word for word in self.start for name in ("{bootstrap}", "{cluster}")):
+            raise ValueError("start: give it {bootstrap} or {cluster}, else it would read the cluster that was left")
+        return self
+
+
 _OF_PIPELINES = ("settings", "settings_by_cluster", "trigger", "spark")
 """Keys of a query that a runner builds."""
 
@@ -324,6 +347,9 @@ class Query(Settings):
     attach: Name | None = None
     """Instead of ``pipeline``: the application that starts this query itself, by its name. The application is the
     runner of the query and is declared under ``runners``; the query is known by its ``checkpoint``."""
+    application: ExternalApplication | None = None
+    """Instead of both: the commands of an application that starts this query itself and has nothing of Tideover's in
+    it."""
     settings: dict[str, object] = Field(default_factory=dict)
     settings_by_cluster: dict[Name, dict[str, object]] = Field(default_factory=dict)
     """By cluster that the query reads from, what replaces a key of ``settings``: the address of a schema registry."""
@@ -367,8 +393,10 @@ class Query(Settings):
 
     @model_validator(mode="after")
     def _pipeline_or_attach(self) -> Self:
-        if (self.pipeline is None) == (self.attach is None):
-            raise ValueError("name either pipeline or attach")
+        if sum(each is not None for each in (self.pipeline, self.attach, self.application)) != 1:
+            raise ValueError("name one of pipeline, attach and application")
+        if self.application is not None:
+            self._check_external()
         if self.attach is None:
             if not self.runners:
                 raise ValueError("runners: name at least one")
@@ -390,13 +418,26 @@ class Query(Settings):
         object.__setattr__(self, "runners", (self.attach,))
         return self
 
+    def _check_external(self) -> None:
+        """Its application decides all that a runner would set. Raises ``ValueError``."""
+        given = [key for key in (*_OF_PIPELINES, "output", "home_offsets") if key in self.model_fields_set]
+        mistakes = [f"{key}: remove it, because the application decides that itself" for key in given]
+        if self.resume not in {Resume.AUTO, Resume.SWITCH}:
+            mistakes.append(
+                f"resume: an application keeps its checkpoint, so only switch is possible, not {self.resume}"
+            )
+        if len(self.runners) > 1:
+            mistakes.append("runners: name one, because the commands say what runs as it is seen from there")
+        if mistakes:
+            raise ValueError("\n".join(mistakes))
+
     def settings_on(self, cluster: str) -> dict[str, object]:
         """What the pipeline is handed while it reads from a cluster; a key is replaced as a whole."""
         return self.settings | self.settings_by_cluster.get(cluster, {})
 
     def resume_with(self, *, companion: bool) -> Resume:
         """How it continues, with or without the companion in the Spark of any runner; never ``AUTO``."""
-        if self.attach is not None:
+        if self.pipeline is None:
             return Resume.SWITCH
         if self.resume is not Resume.AUTO:
             return self.resume

@@ -40,6 +40,7 @@ from streaming.spark.checkpoint.mapping import (
     all_moves,
     chain_with,
     parse_move,
+    rewritten_by,
     withdraw_attempt,
 )
 from streaming.spark.checkpoint.read import EPOCHS
@@ -148,7 +149,9 @@ def restore_mappings(files: CheckpointFiles, row: Assignment, store: RunnerStore
     moves = [parse_move(content, f"mapping {name} in the store") for name, content in kept.items()]
     found = {move.name: move for move in all_moves(files, row.checkpoint)}
     restored: set[str] = set()
-    for move in chain_with(list(found.values()), moves, row.mapping, Placed.of(row), row.checkpoint).chain:
+    rewritten = rewritten_by(files, row.checkpoint)
+    chain = chain_with(list(found.values()), moves, row.mapping, Placed.of(row), row.checkpoint, rewritten)
+    for move in chain.every:
         if move.name not in kept:
             store.keep_mapping(row.query, move.name, move.content().decode())
         if move.name not in found:

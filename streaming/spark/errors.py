@@ -33,6 +33,7 @@ TideoverError
     ├── FormerRunGoesOn       what this process ran from the same checkpoint before is not quiet yet
     ├── OtherCluster          another cluster has the name of the one that the query reads
     ├── RunFenced             the run was ordered to stop before this could happen
+    ├── CommandFailed         a command of the query's application failed
     ├── DrillFailed           a rehearsal did not get to its end
     ├── SparkMissing          no Spark session can be had
     ├── CompanionMissing      the query reads through the companion's source, and Spark has no companion
@@ -220,6 +221,12 @@ class DrillFailed(RunError):
     """The rehearsal on the standby did not get to its end."""
 
     kind = "drill"
+
+
+class CommandFailed(RunError):
+    """A command by which an application is started, stopped or looked at did not do so."""
+
+    kind = "command"
 
 
 class SparkMissing(RunError):

@@ -25,18 +25,24 @@ from streaming.spark.checkpoint.log_text import (
     parse_offset_entry,
     read_mark,
 )
-from streaming.spark.checkpoint.mapping import HOME, MAPPINGS, Moves, Placed, all_moves, chain_of, read_move
-from streaming.spark.checkpoint.read import EPOCHS, batch_ids
+from streaming.spark.checkpoint.mapping import (
+    DONE,
+    HOME,
+    MAPPINGS,
+    RELEASED,
+    Moves,
+    Placed,
+    all_moves,
+    chain_of,
+    read_move,
+    rewritten_by,
+)
+from streaming.spark.checkpoint.read import EPOCHS, batch_ids, newest_commit
 from streaming.spark.errors import Contradicted, FileVanished, HalfWritten, MalformedEntry, NoMapping
 
-RELEASED = "_tideover_released"
-"""The folder with what was there before; Spark passes over it."""
 _BEGUN = "begun"
 """The first file of a release: its number, the cluster of its offsets, and the newest batch when it began."""
-_DONE = "done"
 _OFFSETS = "offsets-"
-_NEEDED = 2
-"""Entries that a start reads: the newest, and the one before it (``MicroBatchExecution.populateStartOffsets``)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +60,8 @@ class Handback:
     """Entries of clusters that were left long ago, which no start reads: they stay as they are."""
     last: int = -1
     """The newest batch; what follows it without a mark is plain Spark's own."""
+    first: int = 0
+    """The newest committed batch, from which on a start reads entries."""
     is_done: bool = False
 
 
@@ -88,13 +96,16 @@ def plan_handback(files: CheckpointFiles, row: Assignment) -> Handback:
         return Handback(checkpoint=row.checkpoint, name=None, cluster=cluster, old={}, new={}, is_done=True)
     placed = Placed.of(row) if begun is None else begun.placed
     folder = join(row.checkpoint, RELEASED, name)
-    moves = _moves(files, row.checkpoint, folder, placed)
+    moves = _moves(files, row.checkpoint, name, placed)
     journalled = {int(n.removeprefix(_OFFSETS)) for n in files.list_names(folder) if n.startswith(_OFFSETS)}
     old: dict[int, bytes] = {}
     new: dict[int, bytes] = {}
     kept: list[int] = []
-    is_done = begun is not None and begun.is_done
-    batches = batch_ids(files, row.checkpoint, "offsets")
+    is_done = begun is not None and begun.is_done and not files.list_names(join(row.checkpoint, MAPPINGS))
+    batches, committed = batch_ids(files, row.checkpoint, "offsets"), newest_commit(files, row.checkpoint)
+    # The entry before a committed one must be there, but a start takes nothing from it; only sources of Spark's first
+    # API get it, and Kafka's is none (``MicroBatchExecution.populateStartOffsets``).
+    needed = min(batches, default=0) if committed is None else committed
     for batch in batches:
         path = join(row.checkpoint, "offsets", str(batch))
         found = files.read_bytes(path)
@@ -105,9 +116,9 @@ def plan_handback(files: CheckpointFiles, row: Assignment) -> Handback:
         if begun is not None and batch > begun.last and not _is_marked(entry):
             continue  # plain Spark wrote it, behind entries that were all rewritten
         try:
-            after = format_offset_entry(moves.on_active(entry, path))
+            after = format_offset_entry(moves.on_active(entry, path, batch))
         except NoMapping:
-            if batch in batches[-_NEEDED:]:
+            if batch >= needed:
                 raise
             kept.append(batch)
             continue
@@ -120,12 +131,16 @@ def plan_handback(files: CheckpointFiles, row: Assignment) -> Handback:
         old, new = {}, {}
     return Handback(
         checkpoint=row.checkpoint, name=name, cluster=placed.cluster, old=old, new=new, kept=tuple(kept),
-        last=max(batches, default=-1), is_done=is_done,
+        last=max(batches, default=-1), first=needed, is_done=is_done,
     )  # fmt: skip
 
 
-def hand_back(files: CheckpointFiles, plan: Handback, still: Callable[[], None] = lambda: None) -> None:
+def hand_back(
+    files: CheckpointFiles, plan: Handback, still: Callable[[], None] = lambda: None, *, keeps_mappings: bool = False
+) -> None:
     """Do it; doing it again changes nothing. Raises ``FileSystemError``.
+
+    ``keeps_mappings``: the query stays Tideover's, and its next move begins where this one ended.
 
     ``still`` is called once no start is admitted any more, before the first entry changes. It raises where a run may
     have begun since the plan: then nothing is changed.
@@ -144,9 +159,28 @@ def hand_back(files: CheckpointFiles, plan: Handback, still: Callable[[], None] 
         path = join(plan.checkpoint, "offsets", str(batch))
         if files.read_bytes(path) != content:
             files.replace(path, content)
-    for below in (MAPPINGS, EPOCHS):
+    for below in () if keeps_mappings else (MAPPINGS, EPOCHS):
         files.delete(join(plan.checkpoint, below), recursive=True)
-    files.create_atomically(join(folder, _DONE), json.dumps({"entries": sorted(plan.new)}).encode())
+    files.create_atomically(join(folder, DONE), json.dumps({"entries": sorted(plan.new), "from": plan.first}).encode())
+
+
+def rewrite_in_place(files: CheckpointFiles, row: Assignment, still: Callable[[], None] = lambda: None) -> int:
+    """The same for a query that stays Tideover's: its application starts, and plain Spark reads the offsets.
+
+    How many entries carry other offsets than they did before the move. Doing it again changes nothing.
+    """
+    plan = plan_handback(files, row)
+    hand_back(files, plan, still, keeps_mappings=True)
+    return len(plan.new)
+
+
+def complete_rewrite(files: CheckpointFiles, row: Assignment) -> None:
+    """Complete what a process began that has ended since: until then entries of two clusters lie in one log.
+
+    The application is not started before that, so nothing else writes there.
+    """
+    if any(each.name == row.mapping and not each.is_done for each in _releases(files, row.checkpoint)):
+        rewrite_in_place(files, row)
 
 
 def _begin(files: CheckpointFiles, plan: Handback, folder: str, still: Callable[[], None]) -> None:
@@ -209,18 +243,27 @@ def _releases(files: CheckpointFiles, checkpoint: str) -> list[_Release]:
             number, cluster, last = int(begun["number"]), str(begun["cluster"]), int(begun["last"])
         except (FileVanished, ValueError, KeyError, TypeError) as error:
             raise MalformedEntry(f"{path} does not say which release it is of") from error
-        found.append(_Release(name, number, cluster, last, _DONE in names))
+        found.append(_Release(name, number, cluster, last, DONE in names))
     return sorted(found, key=lambda each: each.number)
 
 
-def _moves(files: CheckpointFiles, checkpoint: str, folder: str, placed: Placed) -> Moves:
-    """The moves that lead to a place, of the mappings beside a checkpoint and of those that were put away."""
+def _moves(files: CheckpointFiles, checkpoint: str, name: str, placed: Placed) -> Moves:
+    """The moves that lead to a place, of the mappings beside a checkpoint and of those that were put away.
+
+    What is done already counts as if it was not: the same entries are made of what they were.
+    """
     found = {move.name: move for move in all_moves(files, checkpoint)}
-    for name in files.list_names(folder):
-        if name.startswith(f"{MAPPINGS}-"):
-            move = read_move(files, join(folder, name))
+    folder = join(checkpoint, RELEASED, name)
+    for file in files.list_names(folder):
+        if file.startswith(f"{MAPPINGS}-"):
+            move = read_move(files, join(folder, file))
             found.setdefault(move.name, move)
-    return chain_of(list(found.values()), placed, checkpoint)
+    return chain_of(
+        list(found.values()),
+        placed,
+        checkpoint,
+        {each: first for each, first in rewritten_by(files, checkpoint).items() if each != name},
+    )
 
 
 def _is_marked(entry: OffsetEntry) -> bool:

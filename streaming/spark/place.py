@@ -18,7 +18,7 @@ from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_fence import has_been_run, planted_epochs, read_mark
 from streaming.spark.checkpoint.log_text import Fence, parse_fence, parse_offset_entry
 from streaming.spark.checkpoint.log_text import read_mark as read_offset_mark
-from streaming.spark.checkpoint.mapping import HOME, Move, Placed, all_moves, chain_of
+from streaming.spark.checkpoint.mapping import HOME, Move, Placed, all_moves, chain_of, rewritten_by
 from streaming.spark.checkpoint.read import batch_ids, is_cleaned, newest_commit
 from streaming.spark.errors import CheckpointError, NoMapping
 
@@ -191,15 +191,14 @@ def _read_folder(files: CheckpointFiles, path: str) -> Folder:
             last = entry
         if committed is None or batch <= committed:
             break
-    moves = all_moves(files, path)
+    moves, rewritten = all_moves(files, path), rewritten_by(files, path)
 
     def leads_on(move: Move) -> bool:
         if last is None:
             return True
         try:
-            chain_of([each for each in moves if each.epoch <= move.epoch], Placed(move.to, move.epoch), path).on_active(
-                last, path
-            )
+            before = [each for each in moves if each.epoch <= move.epoch]
+            chain_of(before, Placed(move.to, move.epoch), path, rewritten).on_active(last, path, committed)
         except NoMapping:
             return False
         return True

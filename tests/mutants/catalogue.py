@@ -1280,7 +1280,7 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/spark/checkpoint/mapping.py",
-        "if lies in chain.chain and lies != move:",
+        "if lies in chain.every and lies != move:",
         "if False:",
         ("tests/unit/streaming/spark/checkpoint/test_mapping.py",),
         "switch: a mapping that was written over is believed against the store",
@@ -1994,5 +1994,26 @@ CATALOGUE = (
         "return time",
         ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
         "an unread record of the last millisecond before a segment is skipped",
+    ),
+    Mistake(
+        "streaming/spark/external/external_run.py",
+        "if self._seen.runs is not False:",
+        "if True:",
+        ("tests/unit/streaming/spark/external/test_external_run.py",),
+        "external: the stop of a run that has ended stops the one that was started behind the move",
+    ),
+    Mistake(
+        "streaming/spark/checkpoint/mapping.py",
+        "if self.base is not None and batch is not None and batch < self.base_from:",
+        "if False:",
+        ("tests/unit/streaming/spark/test_handback.py",),
+        "external: an entry from before the rewrite counts as one of the new cluster",
+    ),
+    Mistake(
+        "orchestrator/http/runners/call_answers.py",
+        'if name == "report" and not self._is_own(scope, sent["intent"]):',
+        "if False:",
+        ("tests/unit/orchestrator/http/runners/test_call_route.py",),
+        "a runner's token answers the order of another runner",
     ),
 )

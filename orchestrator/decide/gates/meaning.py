@@ -224,6 +224,8 @@ def _home_offsets(facts: MoveFacts) -> str | None:
 def _switches(facts: MoveFacts) -> bool:
     """Whether the query reads through the companion's source after the move; a drill is judged as a failover."""
     companion = bool(facts.runners) and not facts.without_companion
+    if facts.settings.application is not None:
+        return False
     return not facts.fresh and facts.settings.resume_with(companion=companion) is Resume.SWITCH
 
 

@@ -204,6 +204,8 @@ def target_offsets(targets: Iterable[Target]) -> Offsets:
 def resume_text(facts: MoveFacts) -> str:
     """What the resume does to the checkpoint, and why it is this one where the configuration leaves that open."""
     match facts.resume:
+        case Resume.SWITCH if facts.settings.application is not None:
+            return "the checkpoint stays: its offsets are rewritten in place, and plain Spark continues from it"
         case Resume.SWITCH:
             return "the checkpoint stays, and from now on only a Spark with the companion can continue from it"
         case Resume.FRESH:

@@ -151,4 +151,4 @@ class Follower:
             content = self._files.read_bytes(path) if content is None else content
         except FileVanished:
             return None
-        return None if parse_fence(content) else self._moves.on_active(parse_offset_entry(content, path), path)
+        return None if parse_fence(content) else self._moves.on_active(parse_offset_entry(content, path), path, batch)

@@ -16,6 +16,7 @@ A mapping is written once, before the move is committed, and kept: an entry of t
 there. One that an abort could not take away leads nowhere, for no query was placed by it.
 """
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
@@ -30,6 +31,9 @@ from streaming.spark.checkpoint.log_text import Fence, OffsetEntry, TopicOffsets
 from streaming.spark.errors import Contradicted, HalfWritten, MalformedEntry, NoMapping, TargetTaken, WrongCluster
 
 MAPPINGS = "_tideover_mappings"
+RELEASED = "_tideover_released"
+"""The folder with what was there before offsets were rewritten in place; Spark passes over it."""
+DONE = "done"
 HOME = 0
 """Stands for the epoch of a checkpoint's first cluster, whose offsets carry no mark."""
 
@@ -104,17 +108,30 @@ class Moves:
     """The moves by which a query came to where it is placed, oldest first; each begins where the one before ended."""
 
     chain: tuple[Move, ...] = ()
+    base: Move | None = None
+    """The move behind which offsets were rewritten in place: those without a mark are of its cluster. None where they
+    are of the cluster on which the checkpoint began."""
+    base_from: int = 0
+    """The first batch whose entry was rewritten; earlier ones are of a cluster that was left."""
+
+    @property
+    def every(self) -> tuple[Move, ...]:
+        """That one and those behind it."""
+        return self.chain if self.base is None else (self.base, *self.chain)
 
     @property
     def epoch(self) -> int:
         """Under which the query came to its cluster."""
-        return self.chain[-1].epoch if self.chain else HOME
+        return self.every[-1].epoch if self.every else HOME
 
-    def on_active(self, entry: OffsetEntry, where: str) -> OffsetEntry:
+    def on_active(self, entry: OffsetEntry, where: str, batch: int | None = None) -> OffsetEntry:
         """An entry in the offsets of the cluster on which the query is placed, and without marks.
 
-        Raises ``NoMapping`` where a place on an earlier cluster has none here; what is no Kafka source's stays.
+        ``batch``: its id, where the log says it. Raises ``NoMapping`` where a place on an earlier cluster has none
+        here; what is no Kafka source's stays.
         """
+        if self.base is not None and batch is not None and batch < self.base_from:
+            raise NoMapping(f"{where} is of a cluster that was left before batch {self.base_from}")
         texts = {key: self._text(key, text, where) for key, text in entry.sources.items()}
         return entry if texts == dict(entry.sources) else replace(entry, sources=texts)
 
@@ -123,6 +140,8 @@ class Moves:
         if marked is None:
             return text
         epoch, offsets, plain = marked
+        if epoch == HOME and self.base is not None:
+            epoch = self.base.epoch
         if epoch == self.epoch:
             return plain
         first = next((index for index, move in enumerate(self.chain) if move.left.epoch == epoch), None)
@@ -145,15 +164,37 @@ def read_moves(files: CheckpointFiles, checkpoint: str, placed: Placed | None) -
 
     Raises ``MalformedEntry`` for a file that is none, and what ``chain_of`` raises.
     """
-    return chain_of(all_moves(files, checkpoint), placed, checkpoint)
+    found = all_moves(files, checkpoint)
+    return chain_of(found, placed, checkpoint, rewritten_by(files, checkpoint) if found else _NONE)
 
 
-def chain_of(found: Collection[Move], placed: Placed | None, where: str) -> Moves:
+def rewritten_by(files: CheckpointFiles, checkpoint: str) -> dict[str, int]:
+    """The mappings behind which the offsets of a checkpoint were rewritten in place, by name, each with the first batch
+    of which they were. Raises ``MalformedEntry``.
+    """
+    found = {}
+    for name in files.list_names(join(checkpoint, RELEASED)):
+        if DONE in files.list_names(join(checkpoint, RELEASED, name)):
+            path = join(checkpoint, RELEASED, name, DONE)
+            try:
+                found[name] = int(json.loads(files.read_bytes(path)).get("from", 0))
+            except (ValueError, TypeError, AttributeError) as error:
+                raise MalformedEntry(f"{path} does not say what was rewritten") from error
+    return found
+
+
+_NONE: Mapping[str, int] = {}
+
+
+def chain_of(
+    found: Collection[Move], placed: Placed | None, where: str, rewritten: Mapping[str, int] = _NONE
+) -> Moves:  # fmt: skip
     """The moves that lead to a place, of all mappings beside a checkpoint: the rule that ``Mappings.of`` applies too.
 
     There must be one of the epoch that the row names, and it must end at the cluster of the row. Each must begin where
     the one before it ended, back to the cluster on which the checkpoint began. Of several attempts of one operation the
-    last counts. Raises ``WrongCluster`` where the chain leads elsewhere, ``HalfWritten`` where a link of it is missing.
+    last counts. Behind one that is ``rewritten``, by its name, nothing earlier counts: all offsets are of its cluster.
+    Raises ``WrongCluster`` where the chain leads elsewhere, ``HalfWritten`` where a link of it is missing.
     """
     newest = _latest(move for move in found if placed is None or move.epoch == placed.epoch)
     if newest is None:
@@ -164,6 +205,8 @@ def chain_of(found: Collection[Move], placed: Placed | None, where: str) -> Move
             f"operation {newest.operation} moved {where} to {newest.to}, but the query is to read {placed.cluster}: "
             "it is not started"
         )
+    if newest.name in rewritten:
+        return Moves((), newest, rewritten[newest.name])
     chain = [newest]
     while chain[0].left.epoch != HOME:
         left, operation = chain[0].left, chain[0].operation
@@ -173,11 +216,16 @@ def chain_of(found: Collection[Move], placed: Placed | None, where: str) -> Move
                 f"{where}: operation {operation} left {left.cluster} of epoch {left.epoch}, and {MAPPINGS} has no "
                 "mapping that leads there"
             )
+        if before.name in rewritten:
+            return Moves(tuple(chain), before, rewritten[before.name])
         chain.insert(0, before)
     return Moves(tuple(chain))
 
 
-def chain_with(found: Collection[Move], kept: Collection[Move], name: str, placed: Placed, where: str) -> Moves:
+def chain_with(
+    found: Collection[Move], kept: Collection[Move], name: str, placed: Placed, where: str,
+    rewritten: Mapping[str, int] = _NONE,
+) -> Moves:  # fmt: skip
     """The moves that lead to a place, of the mappings beside a checkpoint and of those that the store kept.
 
     ``name`` is the mapping by which the row says that the query came there: of that epoch no other one counts. Raises
@@ -185,13 +233,13 @@ def chain_with(found: Collection[Move], kept: Collection[Move], name: str, place
     """
     kept = [move for move in kept if move.epoch != placed.epoch or move.name == name]
     there = {move.name: move for move in found}
-    chain = chain_of([*found, *(move for move in kept if move.name not in there)], placed, where)
-    newest = chain.chain[-1].name
+    chain = chain_of([*found, *(move for move in kept if move.name not in there)], placed, where, rewritten)
+    newest = chain.every[-1].name
     if newest != name:
         raise Contradicted(f"{where}: the query came here by mapping {name}, but {MAPPINGS} has {newest} of that epoch")
     for move in kept:
         lies = there.get(move.name)
-        if lies in chain.chain and lies != move:
+        if lies in chain.every and lies != move:
             raise Contradicted(f"{join(where, MAPPINGS, move.name)} says something else than the store kept of it")
     return chain
 

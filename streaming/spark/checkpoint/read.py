@@ -184,6 +184,14 @@ def _others(entry: OffsetEntry, bound: Mapping[str, str]) -> dict[str, str | Non
     return {key: text for key, text in entry.sources.items() if key not in bound}
 
 
+def read_query_id(files: CheckpointFiles, checkpoint: str) -> str | None:
+    """Spark's id of the query, by the file ``metadata``; None before there is one. Raises ``MalformedEntry``."""
+    if "metadata" not in files.list_names(checkpoint):
+        return None
+    path = join(checkpoint, "metadata")
+    return parse_query_id(files.read_bytes(path), path)
+
+
 def _read_log_end(files: CheckpointFiles, checkpoint: str, placed: Placed | None) -> LogEnd:
     names = files.list_names(checkpoint)
     if not set(names) - {EPOCHS}:  # a start that failed leaves no more
@@ -247,7 +255,7 @@ def _is_planted(files: CheckpointFiles, checkpoint: str, batch: int) -> bool:
 def _read_offsets(files: CheckpointFiles, checkpoint: str, batch: int, moves: Moves) -> OffsetEntry | None:
     path = join(checkpoint, "offsets", str(batch))
     content = files.read_bytes(path)
-    return None if parse_fence(content) else moves.on_active(parse_offset_entry(content, path), path)
+    return None if parse_fence(content) else moves.on_active(parse_offset_entry(content, path), path, batch)
 
 
 def _read_previous(files: CheckpointFiles, checkpoint: str, batch: int, moves: Moves) -> OffsetEntry | None:

@@ -134,7 +134,7 @@ def _was_read_here(files: CheckpointFiles, checkpoint: str, batch: int, placed: 
     """Whether a batch ended on the cluster on which the query is placed, or where it came there."""
     path = join(checkpoint, "offsets", str(batch))
     try:
-        read_moves(files, checkpoint, placed).on_active(parse_offset_entry(files.read_bytes(path), path), path)
+        read_moves(files, checkpoint, placed).on_active(parse_offset_entry(files.read_bytes(path), path), path, batch)
     except NoMapping:
         return False
     return True

@@ -104,9 +104,9 @@ def changes_in_its_run(hosting: Hosting, name: str, here: str, there: str) -> bo
 
     The sink of an attached query changes with its source, between two batches.
     """
-    if hosting.resume(name) is not Resume.SWITCH:
-        return False
     query = hosting.query(name)
+    if hosting.resume(name) is not Resume.SWITCH or query.application is not None:
+        return False
     writes_there = query.attach is None and query.output is not None and query.output.cluster == ACTIVE
     return not writes_there and query.settings_on(here) == query.settings_on(there)
 
@@ -229,7 +229,8 @@ def _built(query: Query, cluster: str, read: Callable[[str], DataFrame], gate: C
 def _pipeline_of(query: Query) -> str:
     if query.pipeline is None:
         raise PipelineError(
-            f"application {query.attach} builds this query itself, so a runner can neither build nor rehearse it"
+            f"{f'application {query.attach}' if query.attach else 'its application'} builds this query itself, so a "
+            "runner can neither build nor rehearse it"
         )
     return query.pipeline
 

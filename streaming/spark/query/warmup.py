@@ -208,7 +208,7 @@ def rehearse(
 def standing_by(settings: Tideover, runner: str) -> Iterator[tuple[str, str]]:
     """The queries that a runner may host, each with the cluster that it would move to."""
     for name, query in settings.queries.items():
-        if runner in query.runners and len(query.clusters) > 1:
+        if runner in query.runners and query.pipeline is not None and len(query.clusters) > 1:
             yield name, query.clusters[1]
 
 

@@ -35,8 +35,9 @@ from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import MAPPINGS, Placed, read_move
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
-from streaming.spark.errors import CompanionMissing, DrillFailed, MovedOn, Overtaken
-from streaming.spark.handback import require_not_released
+from streaming.spark.errors import CompanionMissing, DrillFailed, MovedOn, Overtaken, RunError
+from streaming.spark.external.external_supervisor import end_application
+from streaming.spark.handback import complete_rewrite, require_not_released
 from streaming.spark.hosting import EndedRun, Hosting, about, logger_about
 from streaming.spark.jvm import cause_of
 from streaming.spark.known_files import require_known
@@ -90,6 +91,8 @@ _POSITIONS_SECONDS = 60.0
 """How long a fence is held back for them, counted from when the store last refused its answer. A store that is slow or
 away keeps both waiting, and the reader of the answer takes the newest positions that it finds for all there are.
 """
+_APPLICATION_SECONDS = 60.0
+"""How long an application may take to end."""
 _REPORT_PAUSE_SECONDS = 0.2
 
 Result = Mapping[str, object]
@@ -231,6 +234,8 @@ class IntentWorker:
                 request = FenceRequest.of(intent.request).model_copy(update={"attempt": intent.attempt})
                 self._require_known(row)
                 hosted = self._hosted_of(intent.query)
+                if row is not None and self._hosting.query(intent.query).application is not None:
+                    self._end_application(row)
                 wait = FinishWait(request, lambda: self._hosting.is_silent(cluster))
                 if not (self._may_be_held(request, intent.query, cluster) and hold(wait, hosted)):
                     self._build_ahead(intent, request.cluster, self._hosting.resume(intent.query))
@@ -240,7 +245,7 @@ class IntentWorker:
                 return fenced.as_json(), lambda: self._hosting.listener.catch_up(cluster, ended, _CATCH_UP_SECONDS)
             case IntentKind.PREPARE:
                 wanted, still = PrepareRequest.of(intent.request), counts(self._hosting.store, intent)
-                self._require_companion(wanted)
+                self._require_companion(intent.query, wanted)
                 fresh = wanted.resume == Resume.FRESH
                 self._build_ahead(intent, wanted.cluster, wanted.resume, wanted.target_offsets if fresh else None)
                 with self._copies.one():
@@ -260,9 +265,18 @@ class IntentWorker:
         Raises ``CheckpointError``.
         """
         if row is not None:
-            require_not_released(self._hosting.files, row)
+            if self._hosting.query(row.query).application is None:
+                require_not_released(self._hosting.files, row)
+            else:
+                complete_rewrite(self._hosting.files, row)
             restore_mappings(self._hosting.files, row, self._hosting.store)
             require_known(self._hosting.files, row, self._hosting.store)
+
+    def _end_application(self, row: Assignment) -> None:
+        """It outlives the runner that started it, so the end of that one is no proof of it."""
+        for each in self._hosted_of(row.query):
+            each.close()
+        end_application(self._hosting, row, _APPLICATION_SECONDS)
 
     def _keep_mapping(self, intent: Intent, wanted: PrepareRequest) -> None:
         """The store knows what the move depends on before it is committed: the file may be deleted later."""
@@ -291,7 +305,7 @@ class IntentWorker:
     def _build_ahead(self, intent: Intent, cluster: str, resume: str, starting: Offsets | None = None) -> None:
         """Build the writer of what is being moved; a fresh start has to know first where it begins."""
         is_known = starting is not None or resume != Resume.FRESH
-        is_built_here = self._hosting.query(intent.query).attach is None
+        is_built_here = self._hosting.query(intent.query).pipeline is not None
         if self._ahead is not None and cluster and is_known and is_built_here:
             self._ahead.begin(
                 intent.query, intent.operation, epoch=intent.epoch, cluster=cluster, resume=resume, starting=starting
@@ -314,8 +328,18 @@ class IntentWorker:
             raise MovedOn(f"run {wanted.in_run} is not held here any more")
         hosted[-1].require_in_run(wanted.in_run, there)
 
-    def _require_companion(self, wanted: PrepareRequest) -> None:
-        """What continues by a mapping can be started only by its source. Raises ``CompanionMissing``."""
+    def _require_companion(self, wanted_query: str, wanted: PrepareRequest) -> None:
+        """What continues by a mapping can be started only by its source. Raises ``CompanionMissing``.
+
+        An application of a user names its checkpoint itself: it cannot continue from another one. Raises ``RunError``.
+        """
+        query = self._hosting.query(wanted_query)
+        if query.pipeline is None and wanted.resume != Resume.SWITCH:
+            raise RunError(
+                f"the application of {wanted_query} names its checkpoint itself, so it is moved in place alone"
+            )
+        if query.application is not None:
+            return
         if wanted.resume == Resume.SWITCH and not self._hosting.companion:
             missing = self._hosting.companion_missing
             raise CompanionMissing(
@@ -341,7 +365,7 @@ class IntentWorker:
     def _written_to(self, row: Assignment | None) -> WrittenTo:
         """Unknown where a pipeline cannot be called, which does not stop a fence, and of a query of an application."""
         declared = self._hosting.settings.queries.get(row.query) if row is not None else None
-        if row is None or (declared is not None and declared.attach is not None):
+        if row is None or (declared is not None and declared.pipeline is None):
             return UNKNOWN_SINK
         try:
             return self._sinks.sink(row)

@@ -72,7 +72,8 @@ class Permission:
         """
         row, files, store = self._assignment, self._hosting.files, self._hosting.store
         self.require_row()
-        require_not_released(files, row)
+        if self._hosting.query(row.query).application is None:
+            require_not_released(files, row)
         for name in restore_mappings(files, row, store):
             self._log.warning("mapping restored", mapping=name, checkpoint=row.checkpoint)
         require_unmoved(

@@ -38,6 +38,7 @@ from streaming.spark.checkpoint.hadoop_files import (
     names_own_files,
 )
 from streaming.spark.errors import RunError, UnsafeCheckpoint, UnsafeFileSystem
+from streaming.spark.external.external_supervisor import supervisor_of
 from streaming.spark.hosting import Hosting, absolute, logger_about
 from streaming.spark.java_login import with_logins
 from streaming.spark.jvm import has_stopped, java_context
@@ -47,7 +48,7 @@ from streaming.spark.query.session import Liveness, missing_companion, open_sess
 from streaming.spark.query.warmup import begin_warmup
 from streaming.spark.runner.drill import begin_sweep
 from streaming.spark.runner.registration import NameTakeover, Registration, clear_name
-from streaming.spark.runner.runner import Runner
+from streaming.spark.runner.runner import DriverProcess, Runner
 from streaming.spark.runner.runner_probe import BatchListeners, RunnerProbe
 from streaming.spark.tracking.tracker import Tracker
 
@@ -256,7 +257,8 @@ def _run(parts: Parts, log: structlog.stdlib.BoundLogger) -> int:
     sinks = Sinks(hosting)
     liveness = Liveness(lambda: has_stopped(session))
     wakeups = hosting.store.wakeups()
-    runner = Runner(hosting, registration, sinks, liveness, identities, wakeups)
+    process = DriverProcess(supervisor=supervisor_of)
+    runner = Runner(hosting, registration, sinks, liveness, identities, wakeups, process)
     log.info("runner is up", pid=os.getpid(), spark=session.version, master=session.sparkContext.master)
     own = (query for query in settings.queries.values() if hosting.runner in query.runners)
     tracker.begin(sorted({cluster for query in own for cluster in query.clusters}))

@@ -135,8 +135,11 @@ def test_an_attached_query_has_its_application_for_a_runner(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("text", "mistakes"),
     [
-        (ATTACHED.replace("attach: a", "trigger: 1s"), ["name either pipeline or attach"]),
-        (ATTACHED.replace("attach: a", "attach: a\n    pipeline: m:f"), ["name either pipeline or attach"]),
+        (ATTACHED.replace("attach: a", "trigger: 1s"), ["name one of pipeline, attach and application"]),
+        (
+            ATTACHED.replace("attach: a", "attach: a\n    pipeline: m:f"),
+            ["name one of pipeline, attach and application"],
+        ),
         (GOOD.replace("runners: [a]", "runners: []"), ["runners: name at least one"]),
         (
             ATTACHED.replace("attach: a", "attach: a\n    trigger: 1s\n    resume: carry\n    runners: [b]"),
@@ -677,6 +680,46 @@ OF_A_RUNNER = "runner: name the runner or application for the role runner, and f
 def test_mistakes_of_http_come_together(tmp_path: Path, http: str, mistakes: list[str]) -> None:
     told = mistakes_of(tmp_path, GOOD + f"http: {http}\n", {"A": "0123456789abcdef01234", "SHORT": "a" * 19})
     assert sorted(told) == sorted(mistake.format(folder=tmp_path) for mistake in mistakes)
+
+
+EXTERNAL = (
+    "application: {start: [systemctl, start, 'shop@{cluster}'], stop: [systemctl, stop, shop], "
+    "status: [systemctl, is-active, shop]}"
+)
+
+
+def test_a_query_may_be_that_of_an_application_with_commands(tmp_path: Path) -> None:
+    text = GOOD.replace("pipeline: examples.orders:revenue", EXTERNAL)
+    query = load(written(tmp_path, text)).settings.queries["revenue"]
+    assert query.application is not None
+    assert query.application.start == ("systemctl", "start", "shop@{cluster}")
+    assert (query.resume_with(companion=False), query.runners) == (Resume.SWITCH, ("a",))
+
+
+@pytest.mark.parametrize(
+    ("change", "mistakes"),
+    [
+        ({"shop@{cluster}": "shop"}, ["queries.revenue.application: start: give it {bootstrap} or {cluster}, else"]),
+        ({"stop: [systemctl, stop, shop]": "stop: []"}, ["queries.revenue.application.stop: "]),
+        ({"runners: [a]": "runners: [a]\n    attach: a"},
+         ["queries.revenue: name one of pipeline, attach and application"]),
+        ({"    runners: [a]\n": ""}, ["queries.revenue: runners: name at least one"]),
+        ({"runners: [a]": "runners: [a]\n    resume: carry\n    trigger: 1s"},
+         ["queries.revenue: trigger: remove it, because the application decides that itself",
+          "queries.revenue: resume: an application keeps its checkpoint, so only switch is possible, not carry"]),
+    ],
+)  # fmt: skip
+def test_mistakes_of_an_application_with_commands_are_named(
+    tmp_path: Path, change: dict[str, str], mistakes: list[str]
+) -> None:
+    text = GOOD.replace("pipeline: examples.orders:revenue", EXTERNAL)
+    for old, new in change.items():
+        assert old in text
+        text = text.replace(old, new)
+    told = mistakes_of(tmp_path, text)
+    assert len(told) == len(mistakes)
+    for said, wanted in zip(told, mistakes, strict=True):
+        assert said.startswith(wanted)
 
 
 CONTROLLER = "controller: {urls: ['https://control:8340', 'http://127.0.0.1:1'], token: 'file:token', ca: ca.pem}"

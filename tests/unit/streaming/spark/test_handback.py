@@ -10,10 +10,16 @@ import pytest
 from state.checkpoint_folders import mapping_name
 from state.model.entities import Assignment, Desired
 from streaming.spark.checkpoint.files import LocalFiles
-from streaming.spark.checkpoint.mapping import MAPPINGS, Left, Move, Place
-from streaming.spark.checkpoint.read import EPOCHS
+from streaming.spark.checkpoint.mapping import MAPPINGS, RELEASED, Left, Move, Place, Placed, read_moves
+from streaming.spark.checkpoint.read import EPOCHS, read_log_end
 from streaming.spark.errors import Contradicted, HalfWritten, MalformedEntry, NoMapping
-from streaming.spark.handback import RELEASED, hand_back, plan_handback, require_not_released
+from streaming.spark.handback import (
+    complete_rewrite,
+    hand_back,
+    plan_handback,
+    require_not_released,
+    rewrite_in_place,
+)
 from tests.checkpoints import CheckpointFolder
 
 NAME = mapping_name(2, "op")
@@ -125,7 +131,10 @@ def test_a_query_that_was_never_moved_has_nothing_to_release(row: Assignment) ->
 
 
 def test_an_entry_that_a_start_reads_and_no_mapping_knows_is_refused(row: Assignment) -> None:
-    CheckpointFolder(Path(row.checkpoint)).commit(1, {"orders": {"0": 19, "1": 20}})
+    folder = CheckpointFolder(Path(row.checkpoint))
+    folder.commit(1, {"orders": {"0": 19, "1": 20}})
+    assert plan_handback(FILES, row).kept == (0, 1), "behind the newest commit none is read"
+    folder.commit(2, {**LATER, "@west": {"epoch": 7}})
     with pytest.raises(NoMapping):
         plan_handback(FILES, row)
 
@@ -134,6 +143,81 @@ def test_a_checkpoint_that_an_operation_holds_is_refused(row: Assignment) -> Non
     Path(row.checkpoint, "offsets", "3").write_text("fenced by tideover: epoch 3, operation x: attempt 1 to move")
     with pytest.raises(HalfWritten, match="an operation holds the checkpoint"):
         plan_handback(FILES, row)
+
+
+BACK = mapping_name(5, "back")
+PLAIN_WEST = {"orders": {"0": 60, "1": 61}}
+AGAIN_EAST = {"orders": {"0": 24, "1": 25}}
+
+
+def between_runs(path: Path) -> Assignment:
+    """The row of a query that was moved behind batch 1, before its application was started on west."""
+    found = moved(path)
+    for log in ("offsets", "commits"):
+        (path / log / "2").unlink()
+    return found
+
+
+def moved_back(row: Assignment) -> Assignment:
+    """Its row behind the move back, once plain Spark has read batch 2 on west."""
+    folder = CheckpointFolder(Path(row.checkpoint))
+    folder.commit(2, PLAIN_WEST)
+    places: dict[str, tuple[Place, ...]] = {"0": (Place(there=PLAIN_WEST, here=AGAIN_EAST),)}
+    move = Move(epoch=5, operation="back", left=Left(cluster="west", epoch=2), to="east", places=places)
+    folder.write(f"{MAPPINGS}/{BACK}", move.content().decode())
+    return replace(row, epoch=5, placed_epoch=5, cluster="east", operation="back", mapping=BACK)
+
+
+def test_offsets_rewritten_in_place_are_read_as_those_of_the_new_cluster(tmp_path: Path) -> None:
+    row = between_runs(tmp_path)
+    assert rewrite_in_place(FILES, row) == 1
+    assert lines(row)[1] == AT_WEST
+    assert rewrite_in_place(FILES, row) == 1, "again"
+    found = read_log_end(FILES, row.checkpoint, Placed.of(row))
+    assert (found.batch, found.previous, found.last and json.loads(found.last.sources["0"] or "")) == (1, None, AT_WEST)
+    CheckpointFolder(tmp_path).commit(2, PLAIN_WEST)
+    rewrite_in_place(FILES, row)
+    found = read_log_end(FILES, row.checkpoint, Placed.of(row))
+    assert found.last is not None
+    assert found.previous is not None
+    assert json.loads(found.last.sources["0"] or "") == PLAIN_WEST
+    assert json.loads(found.previous.sources["0"] or "") == AT_WEST
+    with pytest.raises(Contradicted, match="was handed back"):
+        require_not_released(FILES, row)
+
+
+def test_the_next_move_begins_where_offsets_were_rewritten(tmp_path: Path) -> None:
+    first = between_runs(tmp_path)
+    rewrite_in_place(FILES, first)
+    row = moved_back(first)
+    assert read_moves(FILES, row.checkpoint, Placed.of(first)).epoch == 2
+    assert [move.name for move in read_moves(FILES, row.checkpoint, Placed.of(row)).chain] == [BACK]
+    rewrite_in_place(FILES, row)
+    assert lines(row) == {0: {"orders": {"0": 10, "1": 10}}, 1: AT_WEST, 2: AGAIN_EAST}
+    found = read_log_end(FILES, row.checkpoint, Placed.of(row))
+    assert (found.previous, found.last and json.loads(found.last.sources["0"] or "")) == (None, AGAIN_EAST)
+    hand_back(FILES, plan_handback(FILES, row))
+    assert MAPPINGS not in FILES.list_names(row.checkpoint), "it can leave Tideover from there"
+    assert lines(row)[2] == AGAIN_EAST
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("after", range(6))
+def test_a_rewrite_that_was_broken_off_is_completed_before_the_next_move(
+    tmp_path: Path, after: int, again: bool
+) -> None:
+    row = between_runs(tmp_path)
+    if again:
+        rewrite_in_place(FILES, row)
+        row = moved_back(row)
+    wanted = AGAIN_EAST if again else AT_WEST
+    with pytest.raises(Crash):
+        hand_back(Failing(after), plan_handback(FILES, row), keeps_mappings=True)
+    complete_rewrite(FILES, row)
+    found = read_log_end(FILES, row.checkpoint, Placed.of(row))
+    assert (found.last and json.loads(found.last.sources["0"] or "")) == wanted
+    if after:
+        assert lines(row)[max(lines(row))] == wanted, "nothing was begun before the first write"
 
 
 def test_a_query_that_is_declared_again_begins_on_the_cluster_of_its_release(row: Assignment) -> None:

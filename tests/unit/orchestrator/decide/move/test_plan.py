@@ -68,6 +68,7 @@ A = replace(RUNNER, companion=True)
 B = replace(RUNNER, runner="b", companion=False)
 C = replace(B, runner="c", companion_missing="this Spark lacks x")
 STAYS = "the checkpoint stays, and from now on only a Spark with the companion can continue from it"
+EXTERNAL = query(pipeline=None, application={"start": ["s", "{cluster}"], "stop": ["x"], "status": ["y"]})
 NEW = "a new checkpoint, from which any Spark can continue"
 
 
@@ -75,6 +76,7 @@ NEW = "a new checkpoint, from which any Spark can continue"
     ("changes", "resume", "text"),
     [
         ({"runners": (A,)}, "switch", STAYS),
+        ({"runners": (B,), "settings": EXTERNAL}, "switch", "the checkpoint stays: its offsets are rewritten in place"),
         ({"runners": (A, B)}, "carry", f"{NEW}; switch cannot be: no companion in the Spark of b"),
         ({"runners": (C,)}, "carry", f"{NEW}; switch cannot be: no companion in the Spark of c (this Spark lacks x)"),
         ({"runners": ()}, "carry", f"{NEW}; switch cannot be: no runner is alive that could report whether it has the"),

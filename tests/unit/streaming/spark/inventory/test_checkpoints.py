@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from streaming.spark.checkpoint.files import LocalFiles
-from streaming.spark.handback import RELEASED, hand_back, plan_handback
+from streaming.spark.checkpoint.mapping import RELEASED
+from streaming.spark.handback import hand_back, plan_handback
 from streaming.spark.inventory.checkpoints import find_checkpoints, read_found
 from tests.checkpoints import CheckpointFolder
 from tests.unit.streaming.spark.test_handback import NAME, moved

@@ -21,9 +21,8 @@ from streaming.process import own_identity
 from streaming.spark.authority import Authority
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.follower import Batch
-from streaming.spark.checkpoint.mapping import MAPPINGS
+from streaming.spark.checkpoint.mapping import MAPPINGS, RELEASED
 from streaming.spark.errors import FileVanished
-from streaming.spark.handback import RELEASED
 from streaming.spark.hosting import Hosting, Subject
 from streaming.spark.query.sink_memory import UNKNOWN_SINK
 from streaming.spark.runner import fence as fencing
@@ -99,7 +98,7 @@ class Unfinished(Ended):
 class Runner:
     """One process that hosted a query of which batch 1 was the last, and a cluster that still answers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Tideover | None = None) -> None:
         self.folder = folder / "checkpoint"
         checkpoint = CheckpointFolder(self.folder)
         for batch in (0, 1):
@@ -116,9 +115,9 @@ class Runner:
         )  # fmt: skip
         self.tracker = Tracker(lambda _: self.cluster, self.store, folder / "spool", lambda: NOW, lambda _: Timeline())
         hosting = Hosting(
-            settings=SETTINGS, runner="a", instance="one", spark_master="local[4]", application_id="app", base=folder,
-            here=own_identity(), session=cast(Any, None), files=LocalFiles(), store=self.store, listener=self.tracker,
-            is_silent=lambda cluster: cluster in self.silent, now=lambda: NOW,
+            settings=settings or SETTINGS, runner="a", instance="one", spark_master="local[4]", application_id="app",
+            base=folder, here=own_identity(), session=cast(Any, None), files=LocalFiles(), store=self.store,
+            listener=self.tracker, is_silent=lambda cluster: cluster in self.silent, now=lambda: NOW,
         )  # fmt: skip
         self.silent: set[str] = set()
         self.run = Ended(self.folder)
@@ -353,3 +352,21 @@ def test_copies_take_turns_but_for_one_that_takes_long() -> None:
         thread.join(60.0)
     with turns.one():
         """Each has given its turn back."""
+
+
+def test_a_fence_ends_the_application_that_no_run_here_shows(runner: Runner, tmp_path: Path) -> None:
+    """Its runner was killed, and the next one hosts nothing of a query that is held: that process proves nothing."""
+    application = {
+        "start": ["true", "{cluster}"], "stop": ["rm", "-f", "running"],
+        "status": ["bash", "-c", "[ -e running ] || exit 3"],
+    }  # fmt: skip
+    declared = SETTINGS.model_dump(by_alias=True, exclude_unset=True)
+    del declared["queries"]["q"]["pipeline"]
+    declared["queries"]["q"]["application"] = application
+    other = Runner(tmp_path / "other", Tideover.model_validate(declared))
+    other.hosted = []
+    (tmp_path / "other" / "running").touch()
+    other.fence()
+    assert not (tmp_path / "other" / "running").exists()
+    other.errands.close()
+    other.tracker.close(10.0)

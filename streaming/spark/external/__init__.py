@@ -1,0 +1,1 @@
+"""Queries of applications without anything of Tideover's in them, started and stopped by their own commands."""

@@ -1,0 +1,104 @@
+"""The three commands of an application: start it, stop it, and whether it runs.
+
+A command is a list of words and no line for a shell. ``status`` answers as the Linux Standard Base has it for services:
+0, it runs; 3, it does not. Any other code is no answer, and what may run is treated as running.
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from state.model.entities import Assignment
+from state.settings.keys import ExternalApplication, Tideover
+from state.settings.topics import all_topics_of
+from streaming.spark.errors import CommandFailed
+
+COMMAND_SECONDS = 120.0
+"""How long one may take; ``status`` is waited for as long as the rest."""
+STATUS_SECONDS = 20.0
+_RUNS, _ENDED = 0, 3
+_TAIL_BYTES = 2000
+
+
+class Status(NamedTuple):
+    """What the command ``status`` said."""
+
+    runs: bool | None
+    """None: it gave no answer."""
+    text: str
+    """Why not."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationCommands:
+    """Of one query under one row."""
+
+    application: ExternalApplication
+    values: Mapping[str, str]
+    """By the word in braces, what replaces it."""
+    base: Path
+    """The folder in which they run: that of the configuration."""
+
+    @classmethod
+    def of(cls, settings: Tideover, row: Assignment, base: Path) -> "ApplicationCommands":
+        """The commands of a query where a row places it. Raises ``ValueError`` for one without commands."""
+        query = settings.queries[row.query]
+        if query.application is None:
+            raise ValueError(f"{row.query} has no commands")
+        values = {
+            "bootstrap": ",".join(settings.clusters[row.cluster].bootstrap),
+            "cluster": row.cluster,
+            "topics": ",".join(sorted(all_topics_of(settings, query, row.cluster))),
+            "checkpoint": row.checkpoint,
+            "epoch": str(row.epoch),
+            "query": row.query,
+        }
+        return cls(query.application, values, base)
+
+    def start(self) -> None:
+        """Start it. Raises ``CommandFailed``."""
+        self._require("start", self.application.start)
+
+    def stop(self) -> None:
+        """Have it stopped; whether it has ended only ``status`` says. Raises ``CommandFailed``."""
+        self._require("stop", self.application.stop)
+
+    def status(self) -> Status:
+        """Whether it runs."""
+        try:
+            code, text = self._run(self.application.status, STATUS_SECONDS)
+        except CommandFailed as error:
+            return Status(None, f"status cannot be read: {error}")
+        if code in {_RUNS, _ENDED}:
+            return Status(code == _RUNS, "")
+        return Status(None, f"status ended with code {code}, which is neither 0 (it runs) nor 3 (it has ended){text}")
+
+    def _require(self, name: str, words: Sequence[str]) -> None:
+        code, text = self._run(words, COMMAND_SECONDS)
+        if code != 0:
+            raise CommandFailed(f"{name} ended with code {code}{text}", hint=f"the command is {words[0]}")
+
+    def _run(self, words: Sequence[str], seconds: float) -> tuple[int, str]:
+        """The exit code, and the last line that it printed. Raises ``CommandFailed``.
+
+        Output goes to a file: what is started may keep it open for as long as it runs.
+        """
+        line = [re.sub(r"\{(\w+)\}", lambda found: self.values.get(found[1], found[0]), word) for word in words]
+        with tempfile.TemporaryFile() as said:
+            try:
+                done = subprocess.run(
+                    line, stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=seconds, cwd=self.base,
+                    check=False, start_new_session=True, env=dict(os.environ),
+                )  # fmt: skip
+            except subprocess.TimeoutExpired:
+                raise CommandFailed(f"{line[0]} did not end within {seconds:.0f} s") from None
+            except OSError as error:
+                raise CommandFailed(f"{line[0]} cannot be started: {error.strerror}") from None
+            said.seek(max(0, said.tell() - _TAIL_BYTES))
+            lines = said.read().decode(errors="replace").strip().splitlines()
+        return done.returncode, f": {lines[-1]}" if lines else ""

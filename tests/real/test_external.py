@@ -1,0 +1,193 @@
+"""An application with nothing of Tideover's in it, moved by its own commands: plain ``spark-submit``, and no jar."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyspark
+import pytest
+import yaml
+
+from lab import faults
+from lab.world import CLUSTERS, TOPIC, World
+from streaming.jars import jar_paths
+from tests.scene import Driver, Said, Typed
+from tests.streams import Cluster
+from tests.waiting import until
+from tests.world import running_clusters
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(1800)]
+SECONDS = 300.0
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = """#!/bin/bash
+# What a service manager would do: start BOOTSTRAP, stop, status.
+cd "$(dirname "$0")"
+case $1 in
+start)
+  echo "$2" >> started
+  setsid {submit} {job} "$2" "$PWD" >> job.log 2>&1 &
+  echo $! > pid;;
+stop) kill -TERM -- "-$(cat pid)";;
+status)
+  [ -f pid ] || exit 3
+  grep -qs '^State:.[^ZX]' "/proc/$(cat pid)/status" || exit 3;;
+esac
+"""
+
+
+@dataclass
+class Service:
+    """The application, its commands, and the runner that tends it."""
+
+    world: World
+    folder: Path
+    clusters: dict[str, Cluster]
+    tenders: list[Driver] = field(default_factory=list)
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "tideover.yaml"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "checkpoint"
+
+    @property
+    def written(self) -> int:
+        """How many orders there are on any cluster."""
+        return max(each.ends[TOPIC] for each in self.clusters.values())
+
+    def configure(self) -> None:
+        """One query, with its commands."""
+        app = self.folder / "app"
+        jars = ",".join(map(str, jar_paths(f"spark-{pyspark.__version__}")))
+        small = "--conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=1 --conf spark.driver.host=127.0.0.1"
+        home = Path(pyspark.__file__).parent
+        submit = f"env PYSPARK_PYTHON={sys.executable} {home}/bin/spark-submit --master local[2] --jars {jars} {small}"
+        app.write_text(
+            COMMANDS.format(submit=submit, job=ROOT / "tests" / "real" / "external_job.py"), encoding="utf-8"
+        )
+        app.chmod(0o755)
+        totals = {
+            "application": {
+                "start": ["./app", "start", "{bootstrap}"], "stop": ["./app", "stop"], "status": ["./app", "status"],
+            },
+            "sources": {"orders": {"topics": [TOPIC]}}, "clusters": list(CLUSTERS), "runners": ["tender"],
+            "checkpoint": str(self.checkpoint),
+        }  # fmt: skip
+        known = {
+            "store": f"sqlite:///{self.folder / 'tideover.db'}",
+            "clusters": {name: {"bootstrap": list(self.world.bootstrap(name))} for name in CLUSTERS},
+            "routes": [{"from": "east", "to": "west"}, {"from": "west", "to": "east"}],
+            "spark": {"master": "local[1]", "conf": {"spark.driver.host": "127.0.0.1"}},
+            "runners": {"tender": {"site": "one"}},
+            "queries": {"totals": totals},
+        }
+        self.config.write_text(yaml.safe_dump(known, sort_keys=False), encoding="utf-8")
+
+    def more(self, *names: str) -> None:
+        """Write the next orders to the clusters named, or to both."""
+        end = self.written + 100
+        for name in names or CLUSTERS:
+            self.clusters[name].extend(TOPIC, end)
+
+    def type(self, *words: str, read: str = "") -> Said:
+        """A verb, waited for; ``read``: the cluster to which records come then: a move is over with its first batch."""
+        typed = Typed(self.config, words)
+        if read:
+            self.more(read)
+        return typed.end(SECONDS)
+
+    def tend(self) -> None:
+        """Start the runner."""
+        self.tenders.append(Driver(self.config, "tender"))
+
+    def await_exact(self, what: str) -> None:
+        """Wait until the query has counted each order once."""
+        wanted = [self.written, sum(range(self.written))]
+        try:
+            until(lambda: self.counted() == wanted, what, seconds=SECONDS)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.counted()} of {wanted}\n{self.told()}") from None
+
+    def told(self) -> str:
+        """The ends of both logs, for a test that has failed."""
+        log = self.folder / "job.log"
+        said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        return f"{self.tenders[-1].log()[-3000:]}\n{said[-4000:]}"
+
+    def counted(self) -> list[int]:
+        """Orders, and the sum of their ids."""
+        path = self.folder / "totals.json"
+        totals = json.loads(path.read_text(encoding="ascii")).values() if path.exists() else []
+        return [sum(count for count, _ in totals), sum(ids for _, ids in totals)]
+
+    def could_move(self, target: str) -> bool:
+        """Whether each partition would continue at its exact record."""
+        plan = self.type("plan", "failover", "totals", "--to", target, "-o", "json")
+        if plan.code != 0:
+            return False
+        partitions = json.loads(plan.out)["partitions"]
+        return bool(partitions) and all(each["method"] == "exact" for each in partitions)
+
+    def starts(self) -> list[str]:
+        """With which servers the application was started."""
+        return (self.folder / "started").read_text(encoding="ascii").split()
+
+    def query_id(self) -> str:
+        return str(json.loads((self.checkpoint / "metadata").read_text(encoding="ascii"))["id"])
+
+    def kill(self) -> None:
+        """All of it."""
+        for tender in self.tenders:
+            if tender.process.poll() is None:
+                tender.die()
+        os.system(f"{self.folder}/app stop 2>/dev/null")
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    (tmp_path / "job").mkdir()
+    with running_clusters(tmp_path / "world") as world:
+        made = Service(world, tmp_path / "job", {name: Cluster(world.bootstrap(name)[0]) for name in CLUSTERS})
+        for name, cluster in made.clusters.items():
+            cluster.make(TOPIC, foreign=name != CLUSTERS[0])
+        made.more()
+        made.configure()
+        try:
+            yield made
+        finally:
+            made.kill()
+
+
+def test_an_application_is_moved_and_moved_back_by_its_commands(service: Service) -> None:
+    """The cluster dies, and the application continues on the other one with its state; later it goes back."""
+    east, west = (",".join(service.world.bootstrap(name)) for name in CLUSTERS)
+    service.tend()
+    service.await_exact("all is counted on east")
+    first = service.query_id()
+    until(lambda: service.could_move("west"), "it could be moved", seconds=SECONDS)
+    faults.kill(service.world, "east", print)
+    moved = service.type("failover", "totals", "--to", "west", "--yes", "--reason", "test", read="west")
+    assert moved.code == 0, moved.err + service.told()
+    service.await_exact("each order once on west")
+    assert service.starts() == [east, west]
+    assert (service.query_id(), "@west" in (service.checkpoint / "offsets" / "0").read_text()) == (first, False)
+    pid = (service.folder / "pid").read_text()
+    service.tenders[-1].die()
+    faults.start(service.world, "east", print)
+    service.more()
+    service.await_exact("it reads on without its runner")
+    service.tend()
+    until(lambda: "query joined" in service.tenders[-1].log(), "the next runner joins it", seconds=SECONDS)
+    until(lambda: service.could_move("east"), "it could be moved back", seconds=SECONDS)
+    back = service.type(
+        "switchover", "totals", "--to", "east", "--consent", "replication", "--yes", "--reason", "test", read="east"
+    )
+    assert back.code == 0, back.err + service.told()
+    service.await_exact("each order once on east again")
+    assert service.starts() == [east, west, east]
+    assert (service.query_id(), (service.folder / "pid").read_text() != pid) == (first, True)
