@@ -22,6 +22,7 @@ GROUPS = {
         "watch": "inspect.watch:watch",
         "history": "inspect.history:history",
         "show-op": "inspect.show_op:show_operation",
+        "show-group": "inspect.show_group:show_group",
         "timeline": "inspect.timeline:timeline",
         "offsets": "inspect.offsets:offsets",
         "verify-op": "inspect.verify_op:verify_operation",

@@ -24,7 +24,7 @@ SEAMS = {
     "sqlite3": ("state/store/sql/",),
     "yaml": ("orchestrator/config/load.py", "orchestrator/cli/"),
     "starlette": ("orchestrator/http/",),
-    "jinja2": ("orchestrator/http/pages/", "orchestrator/facts/evidence/page.py"),
+    "jinja2": ("orchestrator/http/pages/", "orchestrator/facts/evidence/"),
     "markupsafe": ("orchestrator/http/pages/",),
     "uvicorn": ("orchestrator/http/server.py",),
     "anyio": ("orchestrator/http/",),

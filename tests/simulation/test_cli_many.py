@@ -200,6 +200,32 @@ def test_the_evidence_of_a_group_does_not_wait_for_its_slowest_member(
     assert evidence() == {"revenue", "clicks", "search"}
 
 
+def test_the_moves_of_one_command_are_shown_in_one_report(
+    three: World, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, moves = run_json(capsys, "failover", "--label", "team=shop", "--to", "west", "--yes", "--reason", "test")
+    assert (code, len({each["group"] for each in moves})) == (0, 1)
+    group = moves[0]["group"]
+    code, found = run_json(capsys, "show-group", group)
+    assert (code, sorted(each["query"] for each in found["queries"])) == (0, ["clicks", "revenue"])
+    assert (found["outcomes"], found["reason"]) == ({"done": 2}, "test")
+    pauses = [each["measured"]["switch_seconds"] for each in moves]
+    assert found["longest_pause_seconds"] == max(pauses)
+    assert run_json(capsys, "show-group", moves[0]["id"])[1] == found
+    code, out, _ = run(capsys, "show-group", group)
+    assert (code, "revenue" in out, "longest pause" in out.lower().replace("_", " ")) == (0, True, True)
+    for end, wanted in ((".html", "<h1>failover of 2 queries</h1>"), (".json", '"outcomes":{"done":2}')):
+        target = folder / f"report{end}"
+        assert run(capsys, "show-group", group, "--report", str(target))[0] == 0
+        assert wanted in target.read_text(encoding="utf-8")
+        code, _, err = run(capsys, "show-group", group, "--report", str(target))
+        assert (code, "a report overwrites nothing" in err) == (2, True)
+    assert "neither with .json nor with .html" in run(capsys, "show-group", group, "--report", "report.pdf")[2]
+    assert "no request and no operation has the group 'x'" in run(capsys, "show-group", "x")[2]
+    moved(three, outcome=None, name="x2", query="search")
+    assert run(capsys, "show-group", "x2", "--report", "later.json")[0] == 1
+
+
 def test_a_terminal_shows_each_second_who_is_waited_for_and_why(
     three: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
