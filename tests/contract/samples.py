@@ -41,6 +41,7 @@ from state.model.pins import Pin
 from state.model.plan import Plan, PlannedPartition
 from state.store.controller_store import ControllerStore
 from state.store.write_checks import CONTROLLER
+from streaming.resume.model import Target
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 TTL = timedelta(seconds=30)
@@ -377,3 +378,14 @@ def plan_of(operation: Operation) -> Any:
     """Its plan, as programs read it."""
     assert operation.plan is not None
     return operation.plan.as_json()
+
+
+def place(**changes: Any) -> Target:
+    """A resume offset that was proven, with nothing repeated or left behind."""
+    base: dict[str, Any] = {
+        "source": "s", "topic": "t", "partition": 0, "offset": 10, "timestamp_ms": 5_000, "buffer_ms": 0,
+        "target_topic": "t", "target_partition": 0, "target_offset": 20, "method": "exact", "exact": True, "begin": 0,
+        "end": 30, "replay_records": 0, "replay_later_records": 0, "exposure_records": 0, "exposure_seconds": 0.0,
+        "note": "",
+    }  # fmt: skip
+    return Target(**{**base, **changes})

@@ -8,7 +8,8 @@ from orchestrator.decide.gates.checks import judge_move
 from orchestrator.decide.gates.readiness import judge_readiness
 from orchestrator.decide.move.plan import plan_of
 from streaming.resume.model import Target
-from tests.unit.orchestrator.decide.gates.test_checks import GOOD, place, resolution
+from tests.contract.samples import place
+from tests.unit.orchestrator.decide.gates.test_checks import GOOD, resolution
 from tests.unit.orchestrator.decide.gates.test_readiness import READY
 
 NUMBERS = ("replay_records", "replay_later_records", "exposure_records")

@@ -22,7 +22,8 @@ from state.model.maintenance import LATENCIES, PartitionCopy, ReplicationSample
 from state.store.sql.columns import pack, unpack
 from streaming.cluster_log import PartitionError
 from streaming.resume.age import ReplicationAge
-from tests.unit.orchestrator.decide.gates.test_checks import GOOD, NOW, STANDBY, place, resolution, topic
+from tests.contract.samples import place
+from tests.unit.orchestrator.decide.gates.test_checks import GOOD, NOW, STANDBY, resolution, topic
 
 KEY, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 NOW_MS = int(NOW.timestamp() * 1000)

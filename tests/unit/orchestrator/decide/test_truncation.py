@@ -20,7 +20,7 @@ from orchestrator.decide.truncation import (
 from state.model.entities import TopicPartition
 from streaming.resume.model import Want
 from streaming.resume.truncation import TABLE, Finding, Goto, Situation, Standing
-from tests.unit.orchestrator.decide.gates.test_checks import place
+from tests.contract.samples import place
 from tests.unit.orchestrator.decide.test_lookup_wants import NOW, row, sample
 
 KEY = TopicPartition("t", 0)
@@ -62,7 +62,12 @@ def test_the_judged_position_is_the_newest_not_past_the_checkpoint() -> None:
 
 @pytest.mark.parametrize(
     ("target", "ring_offset", "proven"),
-    [(place(), 10, True), (place(), 9, False), (place(exact=False), 10, False), (place(), None, False)],
+    [
+        (place(), 10, True),
+        (place(), 9, False),
+        (place(exact=False), 10, False),
+        (place(), None, False),
+    ],
 )
 def test_a_place_counts_as_proven_only_where_the_very_last_record_was_found(
     target: object, ring_offset: int | None, proven: bool

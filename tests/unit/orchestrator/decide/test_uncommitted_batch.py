@@ -9,19 +9,14 @@ import pytest
 from orchestrator.decide.uncommitted_batch import choose_fresh, choose_treatment
 from state.messages import CheckpointReport, Planned, SinkMemory, SinkState, StateOperator, UncommittedBatch
 from state.settings.keys import Sink
-from streaming.resume.model import Resolution, Target
+from streaming.resume.model import Resolution
+from tests.contract.samples import place
 
 START, END = 10, 14
 
 
 def at(offset: int, target_offset: int | None, **changes: Any) -> Resolution:
-    base: dict[str, Any] = {
-        "source": "s", "topic": "t", "partition": 0, "offset": offset, "timestamp_ms": 1, "buffer_ms": 0,
-        "target_topic": "t", "target_partition": 0, "target_offset": target_offset, "method": "exact", "exact": True,
-        "begin": 0, "end": 99, "replay_records": 0, "replay_later_records": 0, "exposure_records": 0,
-        "exposure_seconds": 0.0, "note": "",
-    }  # fmt: skip
-    target = Target(**{**base, **changes})
+    target = place(**{"offset": offset, "target_offset": target_offset, "timestamp_ms": 1, "end": 99, **changes})
     return Resolution(targets=(target,), asked_at=datetime(2026, 1, 1, tzinfo=UTC), seconds=0.1)
 
 

@@ -32,7 +32,7 @@ from streaming.cluster_log import PartitionError, PartitionFacts, TopicFacts
 from streaming.resume.model import Resolution, Target
 from streaming.resume.truncation import Finding, Goto, Standing
 from tests.contract import samples
-from tests.contract.samples import EAST_ID, OTHER_ID
+from tests.contract.samples import EAST_ID, OTHER_ID, place
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ONE = PartitionFacts(leader=1, leader_epoch=0, replicas=(1,), in_sync=(1,))
@@ -44,16 +44,6 @@ def query(**changes: Any) -> Query:
         "checkpoint": "/c",
     }  # fmt: skip
     return Query.model_validate({**base, **changes})
-
-
-def place(**changes: Any) -> Target:
-    base: dict[str, Any] = {
-        "source": "s", "topic": "t", "partition": 0, "offset": 10, "timestamp_ms": 5_000, "buffer_ms": 0,
-        "target_topic": "t", "target_partition": 0, "target_offset": 20, "method": "exact", "exact": True, "begin": 0,
-        "end": 30, "replay_records": 0, "replay_later_records": 0, "exposure_records": 0, "exposure_seconds": 0.0,
-        "note": "",
-    }  # fmt: skip
-    return Target(**{**base, **changes})
 
 
 def resolution(*targets: Target, **changes: Any) -> Resolution:

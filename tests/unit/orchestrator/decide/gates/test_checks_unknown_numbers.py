@@ -19,7 +19,8 @@ from orchestrator.decide.uncommitted_batch import BatchChoice
 from state.messages import Planned, SinkState, UncommittedBatch
 from state.model.entities import TopicPartition
 from streaming.resume.model import AtMost, Resolution, Target
-from tests.unit.orchestrator.decide.gates.test_checks import GOOD, PLANNED, REPORT, STATEFUL, judged, place, resolution
+from tests.contract.samples import place
+from tests.unit.orchestrator.decide.gates.test_checks import GOOD, PLANNED, REPORT, STATEFUL, judged, resolution
 from tests.unit.orchestrator.decide.gates.test_readiness import at
 
 NUMBERS = ("replay_records", "replay_later_records", "exposure_records", "exposure_seconds")

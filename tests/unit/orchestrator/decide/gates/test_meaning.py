@@ -12,13 +12,13 @@ from orchestrator.decide.move_facts import EventTimes, MoveFacts
 from state.model.column_uses import Column, ColumnUse
 from state.model.entities import TopicPartition
 from state.settings.keys import Route
+from tests.contract.samples import place
 from tests.unit.orchestrator.decide.gates.test_checks import (
     FACT,
     GOOD,
     REPORT,
     RUNNER,
     STAMPED,
-    place,
     query,
     resolution,
     using,

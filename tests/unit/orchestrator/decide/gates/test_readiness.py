@@ -15,12 +15,12 @@ from streaming.probe.answers import ClusterAnswers, Contradiction
 from streaming.registry.wire import Agreement, SchemaAnswers, SchemaFinding
 from streaming.resume.truncation import Finding, Standing
 from tests.contract import samples
+from tests.contract.samples import place
 from tests.unit.orchestrator.decide.gates.test_checks import (
     GOOD,
     NOW,
     STANDBY,
     checked,
-    place,
     query,
     reset,
     resolution,

@@ -15,7 +15,8 @@ from orchestrator.decide.uncommitted_batch import choose_rewound
 from state.messages import Planned, RetainedBatch, SinkMemory, SinkState, UncommittedBatch
 from state.model.entities import OperationKind, TopicPartition
 from state.settings.keys import Resume
-from tests.unit.orchestrator.decide.gates.test_checks import GOOD, REPORT, SILENT, STANDBY, place, query, resolution
+from tests.contract.samples import place
+from tests.unit.orchestrator.decide.gates.test_checks import GOOD, REPORT, SILENT, STANDBY, query, resolution
 
 THEN_MS, NOW_MS = 1_800_000_000_000, 1_800_000_060_000
 THEN = "2027-01-15T08:00:00.000Z"

@@ -5,7 +5,7 @@ import pytest
 from orchestrator.decide.move.left_behind import left_behind
 from state.model.plan import Plan
 from tests.contract import samples
-from tests.unit.orchestrator.decide.gates.test_checks import place
+from tests.contract.samples import place
 
 
 def told(at: int | None, *, read_to: int, records: int | None, first: int | None) -> list[int | None]:

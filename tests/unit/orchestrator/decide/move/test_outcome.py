@@ -16,7 +16,8 @@ from state.model.plan import Plan, PlannedPartition, StandbyPartition
 from streaming.cluster_log import LogRecord
 from streaming.resume.model import Target
 from tests.contract import samples
-from tests.unit.orchestrator.decide.gates.test_checks import NOW, place
+from tests.contract.samples import place
+from tests.unit.orchestrator.decide.gates.test_checks import NOW
 
 KEY = StandbyPartition("s", "t", 0)
 READ = 40

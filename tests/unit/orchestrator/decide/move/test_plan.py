@@ -8,7 +8,8 @@ from orchestrator.decide.move.plan import plan_of, target_offsets
 from state.model.entities import OperationKind
 from state.settings.keys import Policy
 from streaming.resume.model import Target
-from tests.unit.orchestrator.decide.gates.test_checks import GOOD, RUNNER, place, query, resolution
+from tests.contract.samples import place
+from tests.unit.orchestrator.decide.gates.test_checks import GOOD, RUNNER, query, resolution
 
 UNKNOWN = place(partition=1, exposure_seconds=None, exposure_records=None)
 
@@ -57,7 +58,11 @@ def test_the_first_batch_is_forecast_as_the_companion_caps_it(
 
 
 def test_two_topics_in_one_log_skip_no_record_of_either() -> None:
-    both = (place(target_offset=58), place(topic="refunds", target_offset=79), place(topic="u", target_offset=60))
+    both = (
+        place(target_offset=58),
+        place(topic="refunds", target_offset=79),
+        place(topic="u", target_offset=60),
+    )
     assert target_offsets(both) == {"s": {"t": {"0": 58}}}
     two_sources = (place(target_offset=58), place(source="again", target_offset=40))
     plan = plan_of(replace(GOOD, resolution=replace(resolution(), targets=two_sources)), ())

@@ -21,7 +21,7 @@ from streaming.resume.methods.lag_bounds import (
     with_bounds,
 )
 from streaming.resume.model import AtMost, Resolution, Target, Want
-from tests.unit.orchestrator.decide.gates.test_checks import place
+from tests.contract.samples import place
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 KEY = ("s", "t", 0)

@@ -38,7 +38,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PARTITIONS = {"0": 500, "1": 500}
 
 
-class SlowStore(MemoryStore):
+class RefusingStore(MemoryStore):
     """A store that refuses some writes before it takes them, and remembers in which order it took which."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Runner:
         checkpoint = CheckpointFolder(self.folder)
         for batch in (0, 1):
             checkpoint.commit(batch, {"orders": {key: end - 100 * (1 - batch) for key, end in PARTITIONS.items()}})
-        self.store, self.cluster = SlowStore(), MemoryCluster("east")
+        self.store, self.cluster = RefusingStore(), MemoryCluster("east")
         self.cluster.create("orders", partitions=2)
         for number in range(1000):
             self.cluster.append("orders", number % 2, 1_000 + number, number.to_bytes(16))

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from state.errors import StoreUnavailable
 from state.messages import SinkState
 from state.model.column_uses import Column
-from state.model.entities import Assignment, Desired, QueryFact, RunnerFact, RunState, SeenCheckpoint
+from state.model.entities import Assignment, Desired, RunnerFact, RunState, SeenCheckpoint
 from state.settings.keys import Tideover
 from state.store.sql.schema import assignments, operations
 from streaming.probe.identities import Identities
@@ -39,7 +39,7 @@ from streaming.spark.runner.runner import Runner
 from streaming.spark.runner.supervisor import QuerySupervisor
 from tests.checkpoints import CheckpointFolder, orders
 from tests.contract import samples
-from tests.memory_store import MemoryStore
+from tests.fragile_store import FragileStore
 from tests.waiting import until
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -52,31 +52,6 @@ ROW = Assignment(
 
 ANSWERS = Liveness(lambda: False)
 """A JVM that never gets a call, so that none waits."""
-
-
-class FragileStore(MemoryStore):
-    """A store that may not take reports, and keeps what was reported."""
-
-    away = False
-
-    def __init__(self, clock: Callable[[], datetime]) -> None:
-        super().__init__(clock)
-        self.told: list[RunState] = []
-        self.tries = 0
-
-    def report_query(self, fact: QueryFact) -> bool:
-        self.tries += 1
-        if self.away:
-            raise StoreUnavailable
-        taken = super().report_query(fact)
-        self.told.append(fact.state)  # last: who waits for it looks at the fact
-        return taken
-
-    @property
-    def fact(self) -> QueryFact:
-        until(self.query_facts)
-        (fact,) = self.query_facts()
-        return fact
 
 
 class FakeRun:
@@ -234,7 +209,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
 def test_a_start_is_announced_by_its_full_process_name_before_it_begins(stage: Stage) -> None:
     hosted = stage.hosted()
     hosted.begin()
-    until(lambda: stage.runs and stage.store.told[-1] is RunState.RUNNING)
+    until(lambda: stage.runs and stage.store.reported[-1] is RunState.RUNNING)
     assert stage.said_at_start == [RunState.STARTING]
     fact = stage.store.fact
     assert (fact.host, fact.boot_id, fact.pid, fact.pid_started) == ("h", "b", 7, 9)
@@ -326,7 +301,7 @@ def test_nothing_is_started_that_the_store_did_not_hear_of(stage: Stage) -> None
 def holdable(stage: Stage) -> QuerySupervisor:
     hosted = stage.hosted()
     hosted.begin()
-    until(lambda: stage.runs and stage.store.told[-1] is RunState.RUNNING)
+    until(lambda: stage.runs and stage.store.reported[-1] is RunState.RUNNING)
     stage.runs[0].news = SimpleNamespace(close=lambda: None)
     hosted._session = cast(Any, SimpleNamespace())
     return hosted
@@ -577,7 +552,7 @@ def test_a_name_that_is_lost_after_the_announcement_stops_the_start(
     hosted.begin()
     until(lambda: stage.store.tries >= 3)
     assert stage.runs == []
-    assert stage.store.told[0] is RunState.STARTING
+    assert stage.store.reported[0] is RunState.STARTING
     hosted.close()
 
 
@@ -593,7 +568,7 @@ def test_a_row_that_changes_after_the_announcement_stops_the_start(
     hosted = stage.hosted()
     hosted.begin()
     until(lambda: stage.store.tries >= 3 or stage.runs or not hosted.is_alive)
-    assert stage.store.told[0] is RunState.STARTING
+    assert stage.store.reported[0] is RunState.STARTING
     assert stage.runs == []
     hosted.close()
 
@@ -602,7 +577,7 @@ def test_nothing_starts_on_a_cluster_other_than_the_pinned_one(stage: Stage) -> 
     stage.strange = "east leads to cluster B"
     hosted = stage.hosted()
     hosted.begin()
-    until(lambda: stage.store.told[-1:] == [RunState.FAILED])
+    until(lambda: stage.store.reported[-1:] == [RunState.FAILED])
     assert stage.runs == []
     assert stage.store.fact.error == "east leads to cluster B"
     stage.strange = None
@@ -621,7 +596,7 @@ def test_a_run_whose_cluster_is_another_one_is_stopped_and_looked_at_no_more(
     until(lambda: looks)
     stage.strange = "east leads to cluster B"
     until(lambda: stage.runs[0].told)
-    until(lambda: stage.store.told[-1] is RunState.FAILED)
+    until(lambda: stage.store.reported[-1] is RunState.FAILED)
     assert stage.store.fact.error == "east leads to cluster B"
     assert stage.strange not in looks[:-1], "a look that had begun may end"
     stage.runs[0].resting = True
@@ -648,7 +623,7 @@ def test_a_run_without_the_companion_stops_as_its_endpoint_turns(stage: Stage) -
     until(lambda: stage.runs)
     stage.strange = "endpoint dr leads to west now"
     until(lambda: stage.runs[0].told)
-    until(lambda: stage.store.told[-1] is RunState.FAILED)
+    until(lambda: stage.store.reported[-1] is RunState.FAILED)
     stage.runs[0].resting = True
     hosted.close()
 
@@ -663,7 +638,7 @@ def test_it_says_stopped_only_when_nothing_of_it_runs_any_more(stage: Stage, mon
     until(lambda: stage.store.fact.error)
     assert stage.runs[0].told
     assert stage.store.fact.error == "ordered to stop, but 2 tasks of its job group still active"
-    assert RunState.STOPPED not in stage.store.told
+    assert RunState.STOPPED not in stage.store.reported
     stage.runs[0].resting = True
     until(lambda: stage.store.fact.state is RunState.STOPPED)
 
@@ -782,9 +757,9 @@ def test_an_ending_runner_reports_only_quiet_queries_stopped(stage: Stage) -> No
     registration = cast(Any, SimpleNamespace(give_back=lambda: given_back.append("a")))
     runner = Runner(stage.hosting, registration, cast(Any, None), ANSWERS, Identities(stage.hosting.settings))
     runner._obey(stage.store.assignments())
-    until(lambda: stage.runs and stage.store.told[-1] is RunState.RUNNING)
+    until(lambda: stage.runs and stage.store.reported[-1] is RunState.RUNNING)
     assert not runner.close(0.1)
-    assert RunState.STOPPED not in stage.store.told
+    assert RunState.STOPPED not in stage.store.reported
     assert given_back == []
     stage.all += runner._everything()
     stage.runs[0].resting = True
@@ -819,7 +794,7 @@ def test_a_failed_run_logs_its_traceback_and_reports_its_last_line(
     with capture_logs() as lines:
         hosted = stage.hosted()
         hosted.begin()
-        until(lambda: stage.store.told[-1:] == [RunState.FAILED])
+        until(lambda: stage.store.reported[-1:] == [RunState.FAILED])
         hosted.close()
     assert stage.store.fact.error == "ValueError: no such customer (Python worker, shop.py:12)"
     failed = next(line for line in lines if line["event"] == "query failed")
@@ -829,7 +804,7 @@ def test_a_failed_run_logs_its_traceback_and_reports_its_last_line(
 def test_a_stop_is_reported_again_until_the_store_has_it(stage: Stage) -> None:
     hosted = stage.hosted()
     hosted.begin()
-    until(lambda: stage.store.told[-1:] == [RunState.RUNNING])
+    until(lambda: stage.store.reported[-1:] == [RunState.RUNNING])
     stage.store.away = True
     stage.runs[0].resting = True
     tried = stage.store.tries
@@ -845,7 +820,7 @@ def test_a_run_that_never_announced_a_start_reports_nothing(stage: Stage) -> Non
     hosted.close()
     hosted.begin()
     until(lambda: not hosted.is_alive)
-    assert stage.store.told == []
+    assert stage.store.reported == []
 
 
 def test_every_log_line_about_a_query_names_its_epoch_and_operation(
@@ -894,7 +869,7 @@ def test_a_runner_says_why_it_starts_nothing_by_an_older_row(
 ) -> None:
     def is_told() -> bool:
         runner._obey([first])
-        return stage.store.told[-1:] == [RunState.FAILED]
+        return stage.store.reported[-1:] == [RunState.FAILED]
 
     first = replace(ROW, checkpoint=str(tmp_path / "held"))
     monkeypatch.setattr(FakeRun, "resting", True)
@@ -1031,7 +1006,7 @@ def test_a_query_is_not_started_where_the_store_knows_a_later_batch(stage: Stage
 def test_a_running_query_reports_how_far_its_checkpoint_is(stage: Stage) -> None:
     hosted = stage.hosted()
     hosted.begin()
-    until(lambda: stage.runs and stage.store.told[-1] is RunState.RUNNING)
+    until(lambda: stage.runs and stage.store.reported[-1] is RunState.RUNNING)
     ledger = hosted._ledger
     ledger.has_batch(3, committed=True)
     ledger.has_batch(4, committed=False)

@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import pytest
 
-from state.errors import StoreUnavailable
 from state.model.entities import Assignment, Desired, EndSample, Position
 from state.settings.keys import Timeline
 from state.store.sql.schema import assignments
@@ -24,8 +23,8 @@ from streaming.spark.tracking import tracker as module
 from streaming.spark.tracking.spool import Spool
 from streaming.spark.tracking.timeline_recorder import TimelineRecorder
 from streaming.spark.tracking.tracker import ClusterTracker, _Needed, _Over, _Seen, _Word
+from tests.fragile_store import FragileStore
 from tests.memory_log import MemoryCluster
-from tests.memory_store import MemoryStore
 from tests.waiting import until
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -41,22 +40,6 @@ SAMPLE = EndSample(
     topic_id=None,
     sampled_at=NOW,
 )
-
-
-class FragileStore(MemoryStore):
-    """A store that may be away."""
-
-    away = False
-
-    def save_positions(self, positions: Iterable[Position]) -> None:
-        if self.away:
-            raise StoreUnavailable
-        super().save_positions(positions)
-
-    def save_ends(self, samples: Iterable[EndSample]) -> None:
-        if self.away:
-            raise StoreUnavailable
-        super().save_ends(samples)
 
 
 def no_log(_cluster: str) -> ClusterLog:
@@ -146,7 +129,7 @@ def test_who_needs_the_positions_waits_until_a_store_that_is_back_has_them(tmp_p
     running.join(60.0)
 
 
-class SlowStore(FragileStore):
+class LockedStore(FragileStore):
     """A store that is locked for a moment."""
 
     locked = threading.Event()
@@ -157,7 +140,7 @@ class SlowStore(FragileStore):
 
 
 def test_who_needs_the_positions_waits_for_a_store_that_is_slow(tmp_path: Path) -> None:
-    store = SlowStore(lambda: NOW)
+    store = LockedStore(lambda: NOW)
     store.adopt(ROW)
     running = tracker(store, tmp_path)
     running.tell(seen(4))
