@@ -8,6 +8,7 @@ the metadata of all topics included. Every answer is checked.
 
 from collections.abc import Callable
 from contextlib import closing
+from functools import cache
 
 from bench.fake_brokers import BASE_MS, STEP_MS, fake_brokers, offset_at, topic_name
 from bench.librdkafka_lookup import TheirLookup
@@ -30,37 +31,40 @@ COLD_TIMES = 1.5
 """To reach, of our own time when connected."""
 _THEIR_SECONDS = 300.0
 ASKED_MS = BASE_MS + 500 * STEP_MS - 1
-PARTITIONS = tuple(
-    TopicPartition(topic_name(topic), number) for topic in range(TOPICS) for number in range(PARTITIONS_EACH)
-)
+
+
+@cache
+def partitions() -> tuple[TopicPartition, ...]:
+    """All of them."""
+    return tuple(TopicPartition(topic_name(topic), n) for topic in range(TOPICS) for n in range(PARTITIONS_EACH))
 
 
 def count_wrong(answers: Answers) -> int:
     """How many partitions were answered with another offset than theirs."""
-    return sum(answers.get(each) != offset_at(each.partition, ASKED_MS) for each in PARTITIONS)
+    return sum(answers.get(each) != offset_at(each.partition, ASKED_MS) for each in partitions())
 
 
 def measure(setting: Setting) -> list[Row]:
     """Take all samples in turns. Raises BenchError when an answer of ours is wrong."""
-    setting.say(f"{BROKERS} fake brokers, {len(PARTITIONS):,} partitions")
+    setting.say(f"{BROKERS} fake brokers, {len(partitions()):,} partitions")
     timings = Timings(count_wrong)
     with fake_brokers(brokers=BROKERS, topics=TOPICS, partitions=PARTITIONS_EACH) as bootstrap:
         with closing(OurLookup(bootstrap)) as ours:
             clients: dict[str, Callable[[], Answers]] = {
-                "ours warm": lambda: ours.ask(PARTITIONS, ASKED_MS),
-                "ours cold": lambda: ask_once(OurLookup(bootstrap), PARTITIONS, ASKED_MS),
+                "ours warm": lambda: ours.ask(partitions(), ASKED_MS),
+                "ours cold": lambda: ask_once(OurLookup(bootstrap), partitions(), ASKED_MS),
             }
             setting.say(f"{ROUNDS} rounds: ours")
             timings.take_rounds(clients, ROUNDS)
         timings.require_ours()
         setting.say(f"{THEIR_ROUNDS + 1} rounds: confluent-kafka")
         with closing(TheirLookup(bootstrap, timeout=_THEIR_SECONDS)) as theirs:
-            timings.take_rounds({"theirs warm": lambda: theirs.ask(PARTITIONS, ASKED_MS)}, THEIR_ROUNDS)
+            timings.take_rounds({"theirs warm": lambda: theirs.ask(partitions(), ASKED_MS)}, THEIR_ROUNDS)
     warm = timings.spread("ours warm")
     return [
         Row(
             measurement=NAME,
-            what=f"{len(PARTITIONS):,} partitions by time, {state}",
+            what=f"{len(partitions()):,} partitions by time, {state}",
             unit="ms",
             ours=timings.spread(f"ours {state}"),
             limit=limit,

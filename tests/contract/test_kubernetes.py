@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,12 @@ VERSIONS = ("1.32", "1.37")
 
 
 def documents() -> list[dict[str, Any]]:
+    """Copies, so that a test may change them."""
+    return copy.deepcopy(parsed())
+
+
+@cache
+def parsed() -> list[dict[str, Any]]:
     listed = yaml.safe_load((FOLDER / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]
     return [each for name in listed for each in yaml.safe_load_all((FOLDER / name).read_text(encoding="utf-8"))]
 

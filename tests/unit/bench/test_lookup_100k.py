@@ -27,9 +27,9 @@ def test_both_clients_get_the_offset_of_each_partition_from_its_leader() -> None
 
 
 def test_a_wrong_answer_of_ours_ends_the_measurement() -> None:
-    right = {each: offset_at(each.partition, lookup_100k.ASKED_MS) for each in lookup_100k.PARTITIONS}
+    right = {each: offset_at(each.partition, lookup_100k.ASKED_MS) for each in lookup_100k.partitions()}
     assert lookup_100k.count_wrong(right) == 0
     timings = Timings(lookup_100k.count_wrong)
-    timings.take("ours warm", lambda: right | {lookup_100k.PARTITIONS[5]: 7})
+    timings.take("ours warm", lambda: right | {lookup_100k.partitions()[5]: 7})
     with pytest.raises(BenchError, match="'ours warm': 1"):
         timings.require_ours()
