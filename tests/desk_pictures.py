@@ -86,6 +86,7 @@ def _take_part(window: Browser, part: str, file: Path) -> None:
         },
     )
     file.write_bytes(base64.b64decode(shot["data"]))
+    window.execute_script("scrollTo(0, 0)")
 
 
 if __name__ == "__main__":

@@ -116,7 +116,8 @@ class AnyBroker:
                 )
 
     def _unreachable(self, outcomes: dict[Node, Any]) -> ClusterUnreachable:
-        reasons = "; ".join(f"{self._network.address(node)}: {in_words(out)}" for node, out in outcomes.items())
+        said = (f"{self._network.address(node)}: {in_words(out)}" for node, out in outcomes.items())
+        reasons = "; ".join(dict.fromkeys(said))  # a broker may be known by its address and by its id
         return ClusterUnreachable(
             f"{self._cluster}: no broker answered in time ({reasons})",
             hint="check that the brokers run and that this host reaches their listeners",
