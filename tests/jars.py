@@ -15,8 +15,8 @@ from streaming.jars import jar_paths, set_names
 
 
 def connector_jars() -> str:
-    """The value of ``spark.jars`` for the installed pyspark, with the companion's jar and, where there is one, S3's."""
-    sets = [name for kind in ("spark", "s3a") if (name := f"{kind}-{pyspark.__version__}") in set_names()]
+    """The value of ``spark.jars`` for the installed pyspark, with the companion and the clients of stores."""
+    sets = [name for kind in ("spark", "s3a", "abfs") if (name := f"{kind}-{pyspark.__version__}") in set_names()]
     return ",".join(str(path) for path in [*(jar for name in sets for jar in jar_paths(name)), companion_jar()])
 
 

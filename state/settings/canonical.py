@@ -14,7 +14,7 @@ from itertools import permutations
 Topics = str | Mapping[str, str]
 """How a route names its copies: ``identity``, ``{"prefix": ...}``, or a map of names."""
 
-_SAME_SCHEME = {"s3": "s3a", "s3n": "s3a", "": "file"}
+_SAME_SCHEME = {"s3": "s3a", "s3n": "s3a", "abfss": "abfs", "": "file"}
 _DEFAULT_PORTS = {"hdfs": "8020"}
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<authority>[^/]*))?(?P<path>.*)")
 
@@ -23,7 +23,8 @@ def canonical_path(path: str, default: str = "file:///", real: Callable[[str], s
     """A folder in one form, as Hadoop's ``Path`` understands it: ``scheme://authority/path``.
 
     Scheme and authority in lower case, no dots, no doubled or trailing slashes; what is left out comes from
-    ``default``, Hadoop's ``fs.defaultFS``. ``s3`` and ``s3n`` are names of the connector ``s3a``. ``real`` resolves the
+    ``default``, Hadoop's ``fs.defaultFS``. ``s3`` and ``s3n`` are names of the connector ``s3a``, and
+    ``abfss`` is ``abfs`` by TLS. ``real`` resolves the
     links of a local path, where that can be done.
     """
     scheme, authority, rest = _parts(path)

@@ -156,7 +156,13 @@ STORE = "s3a"
 """Hadoop's connector of S3: the one of an object store that can create for exactly one, with the companion."""
 STORES = frozenset({STORE, "s3", "s3n"})
 """Schemes behind which that connector may be. The class decides, which only a runner sees."""
-SAFE = frozenset({"file", "hdfs"}) | STORES
+LAKE_HINT = (
+    "use Hadoop's own client (AzureBlobFileSystem) and an account with a hierarchical namespace, or put the checkpoint "
+    "on hdfs, on s3a, or on a disk or share that every runner mounts"
+)
+LAKES = frozenset({"abfs", "abfss"})
+"""Schemes of Hadoop's client of Azure Data Lake. The class decides, and whether the account's folders are real."""
+SAFE = frozenset({"file", "hdfs"}) | STORES | LAKES
 """Known to create a file for exactly one of those who race for its name, or tried by a runner before it begins."""
 HINT = (
     "put the checkpoint on hdfs, on s3a, or on a disk or share that every runner mounts; instead of viewfs, write the "
@@ -181,7 +187,8 @@ def scheme_refusal(path: str, default: str = "file:///") -> str | None:
     Two drivers must never both believe that they created one entry of a log. Hadoop's rename without overwriting
     promises that on HDFS and on local disks, where it is one step. The connectors of object stores look first and copy
     then. That of S3 can also put an object on the condition that there is none, which a runner tries before it begins
-    (HADOOP-19256). ``viewfs`` is whatever its mount table says.
+    (HADOOP-19256). Azure Data Lake renames in one step, on the condition that the name is free, where an account has a
+    hierarchical namespace. ``viewfs`` is whatever its mount table says.
     """
     own = scheme_of(path)
     scheme = own or scheme_of(default) or "file"

@@ -91,6 +91,12 @@ def _s3a_by_version_1(hadoop: str, sdk: str) -> Roots:
     return Roots(coordinates=coordinates, transitive=False)
 
 
+def _abfs(hadoop: str, openssl: str) -> Roots:
+    """Name the client of Azure Data Lake for the Hadoop that Spark ships; only tests fetch it."""
+    coordinates = (f"org.apache.hadoop:hadoop-azure:{hadoop}", f"org.wildfly.openssl:wildfly-openssl:{openssl}")
+    return Roots(coordinates=coordinates, transitive=False)
+
+
 def _companion(scala: str, spark: str, scala_library: str, hadoop: str, jackson: str, kafka_clients: str) -> Roots:
     """Name what the companion is compiled against: the jars of that Spark which hold the interfaces, and no others."""
     parts = ("sql", "catalyst", "core", *(() if spark.startswith("3.4.") else ("sql-api", "common-utils")))
@@ -142,6 +148,10 @@ ROOTS: Mapping[str, Roots] = {
     "spark-4.0.0": _connector("2.13", "4.0.0", "4.0.0", "3.9.0", "2.12.0"),
     "spark-3.5.7": _connector("2.12", "3.5.7", "3.5.7", "3.4.1", "2.11.1"),
     "spark-3.4.4": _connector("2.12", "3.4.4", "3.4.4", "3.3.2", "2.11.1"),
+    "abfs-3.5.7": _abfs("3.3.4", "1.0.7.Final"),
+    "abfs-4.0.0": _abfs("3.4.1", "1.1.3.Final"),
+    "abfs-4.1.2": _abfs("3.4.2", "2.1.4.Final"),
+    "abfs-4.2.0": _abfs("3.5.0", "2.2.5.Final"),
     "s3a-3.5.7": _s3a_by_version_1("3.3.4", "1.12.262"),
     "s3a-4.0.0": _s3a("3.4.1", "2.25.53", None, frozenset({"retries", "retries-spi", "utils-lite"})),
     "s3a-4.1.2": _s3a("3.4.2", "2.29.52", "1.2.1", frozenset({"utils-lite"})),

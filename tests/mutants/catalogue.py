@@ -1521,7 +1521,7 @@ CATALOGUE = (
     ),
     Mistake(
         "state/settings/canonical.py",
-        '_SAME_SCHEME = {"s3": "s3a", "s3n": "s3a", "": "file"}',
+        '_SAME_SCHEME = {"s3": "s3a", "s3n": "s3a", "abfss": "abfs", "": "file"}',
         '_SAME_SCHEME = {"s3n": "s3a", "": "file"}',
         ("tests/unit/state/settings/test_canonical.py",),
         "two queries on one checkpoint, as s3 and as s3a",

@@ -5,6 +5,7 @@ create is a draft renamed by ``FileContext`` without overwriting, as Spark's own
 ``create(overwrite=False)`` is a check and then a create, and had two winners in 10 of 150 races. On a local disk even
 that rename is a check and then a rename, so there the operating system's own exclusive link is used. On an object store
 a rename is a copy: there the companion puts the object on the condition that there is none, and the store decides.
+Azure Data Lake renames as HDFS does: its client sends ``If-None-Match: *`` with each rename (``AbfsDfsClient``).
 Where none of these is known to hold, nothing is created.
 """
 
@@ -23,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from state.error_meanings import FILES, OURS, Meaning, meaning_of
 from state.settings.keys import Tideover
-from state.settings.values import HINT, STORE_HINT, STORES, scheme_refusal
+from state.settings.values import HINT, LAKE_HINT, LAKES, STORE_HINT, STORES, scheme_refusal
 from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles
 from streaming.spark.errors import (
@@ -44,6 +45,11 @@ _UNASKED = "fs.s3a.create.performance"
 _SIZE = re.compile(r"; isDirectory=false; length=(\d+)")
 _BETWEEN_PATHS = "\0"
 """No path on any file system holds this character."""
+_LAKE_CLIENTS = frozenset(
+    f"org.apache.hadoop.fs.azurebfs.{name}" for name in ("AzureBlobFileSystem", "SecureAzureBlobFileSystem")
+)
+_HAS_FOLDERS = "fs.capability.paths.acls"
+"""What Azure's client says it is able to do by the account's hierarchical namespace alone (``AzureBlobFileSystem``)."""
 _GONE = ("java.io.FileNotFoundException", "java.nio.file.NoSuchFileException")
 _TAKEN = "org.apache.hadoop.fs.FileAlreadyExistsException"
 
@@ -125,12 +131,15 @@ class HadoopFiles:
             if self._is_local(path):
                 return LocalFiles().create_atomically(path, content)
             target = self._path(path)
-            if self._system(target).getUri().getScheme() != "hdfs":
+            scheme = str(self._system(target).getUri().getScheme())
+            if scheme in LAKES:
+                self._require_lake(path)
+            elif scheme != "hdfs":
                 return self._put_unless_taken(target, content)
             draft = self._jvm.org.apache.hadoop.fs.Path(target.getParent(), f".{target.getName()}.{uuid.uuid4()}.tmp")
             try:
                 self._put(draft, content)
-                return self._rename_unless_taken(draft, target)
+                return self._rename_unless_taken(draft, target, content)
             finally:
                 self._system(draft).delete(draft, False)
 
@@ -193,6 +202,22 @@ class HadoopFiles:
         finally:
             stream.close()
 
+    def why_no_lake(self, path: str) -> str:
+        """Why a rename on Azure Data Lake is not known to be one step on a condition; empty where it is."""
+        with _translated(path):
+            target = self._path(path)
+            lake = self._system(target)
+            if lake.getClass().getName() not in _LAKE_CLIENTS:
+                return f"its file system is {lake.getClass().getName()}"
+            if not lake.hasPathCapability(target, _HAS_FOLDERS):
+                return "its account has no hierarchical namespace, where a rename is one step"
+            return ""
+
+    def _require_lake(self, path: str) -> None:
+        why = self.why_no_lake(path)
+        if why:
+            raise UnsafeFileSystem(f"{path} is where two drivers could both create it: {why}", hint=LAKE_HINT)
+
     def _put_unless_taken(self, target: JavaObject, content: bytes) -> bool:
         """Put an object whose name is free, as the companion does. Raises ``UnsafeFileSystem`` where that cannot be."""
         store = self._system(target)
@@ -208,7 +233,7 @@ class HadoopFiles:
             )
         return bool(self._jvm.tideover.StoredObject.create(store, target, content))
 
-    def _rename_unless_taken(self, draft: JavaObject, target: JavaObject) -> bool:
+    def _rename_unless_taken(self, draft: JavaObject, target: JavaObject, content: bytes) -> bool:
         option = self._class("Options$Rename").getEnumConstants()
         refuse = self._jvm.java.lang.reflect.Array.newInstance(option[0].getClass(), 1)
         refuse[0] = option[0]  # NONE
@@ -218,8 +243,25 @@ class HadoopFiles:
         except Py4JJavaError as error:
             if _class_of(error) == _TAKEN:
                 return False
-            raise
+            won = self._won(draft, target, content)
+            if won is None:
+                raise
+            return won
         return True
+
+    def _won(self, draft: JavaObject, target: JavaObject, content: bytes) -> bool | None:
+        """What became of a rename on Azure Data Lake that has failed; None where that does not show.
+
+        The client does not say that another one was first: the draft is there still then. Where an answer was lost, the
+        request may have been sent again, and has found no draft any more. The draft has a name of its own, so no other
+        writer moves it.
+        """
+        system = self._system(target)
+        if system.getUri().getScheme() not in LAKES or not system.exists(target):
+            return None
+        if system.exists(draft):
+            return False
+        return True if self.read_bytes(str(target.toString())) == content else None
 
     def _paths(self, found: JavaObject) -> list[str]:
         """The path of each entry of an array of ``FileStatus``, which py4j wants to be of that very class."""

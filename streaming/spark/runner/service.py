@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from state.model.entities import Assignment
 from state.settings.connection_estimate import connections_of_start
 from state.settings.keys import Tideover
-from state.settings.values import HINT, STORE_HINT, STORES, scheme_of, scheme_refusal
+from state.settings.values import HINT, LAKE_HINT, LAKES, STORE_HINT, STORES, scheme_of, scheme_refusal
 from state.store.runner_store import RunnerStore
 from streaming.clocks import ForwardClock
 from streaming.companion.jar import companion_jar
@@ -83,6 +83,9 @@ def require_exclusive_create(session: SparkSession, settings: Tideover, runner: 
             fenced = has_companion(session) and query.spark.get(MANAGER, manager) == manager
             refused, hint = _store_refusal(session, checkpoint, bucket in tried, fenced=fenced), STORE_HINT
             tried.add(bucket)
+        if refused is None and scheme in LAKES:
+            why = HadoopFiles(session).why_no_lake(checkpoint)
+            refused, hint = f"{checkpoint} cannot be used: {why}" if why else None, LAKE_HINT
         if refused is not None:
             raise UnsafeCheckpoint(f"queries.{name}.checkpoint: {refused}", hint=hint)
 

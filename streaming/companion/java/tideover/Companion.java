@@ -71,6 +71,8 @@ public final class Companion {
     Optional<String> refused = Optional.empty();
     if (isStore(checkpoint)) {
       refused = StoredObject.refusal(system, checkpoint);
+    } else if (DataLake.is(system)) {
+      refused = DataLake.refusal(system, checkpoint);
     } else if (!SAFE.contains(schemeOf(checkpoint)) || isElsewhere(checkpoint, system)) {
       refused = Optional.of("its file system is " + system.getClass().getName());
     }

@@ -358,11 +358,11 @@ def test_an_entry_that_is_wrong_does_not_make_its_list_too_short(tmp_path: Path)
              (f"queries.revenue.checkpoint: {path} is on {scheme}, where two drivers could both create one entry of "
               f"its log and run the query twice; {HINT}"))
             for path, scheme in (("gs://bucket/revenue", "gs"), ("viewfs://all/revenue", "viewfs"),
-                                 ("ABFS://bucket/revenue", "abfs"))
+                                 ("WASB://bucket/revenue", "wasb"))
         ),
         (
-            ("queries:", "spark: {conf: {spark.hadoop.fs.defaultFS: 'abfs://c@a/'}}\nqueries:"),
-            ("queries.revenue.checkpoint: {} is on abfs, by fs.defaultFS, where two drivers could both create one "
+            ("queries:", "spark: {conf: {spark.hadoop.fs.defaultFS: 'wasb://c@a/'}}\nqueries:"),
+            ("queries.revenue.checkpoint: {} is on wasb, by fs.defaultFS, where two drivers could both create one "
              f"entry of its log and run the query twice; {HINT}"),
         ),
         (("store: sqlite:///var/tideover.db", "store: nosuch"), ("store: write sqlite:///path (one host) or "

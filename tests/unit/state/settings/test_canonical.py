@@ -25,6 +25,7 @@ SAME = [
     ("/data/cp", "/data/cp/", "/data//cp", "/data/./cp", "/data/x/../cp", "//data/cp", "file:/data/cp",
      "file:///data/cp", "FILE:///data/cp/", "file://localhost/../data/cp"),
     ("s3a://Bucket/cp", "s3://bucket/cp", "s3n://BUCKET//cp/", "S3A://bucket/x/../cp"),
+    ("abfs://c@a.dfs.core.windows.net/cp", "abfss://C@a.dfs.core.windows.net//cp/"),
     ("hdfs://names/cp", "hdfs://NAMES:8020/cp/", "HDFS://names//cp"),
 ]  # fmt: skip
 

@@ -1,0 +1,135 @@
+"""Checkpoints on Azure Data Lake, by Hadoop's own client against a stand-in of the service: one writer gets a name."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from streaming.spark.checkpoint.batch_news import MANAGER, RunName, follow
+from streaming.spark.checkpoint.files import join
+from streaming.spark.checkpoint.hadoop_files import HadoopFiles
+from streaming.spark.checkpoint.log_fence import plant, plant_epoch
+from streaming.spark.checkpoint.log_text import Fence
+from streaming.spark.errors import UnsafeCheckpoint, UnsafeFileSystem
+from streaming.spark.jvm import java_context
+from streaming.spark.runner.service import require_exclusive_create
+from tests.data_lake import DataLake, data_lake
+from tests.jars import local_spark, spark_line
+from tests.real.test_object_store import declared
+from tests.waiting import until
+
+pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.jars("abfs")]
+
+ROUNDS, WRITERS = 15, 8
+
+
+@pytest.fixture(scope="module")
+def lake() -> Iterator[DataLake]:
+    with data_lake() as lake:
+        yield lake
+
+
+@pytest.fixture(scope="module")
+def spark(lake: DataLake) -> Iterator[SparkSession]:
+    with local_spark({MANAGER: spark_line().manager, **lake.spark_conf()}) as session:
+        yield session
+
+
+@pytest.fixture
+def files(spark: SparkSession) -> HadoopFiles:
+    return HadoopFiles(spark)
+
+
+@pytest.fixture
+def folder(lake: DataLake, tmp_path: Path) -> str:
+    return join(lake.url, tmp_path.name)
+
+
+@contextmanager
+def addressed(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Hadoop makes new clients by these settings within the block."""
+    conf = java_context(spark).hadoopConfiguration()
+    before = {key: conf.get(key) for key in settings}
+    for key, value in settings.items():
+        conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            conf.unset(key) if value is None else conf.set(key, value)
+
+
+def winners(files: HadoopFiles, path: str) -> tuple[list[bytes], list[int]]:
+    """What each of the writers wanted there, and those who believe that the name is theirs."""
+    words = [f"writer {writer}".encode() for writer in range(WRITERS)]
+    with ThreadPoolExecutor(WRITERS) as pool:
+        won = list(pool.map(lambda content: files.create_atomically(path, content), words))
+    return words, [index for index, each in enumerate(won) if each]
+
+
+def test_of_eight_writers_exactly_one_gets_the_name(files: HadoopFiles, lake: DataLake, folder: str) -> None:
+    for number in range(ROUNDS):
+        path = join(folder, "commits", str(number))
+        words, won = winners(files, path)
+        assert len(won) == 1, f"{len(won)} of {WRITERS} writers believe that {path} is theirs"
+        assert files.read_bytes(path) == words[won[0]]
+    assert len(lake.renames) > ROUNDS, "they met at the service, not at a look before it"
+    assert set(lake.renames) == {"*"}, "each rename is on the condition that the name is free"
+    assert [name for name in files.list_names(join(folder, "commits")) if name.startswith(".")] == [], "drafts are gone"
+
+
+def test_a_create_whose_answer_was_lost_is_won(files: HadoopFiles, lake: DataLake, folder: str) -> None:
+    """The request is sent again, and finds no draft: it has its new name."""
+    lake.lost_renames = 1
+    assert files.create_atomically(join(folder, "offsets/7"), b"mine")
+    assert lake.lost_renames == 0
+    assert not files.create_atomically(join(folder, "offsets/7"), b"another's")
+    assert files.read_bytes(join(folder, "offsets/7")) == b"mine"
+
+
+def test_a_stale_run_writes_nothing_behind_a_fence(spark: SparkSession, files: HadoopFiles, folder: str) -> None:
+    session = spark.newSession()
+    follow(session, RunName("revenue", 3, folder))
+    rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    writer = rows.writeStream.format("noop").option("checkpointLocation", folder)
+    query = writer.trigger(processingTime="100 milliseconds").start()
+    until(lambda: len(files.list_names(join(folder, "commits"))) > 1 or not query.isActive)
+    assert query.isActive, query.exception()
+    plant(files, folder, operation="op", epoch=4, knows=lambda _: True)
+    plant_epoch(files, folder, Fence(4, "op"))
+    until(lambda: not query.isActive, "the query runs on")
+    assert query.exception() is not None
+    before = files.walk(folder)
+    with pytest.raises(Exception, match="revenue with epoch 3 is over"):
+        writer.start()
+    assert files.walk(folder) == before
+
+
+def test_without_conditions_of_the_service_several_writers_win(
+    spark: SparkSession, files: HadoopFiles, tmp_path: Path
+) -> None:
+    """The control: it is the service that decides, and the race of this module shows it."""
+    with data_lake(heeds_conditions=False) as careless, addressed(spark, careless.conf()):
+        won = [winners(files, join(careless.url, tmp_path.name, str(number)))[1] for number in range(ROUNDS)]
+    assert max(len(each) for each in won) > 1
+
+
+def test_an_account_without_a_hierarchical_namespace_is_refused(spark: SparkSession, lake: DataLake) -> None:
+    flat = lake.url.replace("checkpoints-", "flat-")
+    with addressed(spark, {"fs.azure.account.hns.enabled": "false"}):
+        with pytest.raises(UnsafeFileSystem, match="its account has no hierarchical namespace"):
+            HadoopFiles(spark).create_atomically(join(flat, "x"), b"mine")
+        with pytest.raises(UnsafeCheckpoint, match="its account has no hierarchical namespace"):
+            require_exclusive_create(spark, declared(join(flat, "revenue")), "a", Path("/"))
+
+
+def test_another_class_behind_the_scheme_is_refused(spark: SparkSession, lake: DataLake) -> None:
+    other = {"fs.abfs.impl": "org.apache.hadoop.fs.RawLocalFileSystem", "fs.abfs.impl.disable.cache": "true"}
+    with (
+        addressed(spark, other),
+        pytest.raises(UnsafeCheckpoint, match=r"its file system is .*RawLocalFileSystem"),
+    ):
+        require_exclusive_create(spark, declared(join(lake.url, "revenue")), "a", Path("/"))
