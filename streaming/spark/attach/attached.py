@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql.streaming.query import StreamingQuery
 
 from state.model.entities import Assignment
-from state.settings.keys import ACTIVE
+from state.settings.keys import ACTIVE, Tideover
 from state.settings.topics import pattern_of, renaming, topics_of
 from streaming.meaning.uses import Sink
 from streaming.spark.attach.driver import ApplicationDriver
@@ -88,14 +88,26 @@ def _elsewhere(hosting: Hosting, query: str, cluster: str) -> dict[str, str]:
     return named if is_home else cluster_options(hosting.settings.clusters[cluster]) | named
 
 
-def declared_beside(hosting: Hosting, query: str, cluster: str) -> dict[str, object]:
+def topics_beside(settings: Tideover, query: str, checkpoint: str) -> dict[str, object]:
+    """The topics that a query declares beside its sources, and the servers by which code names them, without a place.
+
+    ``checkpoint`` is that of the query, by the key that the driver has for it.
+    """
+    known = settings.queries[query]
+    return {
+        "query": query,
+        "checkpoint": checkpoint,
+        "reads": list(known.batch_reads),
+        "writes": [] if known.output is None else [known.output.topic],
+        "home": list(settings.clusters[known.clusters[0]].bootstrap),
+    }
+
+
+def declared_beside(hosting: Hosting, query: str, checkpoint: str, cluster: str) -> dict[str, object]:
     """What a query declares beside its sources, as ``Beside.java`` reads it. Raises ``CredentialRefused``."""
     known = hosting.query(query)
     follows = bool(known.batch_reads) or (known.output is not None and known.output.cluster == ACTIVE)
-    return {
-        "query": query,
-        "reads": list(known.batch_reads),
-        "writes": [] if known.output is None else [known.output.topic],
+    return topics_beside(hosting.settings, query, checkpoint) | {
         "options": beside_options(hosting, query, cluster),
         "follows": follows,
     }
@@ -234,7 +246,7 @@ class AttachedSupervisor(QuerySupervisor):
             }
             for name, options in attached_sources(self._hosting, row).items()
         }
-        beside = declared_beside(self._hosting, row.query, row.cluster)
+        beside = declared_beside(self._hosting, row.query, key, row.cluster)
         news = BatchNews(self._hosting.session, uuid.uuid4().hex)
         with self._beginning():
             self.driver.admit(

@@ -19,7 +19,8 @@ from state.errors import StoreError, TideoverError
 from state.model.entities import Assignment, Desired
 from state.settings.keys import Tideover
 from state.store.runner_store import RunnerStore
-from streaming.spark.attach.attached import MOVED, AttachedSupervisor, declared_beside
+from streaming.errors import CredentialRefused
+from streaming.spark.attach.attached import MOVED, AttachedSupervisor, declared_beside, topics_beside
 from streaming.spark.attach.driver import ApplicationDriver
 from streaming.spark.attach.status import shown_queries
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
@@ -70,24 +71,27 @@ class Desk:
                 with contextlib.suppress(StoreError):
                     self.driver.delay(key, self._why(query))
 
-    def declare(self) -> bool:
-        """Publish where batches of the application read and write; False while it is not known of a query.
+    def declare(self, batch: int) -> None:
+        """Answer a batch that waits, and all before it: where each query is now.
 
-        A query that has no row yet begins on its first cluster. One that is held may be on its way elsewhere. Raises
-        py4j's errors.
+        While the store is away nothing can be said, and the batch counts the time. Raises py4j's errors.
         """
-        found = []
+        with contextlib.suppress(StoreError):
+            self.driver.declare([self._declared(key, query) for key, query in self.queries.items()], batch)
+
+    def _declared(self, key: str, query: str) -> dict[str, object]:
+        """A query that has no row yet begins on its first cluster; a batch of one on its way elsewhere waits.
+
+        Raises ``StoreError``.
+        """
+        row = self.hosting.store.assignment(query)
+        if row is not None and (row.desired is not Desired.RUNNING or row.runner != self.hosting.runner):
+            return topics_beside(self.hosting.settings, query, key) | {"waits": self._why(query)}
+        cluster = self.hosting.query(query).clusters[0] if row is None else row.cluster
         try:
-            for query in self.queries.values():
-                row = self.hosting.store.assignment(query)
-                if row is not None and row.desired is not Desired.RUNNING:
-                    return False
-                cluster = self.hosting.query(query).clusters[0] if row is None else row.cluster
-                found.append(declared_beside(self.hosting, query, cluster))
-        except TideoverError:  # of the store, or of a credential: the next look may find it
-            return False
-        self.driver.declare(found)
-        return True
+            return declared_beside(self.hosting, query, key, cluster)
+        except CredentialRefused as error:
+            return topics_beside(self.hosting.settings, query, key) | {"waits": str(error)}
 
     def show(self) -> None:
         """Publish what the tab in Spark's UI shows; while the store is away it grows old. Raises py4j's errors."""
@@ -120,14 +124,17 @@ def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, b
     if not own:
         known = ", ".join(settings.applications)
         why = f"no query of the configuration has attach: {application}; declared applications: {known}"
-        return _refuse_all(driver, keys, f"{why}. Set spark.tideover.application or the application's name")
+        why = f"{why}. Set spark.tideover.application or the application's name"
+        return _refuse_all(driver, settings, keys, why)
+    unplaced = {"waits": "the attendant has not read the store yet"}
+    driver.declare([topics_beside(settings, query, key) | unplaced for key, query in keys.items()])
     here = driver.identity
     instance = uuid.uuid5(uuid.NAMESPACE_OID, f"{here}").hex  # of the driver, so another attendant is the same runner
     if not any(fact.runner == application and fact.instance == instance for fact in store.runners()):
         try:
             clear_name(store, application, here, None)
         except NameTaken as error:
-            return _refuse_all(driver, keys, f"{error}; {error.hint}")
+            return _refuse_all(driver, settings, keys, f"{error}; {error.hint}")
     hosting, tracker, lookout, identities = assembled(
         settings, application, instance, store=store, base=base, here=here,
         spark=SparkInUse(driver.session, HadoopFiles(driver.session)),
@@ -147,6 +154,7 @@ def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, b
     desk = Desk(driver, hosting, keys)
     threading.Thread(target=_attend, args=(driver, desk, runner, over), name="desk", daemon=True).start()
     threading.Thread(target=_publish, args=(driver, desk, over), name="tab", daemon=True).start()
+    threading.Thread(target=_answer_batches, args=(driver, desk, over), name="batches", daemon=True).start()
     liveness.begin(runner.ask_to_stop, over)
     code = 0
     try:
@@ -208,15 +216,25 @@ def _attend(driver: ApplicationDriver, desk: Desk, runner: Runner, over: threadi
 
 
 def _publish(driver: ApplicationDriver, desk: Desk, over: threading.Event) -> None:
-    """Let the driver know what is declared, once, and what its tab shows, until ``over``.
+    """Let the driver know what its tab shows, until ``over``.
 
     In a thread of its own: a store that hangs holds up no answer to a start.
     """
-    is_declared = False
-    while not over.wait(_SHOW_SECONDS if is_declared else _LOOK_SECONDS):
+    while not over.wait(_SHOW_SECONDS):
         try:
-            is_declared = is_declared or desk.declare()
             desk.show()
+        except Py4JError:
+            if driver.has_ended():
+                return
+
+
+def _answer_batches(driver: ApplicationDriver, desk: Desk, over: threading.Event) -> None:
+    """Answer each batch that waits, until ``over``. In a thread of its own, as above."""
+    while not over.wait(_LOOK_SECONDS):
+        try:
+            batch = driver.batches()
+            if batch:
+                desk.declare(batch)
         except Py4JError:
             if driver.has_ended():
                 return
@@ -256,12 +274,11 @@ def _await_next_starts(runner: Runner) -> None:
                 each.await_next_start(max(0.0, deadline - time.monotonic()))
 
 
-def _refuse_all(driver: ApplicationDriver, keys: Mapping[str, str], why: str) -> int:
-    """Answer each start of ours with the reason until the application ends; others are not ours to refuse."""
+def _refuse_all(driver: ApplicationDriver, settings: Tideover, keys: Mapping[str, str], why: str) -> int:
+    """Answer each start and batch of ours with the reason until the application ends; others are not ours to refuse."""
     logger_about({"driver": driver.pid}).error("this application is not attended", reason=why)
-    if not keys:
-        with contextlib.suppress(Py4JError):  # the loop below sees an application that has ended
-            driver.declare([])
+    with contextlib.suppress(Py4JError):  # the loop below sees an application that has ended
+        driver.declare([topics_beside(settings, query, key) | {"refused": why} for key, query in keys.items()])
     while not driver.has_ended():
         try:
             if driver.is_closing():

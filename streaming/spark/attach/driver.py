@@ -99,9 +99,16 @@ class ApplicationDriver:
         """The keys of the checkpoints for which a start waits. Raises py4j's errors."""
         return str(self._attached.requests()).splitlines()
 
-    def declare(self, queries: Sequence[Mapping[str, object]]) -> None:
-        """Publish what the application's queries declare beside their sources. Raises py4j's errors."""
-        self._attached.declare(json.dumps(queries))
+    def batches(self) -> int:
+        """The number of the newest batch that waits for ``declare``; 0: none waits. Raises py4j's errors."""
+        return int(self._attached.batches())
+
+    def declare(self, queries: Sequence[Mapping[str, object]], answers: int = 0) -> None:
+        """Publish what the application's queries declare beside their sources. Raises py4j's errors.
+
+        ``answers``: the batch of ``batches`` that this answers, with all before it.
+        """
+        self._attached.declare(json.dumps(queries), answers)
 
     def show(self, queries: Sequence[Mapping[str, str]]) -> None:
         """Publish what the tab in Spark's UI shows of each query. Raises py4j's errors."""

@@ -32,6 +32,7 @@ final class DraftTest {
     offsets = checkpoint.resolve("offsets");
     conf = new Configuration(false);
     conf.set("fs.file.impl", "org.apache.hadoop.fs.RawLocalFileSystem");
+    conf.setBoolean("fs.file.impl.disable.cache", true); // which other tests fill with another one
     Admissions.grant(conf, checkpoint.toString(), "revenue", 3, checkpoint.toString());
     start();
   }

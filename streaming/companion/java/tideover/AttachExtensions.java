@@ -1,6 +1,7 @@
 package tideover;
 
 import java.io.IOException;
+import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.Map;
 import java.util.Optional;
@@ -137,7 +138,8 @@ public final class AttachExtensions extends AbstractFunction1<SparkSessionExtens
     private LogicalPlan byCompanion(StreamingRelationV2 relation) {
       CaseInsensitiveStringMap given = relation.extraOptions();
       Map.Entry<String, JobOptions.Declared> declared = sources.of(given);
-      JobOptions job = new JobOptions(Map.copyOf(given.asCaseSensitiveMap()));
+      JobOptions job = new JobOptions(new HashMap<>(given.asCaseSensitiveMap()));
+      Beside.reads(sources.query(), given.get(JobOptions.SERVERS));
       CaseInsensitiveStringMap options = job.under(declared.getValue().options());
       Attached.say(
           sources.query()

@@ -101,7 +101,8 @@ public final class Attached {
       SOURCES.put(key, JobOptions.Sources.of(query, given.required("sources")));
       Admissions.grant(
           conf, checkpoint.toString(), query, epoch, given.required("follower").asText());
-      Beside.admit(given.required("beside"), Admissions.of(checkpoint, conf).hold());
+      Hold hold = Admissions.of(checkpoint, conf).hold();
+      Beside.admit(given.required("beside"), hold, () -> query(key) != null);
       say(key + ": admitted as " + query + " with epoch " + epoch);
       return true;
     } finally {
@@ -149,9 +150,29 @@ public final class Attached {
     return request != null && request.answer(JSON.readTree(json));
   }
 
-  /** What each query of the application declares beside its sources, as a list of JSON. */
-  public static void declare(String queries) throws JsonProcessingException {
-    Beside.declare(JSON.readTree(queries));
+  /**
+   * What each query of the application declares beside its sources, as a list of JSON.
+   *
+   * @param answers the request of {@link #batches} that this answers; 0: none
+   */
+  public static void declare(String queries, long answers) throws JsonProcessingException {
+    Beside.declare(JSON.readTree(queries), answers);
+  }
+
+  /** The newest request of a batch that waits for {@link #declare}; 0: none waits. */
+  public static long batches() {
+    return BesideAnswers.wanted();
+  }
+
+  /** Whether a checkpoint was moved; also where that cannot be read. */
+  static boolean wasMoved(String checkpoint) {
+    try {
+      Configuration conf = context == null ? new Configuration() : context.hadoopConfiguration();
+      return Fence.wasMoved(new Path(checkpoint), conf);
+    } catch (IOException unreadable) {
+      say(checkpoint + " cannot be read: " + unreadable.getMessage());
+      return true;
+    }
   }
 
   /** What the tab in Spark's UI shows of each query, as a list of JSON. */

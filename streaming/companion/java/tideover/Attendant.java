@@ -49,6 +49,7 @@ final class Attendant {
     }
     String application =
         conf.get("spark.tideover.application", conf.get("spark.app.name", "unnamed"));
+    DeclaredInFile.begin(config, application);
     String tideover = conf.get("spark.tideover.command", "tideover");
     return new Attendant(
         conf, List.of(tideover, "-c", config, "attend", "--application", application));

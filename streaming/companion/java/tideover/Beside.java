@@ -4,71 +4,99 @@ import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.function.Function;
 import java.util.stream.Collectors;
+import java.util.stream.StreamSupport;
 
 /**
  * What an application does with Kafka beside the sources of its queries: a sink that writes to a
  * topic, and batches that read or write one. A topic that the configuration declares for a query is
- * on the cluster where that query is; every other one stays where the code names it.
+ * on the cluster where that query is; every other one stays where the code names it, and so does
+ * what names other servers than the query's own.
  */
 final class Beside {
   private static final ObjectMapper JSON = new ObjectMapper();
-  private static final ConcurrentMap<String, Query> KNOWN = new ConcurrentHashMap<>();
+  private static final ConcurrentMap<String, Query> ADMITTED = new ConcurrentHashMap<>();
+  private static final ConcurrentMap<String, Set<String>> SOURCES = new ConcurrentHashMap<>();
   private static final Set<String> SAID = ConcurrentHashMap.newKeySet();
-  private static volatile CountDownLatch declared = new CountDownLatch(1);
-  private static volatile long deadline;
 
   private Beside() {}
 
   /** To read or to write; the key under which a run's options have those for it. */
   enum Way {
-    READS("@reads"),
-    WRITES("@writes");
+    READS("@reads", "reads"),
+    WRITES("@writes", "writes to");
 
     /** No declared source has such a name. */
     private final String key;
 
-    Way(String key) {
+    private final String verb;
+
+    Way(String key, String verb) {
       this.key = key;
+      this.verb = verb;
     }
   }
 
   /**
    * What a query declares.
    *
+   * @param home the servers of its first cluster; empty: not known, so that any may be its own
    * @param first by way the options that are laid over the application's, before any move of the
-   *     run
+   *     run; none while it is not known where the query is
    * @param hold of its run; of one that was not admitted yet a hold that cannot begin
+   * @param runs whether this run lives, so that its hold says where the query is
+   * @param given the declaration as it came
    */
   record Query(
       String name,
       Map<Way, Set<String>> topics,
+      Set<String> home,
       Map<String, Map<String, String>> first,
       Hold hold,
-      boolean isAdmitted) {
-    static Query of(JsonNode given, Hold hold, boolean isAdmitted) {
+      BooleanSupplier runs,
+      JsonNode given) {
+    static Query of(JsonNode given, Hold hold, BooleanSupplier runs) {
       return new Query(
           given.required("query").asText(),
           Map.of(Way.READS, texts(given.path("reads")), Way.WRITES, texts(given.path("writes"))),
-          JSON.convertValue(given.required("options"), new TypeReference<>() {}),
+          JobOptions.servers(String.join(",", texts(given.path("home")))),
+          given.has("options")
+              ? JSON.convertValue(given.get("options"), new TypeReference<>() {})
+              : Map.of(),
           hold,
-          isAdmitted);
+          runs,
+          given);
     }
 
     private static Set<String> texts(JsonNode listed) {
-      return Set.of(JSON.convertValue(listed, String[].class));
+      return StreamSupport.stream(listed.spliterator(), false)
+          .map(JsonNode::asText)
+          .collect(Collectors.toUnmodifiableSet());
     }
 
     boolean declares(Way way, Set<String> named) {
-      return !named.isEmpty() && topics.get(way).containsAll(named);
+      return topics.get(way).containsAll(named);
+    }
+
+    /**
+     * Whether servers of the code are the query's own: one of them is a server of its first
+     * cluster, or they are those that its source names.
+     */
+    boolean owns(String servers) {
+      Set<String> named = JobOptions.servers(servers);
+      return home.isEmpty()
+          || named.stream().anyMatch(home::contains)
+          || !named.isEmpty() && named.equals(SOURCES.get(name));
     }
 
     /** As they are now: a run that was held may have gone to another cluster. */
@@ -84,6 +112,23 @@ final class Beside {
     /** Whether the application's own connection does not lead there. */
     boolean isElsewhere(Way way) {
       return options(way).containsKey(JobOptions.SERVERS);
+    }
+
+    /** The name that a topic has there. */
+    String named(Way way, String topic) {
+      return options(way).getOrDefault("topic:" + topic, topic);
+    }
+
+    /** Where these topics are for a batch; how the other options are does not matter. */
+    private List<Object> place(Way way, Set<String> topics) {
+      Map<String, String> names = new HashMap<>();
+      topics.forEach(each -> names.put(each, named(way, each)));
+      return List.of(cluster(way), isElsewhere(way), names);
+    }
+
+    /** Why it is not known now where it is; empty: it is known. */
+    private Optional<String> open() {
+      return given.has("waits") ? Optional.of(given.get("waits").asText()) : Optional.empty();
     }
   }
 
@@ -107,34 +152,44 @@ final class Beside {
     }
   }
 
-  /** A batch that comes before the declarations waits for them, at most so long from now on. */
+  /** From now on a batch waits at most so long for a word of the attendant. */
   static void begin(long milliseconds) {
-    deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
-    declared = new CountDownLatch(1);
-    KNOWN.clear();
+    BesideAnswers.begin(milliseconds);
+    ADMITTED.clear();
+    SOURCES.clear();
   }
 
-  /** What all queries of the application declare, as far as none of their runs knows it better. */
-  static void declare(JsonNode queries) {
+  /**
+   * What all queries of the application declare.
+   *
+   * @param answers the newest request of a batch that this answers; 0: none
+   */
+  static void declare(JsonNode queries, long answers) {
+    Map<String, Query> found = new HashMap<>();
     for (JsonNode each : queries) {
-      Query found = Query.of(each, new Hold(), false);
-      KNOWN.merge(found.name(), found, (known, now) -> known.isAdmitted() ? known : now);
+      Query query = Query.of(each, new Hold(), () -> false);
+      found.put(query.name(), query);
     }
-    declared.countDown();
+    BesideAnswers.declare(found, answers);
   }
 
-  /** From now on the run with this hold knows where its query is. */
-  static void admit(JsonNode given, Hold hold) {
-    Query query = Query.of(given, hold, true);
-    KNOWN.put(query.name(), query);
+  /** From now on the run with this hold knows where its query is, for as long as it runs. */
+  static void admit(JsonNode given, Hold hold, BooleanSupplier runs) {
+    Query query = Query.of(given, hold, runs);
+    ADMITTED.put(query.name(), query);
     if (given.path("follows").asBoolean()) {
       hold.join(Way.WRITES.key, new WholeBatches());
     }
   }
 
+  /** The servers by which the code of a query's source reaches its first cluster. */
+  static void reads(String query, String servers) {
+    SOURCES.put(query, JobOptions.servers(servers));
+  }
+
   /** What an admitted query declares. */
   static Optional<Query> of(String query) {
-    return Optional.ofNullable(KNOWN.get(query)).filter(Query::isAdmitted);
+    return Optional.ofNullable(ADMITTED.get(query));
   }
 
   /** The cluster to which the declared output of a query goes; empty: it declares none. */
@@ -145,35 +200,121 @@ final class Beside {
   }
 
   /**
-   * The query that declares all of these topics; empty: none does, and they stay where they are.
+   * The query that declares all of these topics; empty: none does, or the code names other servers,
+   * and they stay where they are. Waits while it is not known where that query is.
    *
-   * @throws IllegalStateException where several do that are not on one cluster
+   * @param servers as the code names them
+   * @throws IllegalStateException where several do that are not in one place, and where it does not
+   *     become known where a query is that was moved before
    */
-  static Optional<Query> declaring(Way way, Set<String> topics) {
-    await();
-    List<Query> found = KNOWN.values().stream().filter(each -> each.declares(way, topics)).toList();
-    if (found.stream().map(each -> each.options(way)).distinct().count() > 1) {
+  static Optional<Query> declaring(Way way, Set<String> topics, String servers) {
+    if (topics.isEmpty()) {
+      return Optional.empty();
+    }
+    BesideAnswers.Waiting waiting = new BesideAnswers.Waiting(String.join(", ", topics));
+    while (true) {
+      Optional<List<Query>> known = waiting.known();
+      if (known.isPresent()) {
+        List<Query> found = own(known.get(), way, topics, servers);
+        if (found.isEmpty()) {
+          return Optional.empty();
+        }
+        Optional<String> open = open(found, waiting);
+        if (open.isEmpty()) {
+          return Optional.of(only(found, way, topics));
+        }
+        waiting.why(open.get());
+      }
+      if (!waiting.hears()) {
+        requireNeverMoved(own(waiting.last(), way, topics, servers), topics);
+        return Optional.empty();
+      }
+    }
+  }
+
+  private static List<Query> own(List<Query> known, Way way, Set<String> topics, String servers) {
+    List<Query> named = known.stream().filter(each -> each.declares(way, topics)).toList();
+    List<Query> found = named.stream().filter(each -> each.owns(servers)).toList();
+    if (found.isEmpty() && !named.isEmpty()) {
+      sayOnce(
+          "a batch "
+              + way.verb
+              + " "
+              + String.join(", ", topics)
+              + " on "
+              + servers
+              + ", which are other servers than those of "
+              + names(named)
+              + ": it stays there");
+    }
+    return found;
+  }
+
+  /** Why one of them has no certain place now. */
+  private static Optional<String> open(List<Query> found, BesideAnswers.Waiting waiting) {
+    for (Query each : found) {
+      Query run = run(each);
+      if (run != null) {
+        if (run.hold().waits()) {
+          waiting.hold();
+          return Optional.of(each.name() + " is held for a move");
+        }
+      } else if (each.given().has("refused")) {
+        throw new IllegalStateException("tideover: " + each.given().get("refused").asText());
+      } else if (!waiting.isAnswered() || each.open().isPresent()) {
+        return Optional.of(each.open().orElse(each.name() + " has no run here"));
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static Query run(Query declared) {
+    Query admitted = ADMITTED.get(declared.name());
+    return admitted != null && admitted.runs().getAsBoolean() ? admitted : null;
+  }
+
+  private static Query only(List<Query> declared, Way way, Set<String> topics) {
+    Function<Query, Query> newest = each -> Optional.ofNullable(run(each)).orElse(each);
+    List<Query> found = declared.stream().map(newest).toList();
+    if (found.stream().map(each -> each.place(way, topics)).distinct().count() > 1) {
       throw new IllegalStateException(
           "tideover: "
               + String.join(", ", topics)
               + " is declared by "
-              + found.stream().map(Query::name).sorted().collect(Collectors.joining(" and "))
-              + ", which are on different clusters: move them to one, or declare it for one of"
-              + " them");
+              + found.stream()
+                  .map(each -> each.name() + " on " + each.cluster(way))
+                  .sorted()
+                  .collect(Collectors.joining(" and "))
+              + ", which are in different places: move them to one cluster, or declare it for one"
+              + " of them");
     }
-    return found.stream().findFirst();
+    return found.get(0);
   }
 
-  private static void await() {
-    try {
-      long left = deadline - System.nanoTime();
-      if (declared.getCount() > 0 && !declared.await(left, TimeUnit.NANOSECONDS)) {
-        sayOnce(
-            "no answer from the attendant: batches of Kafka use the cluster that the code names");
+  private static void requireNeverMoved(List<Query> found, Set<String> topics) {
+    for (Query each : found) {
+      String checkpoint = each.given().path("checkpoint").asText();
+      if (checkpoint.isEmpty() || Attached.wasMoved(checkpoint)) {
+        throw new IllegalStateException(
+            "tideover: "
+                + each.name()
+                + " was moved before, or its checkpoint cannot be read, and the attendant did not"
+                + " answer in "
+                + BesideAnswers.seconds()
+                + " s, so it is unknown on which cluster "
+                + String.join(", ", topics)
+                + " is: the batch fails");
       }
-    } catch (InterruptedException stopped) {
-      throw Companion.<RuntimeException>undeclared(stopped);
     }
+    sayOnce(
+        "no answer from the attendant: a batch of "
+            + String.join(", ", topics)
+            + " uses the cluster that the code names"
+            + (found.isEmpty() ? "" : ", as " + names(found) + " was never moved"));
+  }
+
+  private static String names(List<Query> queries) {
+    return queries.stream().map(Query::name).sorted().collect(Collectors.joining(" and "));
   }
 
   /** A line of the log that comes once. */
@@ -191,5 +332,18 @@ final class Beside {
             .map(String::trim)
             .filter(each -> !each.isEmpty())
             .collect(Collectors.toUnmodifiableSet());
+  }
+
+  /** Topics as {@code assign} names them; none where it cannot be read, which Spark refuses. */
+  static Set<String> assigned(String partitions) {
+    try {
+      Set<String> names = new HashSet<>();
+      JSON.readTree(partitions == null ? "{}" : partitions)
+          .fieldNames()
+          .forEachRemaining(names::add);
+      return names;
+    } catch (com.fasterxml.jackson.core.JsonProcessingException unreadable) {
+      return Set.of();
+    }
   }
 }

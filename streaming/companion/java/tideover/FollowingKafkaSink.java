@@ -1,6 +1,6 @@
 package tideover;
 
-import java.util.Map;
+import java.util.HashMap;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
@@ -50,12 +50,29 @@ record FollowingKafkaSink(SupportsWrite kafka, Beside.Query query, AtomicReferen
               + (topic == null ? "has no option topic" : "writes to " + topic)
               + ": correct one of them");
     }
+    requireOwn(info.options().get(JobOptions.SERVERS));
     String cluster = query.cluster(Beside.Way.WRITES);
     if (!cluster.equals(said.getAndSet(cluster))) {
       Attached.say(query.name() + " writes " + topic + " to " + cluster);
     }
-    JobOptions job = new JobOptions(Map.copyOf(info.options().asCaseSensitiveMap()));
+    JobOptions job = new JobOptions(new HashMap<>(info.options().asCaseSensitiveMap()));
     return kafka.newWriteBuilder(new Info(info, job.under(query.options(Beside.Way.WRITES))));
+  }
+
+  /** A second copy on another cluster, or one for others, does not follow the query. */
+  private void requireOwn(String servers) {
+    String there = query.options(Beside.Way.WRITES).get(JobOptions.SERVERS);
+    boolean isThere =
+        JobOptions.servers(servers).stream().anyMatch(JobOptions.servers(there)::contains);
+    if (!isThere && !query.owns(servers)) {
+      throw new IllegalArgumentException(
+          "tideover: "
+              + query.name()
+              + " declares an output that follows it, and its sink names "
+              + servers
+              + ", which are no servers of its first cluster: remove output, or list them under"
+              + " bootstrap of that cluster");
+    }
   }
 
   /** As Spark names it in its reports. */

@@ -3,9 +3,11 @@ package tideover;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.StreamSupport;
 import org.apache.spark.api.python.PythonUtils;
@@ -32,6 +34,7 @@ final class FollowingRead extends BaseRelation implements TableScan {
   /** Options that name a place by a number. */
   private static final List<String> NUMBERS =
       List.of(
+          "assign",
           "startingTimestamp",
           "startingOffsetsByTimestamp",
           "endingTimestamp",
@@ -50,16 +53,16 @@ final class FollowingRead extends BaseRelation implements TableScan {
   @Override
   public RDD<Row> buildScan() {
     CaseInsensitiveStringMap given = job.under(Map.of());
-    String topics = given.get("subscribe");
-    Optional<Beside.Query> found = Beside.declaring(Beside.Way.READS, Beside.topics(topics));
+    Set<String> named = topics(given);
+    Optional<Beside.Query> found =
+        Beside.declaring(Beside.Way.READS, named, given.get(JobOptions.SERVERS));
     if (found.isEmpty()) {
       Beside.sayOnce(
-          "a batch reads "
-              + JobOptions.read(given)
-              + " from the cluster that the code names, which no batch_reads declares");
+          "a batch reads " + JobOptions.read(given) + " from the cluster that the code names");
       return own();
     }
     Beside.Query query = found.get();
+    String topics = String.join(",", named);
     String numbers = numbers(given);
     String cluster = query.cluster(Beside.Way.READS);
     if (query.isElsewhere(Beside.Way.READS) && !numbers.isEmpty()) {
@@ -90,7 +93,7 @@ final class FollowingRead extends BaseRelation implements TableScan {
     }
     Beside.sayOnce(
         "a batch reads " + topics + " from " + cluster + ", where " + query.name() + " is");
-    return on(renamed(given, query.options(Beside.Way.READS)));
+    return on(renamed(named, query));
   }
 
   private RDD<Row> own() {
@@ -104,7 +107,7 @@ final class FollowingRead extends BaseRelation implements TableScan {
               Class.forName(SparkBuild.CONNECTOR, true, kafka.getClass().getClassLoader())
                   .getDeclaredConstructor()
                   .newInstance();
-      Map<String, String> all = Map.copyOf(job.under(ours).asCaseSensitiveMap());
+      Map<String, String> all = new HashMap<>(job.under(ours).asCaseSensitiveMap());
       BaseRelation there = provider.createRelation(sqlContext(), PythonUtils.toScalaMap(all));
       return ((TableScan) there).buildScan();
     } catch (ReflectiveOperationException other) {
@@ -112,15 +115,21 @@ final class FollowingRead extends BaseRelation implements TableScan {
     }
   }
 
+  /** The topics that the code names; none where it names a pattern. */
+  static Set<String> topics(CaseInsensitiveStringMap given) {
+    return given.containsKey("assign")
+        ? Beside.assigned(given.get("assign"))
+        : Beside.topics(given.get("subscribe"));
+  }
+
   /** The options with the names that the topics have there. */
-  private static Map<String, String> renamed(
-      CaseInsensitiveStringMap given, Map<String, String> ours) {
+  private static Map<String, String> renamed(Set<String> topics, Beside.Query query) {
     String there =
-        Beside.topics(given.get("subscribe")).stream()
-            .map(each -> ours.getOrDefault("topic:" + each, each))
+        topics.stream()
+            .map(each -> query.named(Beside.Way.READS, each))
             .sorted()
             .collect(Collectors.joining(","));
-    Map<String, String> all = new java.util.HashMap<>(ours);
+    Map<String, String> all = new HashMap<>(query.options(Beside.Way.READS));
     all.put("subscribe", there);
     return all;
   }

@@ -47,6 +47,14 @@ record JobOptions(Map<String, String> own) {
         || key.startsWith("kafka.ssl.");
   }
 
+  /** The servers of a list as {@code host:port}, so that two lists can be compared. */
+  static Set<String> servers(String listed) {
+    return Arrays.stream((listed == null ? "" : listed).split(","))
+        .map(each -> small(each.trim()).replaceFirst("^[^/]*://", ""))
+        .filter(each -> !each.isEmpty())
+        .collect(Collectors.toUnmodifiableSet());
+  }
+
   /** How a source names its topics, as people see it. */
   static String read(CaseInsensitiveStringMap options) {
     return TOPICS.stream()

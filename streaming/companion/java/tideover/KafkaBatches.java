@@ -4,9 +4,9 @@ import java.lang.reflect.Field;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
-import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.sources.BaseRelation;
+import org.apache.spark.sql.sources.CreatableRelationProvider;
 import scala.Function1;
 import scala.Tuple2;
 import scala.runtime.AbstractPartialFunction;
@@ -53,27 +53,9 @@ final class KafkaBatches extends AbstractPartialFunction<LogicalPlan, LogicalPla
     return AttachExtensions.exchanged(node, Map.of(read, following));
   }
 
-  /** Spark runs it right behind its analysis, so that what is found now is what is written. */
-  @SuppressWarnings("unchecked")
   private static LogicalPlan writing(LogicalPlan node) {
-    var given = (scala.collection.immutable.Map<String, String>) node.productElement(2);
-    JobOptions job = new JobOptions(asJava(given));
-    String topic = job.under(Map.of()).get("topic");
-    Optional<Beside.Query> found = Beside.declaring(Beside.Way.WRITES, Beside.topics(topic));
-    if (found.isEmpty()) {
-      Beside.sayOnce(
-          "a batch writes "
-              + (topic == null ? "to the topics of a column" : topic)
-              + " to the cluster that the code names, which no output declares");
-      return node;
-    }
-    Beside.Query query = found.get();
-    Map<String, String> ours = query.options(Beside.Way.WRITES);
-    if (query.isElsewhere(Beside.Way.WRITES)) {
-      Beside.sayOnce("a batch writes " + topic + " to " + query.cluster(Beside.Way.WRITES));
-    }
-    Map<String, String> all = Map.copyOf(job.under(ours).asCaseSensitiveMap());
-    return AttachExtensions.exchanged(node, Map.of(given, PythonUtils.toScalaMap(all)));
+    CreatableRelationProvider kafka = (CreatableRelationProvider) node.productElement(1);
+    return AttachExtensions.exchanged(node, Map.of(kafka, new FollowingWrite(kafka)));
   }
 
   /** The options that a relation keeps in a private field, found by its type. */
@@ -93,7 +75,7 @@ final class KafkaBatches extends AbstractPartialFunction<LogicalPlan, LogicalPla
     return Optional.empty();
   }
 
-  private static Map<String, String> asJava(scala.collection.immutable.Map<String, String> given) {
+  static Map<String, String> asJava(scala.collection.immutable.Map<String, String> given) {
     Map<String, String> found = new HashMap<>();
     for (var each = given.iterator(); each.hasNext(); ) {
       Tuple2<String, String> option = each.next();

@@ -10,8 +10,10 @@ from typing import Any, cast
 import pytest
 
 from state.checkpoint_folders import mapping_name
+from state.errors import StoreUnavailable
 from state.model.entities import Assignment, Desired, RunState
 from state.settings.keys import Tideover
+from streaming.errors import CredentialRefused
 from streaming.spark.attach import attached, attendant
 from streaming.spark.attach.attached import AttachedSupervisor, attached_sources, beside_options
 from streaming.spark.attach.attendant import Desk, _rows_that_run
@@ -45,7 +47,7 @@ class FakeDriver:
         self.waiting = list(requests)
         self.answers: list[tuple[str, str]] = []
         self.as_what = running
-        self.declared: list[list[Mapping[str, object]]] = []
+        self.declared: list[tuple[int, list[Mapping[str, Any]]]] = []
 
     def requests(self) -> list[str]:
         return self.waiting
@@ -56,8 +58,8 @@ class FakeDriver:
     def delay(self, key: str, why: str) -> None:
         self.answers.append((key, why))
 
-    def declare(self, queries: Sequence[Mapping[str, object]]) -> None:
-        self.declared.append(list(queries))
+    def declare(self, queries: Sequence[Mapping[str, Any]], answers: int = 0) -> None:
+        self.declared.append((answers, list(queries)))
 
     def running(self, key: str) -> RunningQuery | None:
         return self.as_what
@@ -213,20 +215,73 @@ def test_nothing_is_laid_over_what_is_not_declared() -> None:
     assert beside(ROW) == {}
 
 
+def declared(host: Any, *queries: str) -> list[Mapping[str, Any]]:
+    """What a batch gets for an answer."""
+    driver = FakeDriver()
+    Desk(driver, host, {f"/data/{each}": each for each in queries or ("archive",)}).declare(7)  # type: ignore[arg-type]
+    ((answers, found),) = driver.declared
+    assert answers == 7
+    return found
+
+
 @pytest.mark.parametrize(("row", "cluster"), [(ROW, "west"), (None, "east")])
 def test_batches_are_declared_where_the_row_is_or_on_the_first_cluster(row: Assignment | None, cluster: str) -> None:
-    driver = FakeDriver()
-    desk = Desk(driver, hosting(row, output={"topic": "out"}), {"/data/archive": "archive"})  # type: ignore[arg-type]
-    assert desk.declare()
-    ((known,),) = driver.declared
+    (known,) = declared(hosting(row, output={"topic": "out"}))
     assert (known["query"], known["writes"], known["reads"], known["follows"]) == ("archive", ["out"], [], True)
-    assert known["options"]["@writes"]["tideover.cluster"] == cluster  # type: ignore[index]
+    assert (known["home"], known["checkpoint"]) == (["e:1"], "/data/archive")
+    assert known["options"]["@writes"]["tideover.cluster"] == cluster
 
 
-def test_nothing_is_declared_while_a_query_may_be_on_its_way_elsewhere() -> None:
-    driver, held = FakeDriver(), replace(ROW, desired=Desired.HELD)
-    assert not Desk(driver, hosting(held), {"/data/archive": "archive"}).declare()  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (replace(ROW, desired=Desired.HELD), "operation op holds archive: tideover show-op op"),
+        (replace(ROW, runner="spare"), "archive is assigned to runner spare"),
+    ],
+)
+def test_a_batch_of_a_query_on_its_way_elsewhere_waits(row: Assignment, why: str) -> None:
+    (known,) = declared(hosting(row, output={"topic": "out"}))
+    assert (known["waits"], known["writes"], "options" in known) == (why, ["out"], False)
+
+
+def test_a_held_query_holds_up_no_batch_of_another_one() -> None:
+    host = hosting(ROW, output={"topic": "out"})
+    rows = {"archive": replace(ROW, desired=Desired.HELD), "totals": replace(ROW, query="totals")}
+    host.settings.queries["totals"] = host.settings.queries["archive"]
+    host.store.assignment = rows.__getitem__
+    held, running = declared(host, "archive", "totals")
+    assert "waits" in held
+    assert running["options"]["@writes"]["tideover.cluster"] == "west"
+
+
+def test_each_batch_gets_the_place_of_its_own_moment() -> None:
+    driver, host = FakeDriver(), hosting(AT_HOME, output={"topic": "out"})
+    desk = Desk(driver, host, {"/data/archive": "archive"})  # type: ignore[arg-type]
+    desk.declare(1)
+    host.store.assignment = lambda query: ROW
+    desk.declare(2)
+    places = [(answers, found["options"]["@writes"]["tideover.cluster"]) for answers, (found,) in driver.declared]
+    assert places == [(1, "east"), (2, "west")]
+
+
+def test_a_batch_gets_no_answer_while_the_store_is_away() -> None:
+    driver, host = FakeDriver(), hosting(ROW)
+
+    def away(query: str) -> Assignment | None:
+        raise StoreUnavailable("the store does not answer")
+
+    host.store.assignment = away
+    Desk(driver, host, {"/data/archive": "archive"}).declare(7)  # type: ignore[arg-type]
     assert driver.declared == []
+
+
+def test_a_credential_that_cannot_be_read_is_why_a_batch_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(cluster: object) -> dict[str, str]:
+        raise CredentialRefused("no file of the password", hint="")
+
+    monkeypatch.setattr(attached, "cluster_options", refused)
+    (known,) = declared(hosting(ROW, output={"topic": "out"}))
+    assert known["waits"] == "no file of the password"
 
 
 def test_an_attendant_that_no_application_started_says_so() -> None:
