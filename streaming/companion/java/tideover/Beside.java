@@ -20,7 +20,7 @@ import java.util.stream.StreamSupport;
 /**
  * What an application does with Kafka beside the sources of its queries: a sink that writes to a
  * topic, and batches that read or write one. A topic that the configuration declares for a query is
- * on the cluster where that query is; every other one stays where the code names it, and so does
+ * on the cluster where that query is. Every other one stays where the code names it, and so does
  * what names other servers than the query's own.
  */
 final class Beside {
@@ -200,8 +200,8 @@ final class Beside {
   }
 
   /**
-   * The query that declares all of these topics; empty: none does, or the code names other servers,
-   * and they stay where they are. Waits while it is not known where that query is.
+   * The query that declares all of these topics. Empty where none does, or where the code names
+   * other servers: they stay. Waits while it is not known where that query is.
    *
    * @param servers as the code names them
    * @throws IllegalStateException where several do that are not in one place, and where it does not
