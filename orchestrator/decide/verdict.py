@@ -293,7 +293,8 @@ def _why(seen: ProbeReport) -> str:
 def _says(view: View, other: ProbeReport) -> str:
     """What another observer adds, in one sentence."""
     name, alive_at = other.viewpoint, other.last_ok_at
-    when = "never saw it alive" if alive_at is None else f"saw it alive at {_clock(alive_at)}"
+    never = "has seen no heartbeat yet" if name.startswith("replicator:") else "never saw it alive"
+    when = never if alive_at is None else f"saw it alive at {_clock(alive_at)}"
     age = (view.now - other.seen_at).total_seconds()
     if age > stale_after(view.detection).total_seconds():
         return f"{name} {when}, and has been silent for {age:.0f} s"

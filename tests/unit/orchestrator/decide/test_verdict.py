@@ -36,6 +36,10 @@ CASES = {
     "it answers here, and a runner fails": Case(
         mine="ok@0 ok@0.5", runner="refused@0 refused@0.4", now=0.6, verdict=Verdict.UP, says="runner:a never saw it"
     ),
+    "it answers here, and no heartbeat of it can be read": Case(
+        mine="ok@0 ok@0.5", replicator="silent@0 silent@0.4", now=0.6, verdict=Verdict.UP,
+        says="replicator:east->west has seen no heartbeat yet: ",
+    ),
     "its endpoint leads elsewhere, at the first look": Case(
         mine="ok@0 not-here@0.5", now=0.6, verdict=Verdict.NOT_HERE, says="endpoint dr leads to west now"
     ),
