@@ -94,9 +94,11 @@ def test_list_shows_the_queries_that_are_named(three: World, capsys: pytest.Capt
 
 
 def test_history_shows_the_lines_of_a_kind_since_a_time(three: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "the history is empty" in run(capsys, "history")[2]
     run(capsys, "pause", "revenue", "--reason", "first")
     run(capsys, "resume", "revenue")
     run(capsys, "pause", "clicks", "--reason", "second")
+    assert run(capsys, "history")[2] == ""
     told = run_json(capsys, "history", "--kind", "pause")[1]
     assert [each["query"] for each in told] == ["revenue", "clicks"]
     since = told[1]["at"]

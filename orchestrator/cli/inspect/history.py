@@ -73,8 +73,12 @@ def history(
         )  # fmt: skip
         return
     events = read(0, limit)
-    if not events and (kind or since):
-        render.talk("no line of the history matches; tideover history shows all kinds")
+    if not events:
+        narrow = kind or since or query or operation
+        render.talk(
+            "no line of the history matches; tideover history shows all kinds" if narrow
+            else "the history is empty: no controller, runner or verb has done anything yet"
+        )  # fmt: skip
     rows = [json_shapes.event_row(event) for event in events]
     if output == "table":
         times = [{"time": f"{event.at:%m-%d %H:%M:%S}"} for event in events]
