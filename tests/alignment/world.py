@@ -165,7 +165,7 @@ class Filled:
         """
         if case.compacted:
             return range(_COMPACTED_FROM, end + 1)
-        first, last = (1, end) if case.behind is None else (end - case.late + read for read in case.behind)
+        first, last = (case.first, end) if case.behind is None else (end - case.late + read for read in case.behind)
         return range(first, last + 1)
 
     def _want(self, east: Link, case: Case, number: int, among: Sequence[int]) -> Want:

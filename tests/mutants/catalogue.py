@@ -1891,6 +1891,20 @@ CATALOGUE = (
         "nothing more comes of what was sent again and may be of any record",
     ),
     Mistake(
+        "streaming/resume/methods/content_search.py",
+        "found = self._before_young(self._accepted(record, walk), walk)",
+        "found = self._accepted(record, walk)",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "an unread record of the newest time in a hole is skipped where another unread one equals the last one read",
+    ),
+    Mistake(
+        "streaming/resume/methods/fingerprint_match.py",
+        "if is_young and agreed < FEW and self._may_come_twice",
+        "if is_young and self._may_come_twice",
+        ("tests/unit/streaming/resume/methods/test_content_search.py",),
+        "what fills a hole far before the last records read makes the place early",
+    ),
+    Mistake(
         "streaming/resume/sent_again.py",
         "return () if is_bound else tuple(each",
         "return tuple(each",

@@ -251,12 +251,22 @@ class Search:
             is_thin = walk.agreed < min(THIN, self.matcher.context) and walk.fit is Fit.CUT
             if is_thin or (self.cut and at + 1 == walk.agreed < TRUSTED and not self._is_told_apart(record)):
                 return NoPlace(Cause.THIN, f"{walk.agreed} of {self.matcher.context} records")
-            found = self._accepted(record, walk)
+            found = self._before_young(self._accepted(record, walk), walk)
             if self.matcher.hidden:
                 self._pending = found, at
                 return NEED_MORE
             return found
         return NEED_MORE
+
+    def _before_young(self, found: Found, walk: Walk) -> Found:
+        """Before what fills a hole and is as young as the newest record read: that may be unread.
+
+        The last record read was left out then, and an unread one that equals it lies here.
+        """
+        if walk.young is None:
+            return found
+        repeats = None if found.repeats is None else found.repeats + self._count(walk.young, found.offset)
+        return replace(found, offset=walk.young, exact=False, repeats=repeats, note=AMBIGUOUS)
 
     def _is_beset(self, at: int, walk: Walk) -> bool:
         """Whether all that is remembered agreed, and a record as young as an unread one lies before the place.

@@ -40,10 +40,15 @@ class Walk(NamedTuple):
     """Remembered records that were met, the candidate itself included."""
     unbroken: bool
     """Whether nothing else lay between them."""
+    young: int | None = None
+    """Offset of the first record before ``FEW`` of them that fills a hole and is as young as the newest one read."""
 
 
 WIDEST = 128
 """How many of the last records count at most."""
+
+FEW = 4
+"""Fewer remembered records behind what fills a hole may be unread ones that equal them."""
 
 LONG = 16
 """So many remembered records at least show by their times that the standby lags, where it holds none of them."""
@@ -112,6 +117,11 @@ class FingerprintMatcher:
         """The same with other records."""
         context, timed, begin, disorder_ms = self._asked
         return FingerprintMatcher(records, context, timed=timed, begin=begin, disorder_ms=disorder_ms)
+
+    @cached_property
+    def _may_come_twice(self) -> bool:
+        """Whether an unread record may equal the last one: its content repeats, or too little is known to say."""
+        return self.size < LONG // 2 or self.known.alike(self.last.digest) > 1
 
     def last_is_unique(self, *, append_time: bool) -> bool:
         """Whether no other remembered record equals the last one; its time counts unless the standby has its own."""
@@ -207,11 +217,11 @@ class FingerprintMatcher:
         if not self.is_same(records[at], index):
             return Walk(Fit.NO, 0, unbroken=True)
         oldest = max(0, index + 1 - self.context)
-        agreed, wanted, here = 1, index - 1, at - 1
+        agreed, wanted, here, young = 1, index - 1, at - 1, None
         budget = widest = self._hole(wanted) if wanted >= oldest else 0
         while wanted >= oldest:
             if here < 0:
-                return Walk(Fit.CUT, agreed, unbroken=at - here == agreed)
+                return Walk(Fit.CUT, agreed, unbroken=at - here == agreed, young=young)
             seen = records[here]
             if self.is_same(seen, wanted):
                 agreed, wanted = agreed + 1, wanted - 1
@@ -221,10 +231,12 @@ class FingerprintMatcher:
                 budget = widest  # sent again, and what filled its hole may be sent again with it
             elif budget > 0 and not self._is_later(seen):
                 budget, oldest = budget - 1, 0  # it may be an unread one that came out of turn: then all must agree
+                is_young = not seen.append_time and seen.timestamp_ms == self.top_ms
+                young = seen.offset if is_young and agreed < FEW and self._may_come_twice else young
             else:
                 return Walk(Fit.NO, agreed, unbroken=False)
             here -= 1
-        return Walk(Fit.FULL, agreed, unbroken=at - here == agreed)
+        return Walk(Fit.FULL, agreed, unbroken=at - here == agreed, young=young)
 
     def _is_later(self, seen: LogRecord) -> bool:
         """Whether a record is later than all that was read, and so rather an unread one that overtook."""

@@ -526,6 +526,22 @@ WORLDS = {
         compacted=True,
         now=20,
     ),
+    "an unread record of the newest time in a hole, and one like the last": _one(
+        "18 4000 p0, 23 0 p0, 25 1000 p0, 31 2000 p1, 41 5000 p1, 44 5000 p0, 45 5000 p1",
+        "0 0 p0 of 23, 1 1000 p0 of 25, 2 2000 p1 of 31, 3 5000 p0 of 44, 4 5000 p1 of 45",
+        position=42,
+        written_end=47,
+        now=3000,
+    ),
+    "an unread record of the newest time in a hole of many, and one like the last": _one(
+        "13 5000 p1, 18 6000 p0, 20 7000 p1, 21 0 p0, 23 1000 p0, 25 2000 p0, 31 3000 p1, 41 8000 p1, 44 8000 p0, "
+        "45 8000 p1",
+        "0 5000 p1 of 13, 1 6000 p0 of 18, 2 7000 p1 of 20, 3 0 p0 of 21, 4 1000 p0 of 23, 5 2000 p0 of 25, "
+        "6 3000 p1 of 31, 7 8000 p0 of 44, 8 8000 p1 of 45",
+        position=42,
+        written_end=47,
+        now=4000,
+    ),
     "another partition shows that the standby stamps records": World(
         partitions=(
             Partition(

@@ -55,6 +55,16 @@ def test_an_old_equal_record_is_the_match_where_the_last_one_has_not_come() -> N
     shows(target, target_offset=21, exact=False, method="exact")
 
 
+@pytest.mark.parametrize(("behind", "offset"), [(1, 38), (3, 36), (4, 40)])
+def test_a_hole_filled_in_the_newest_time_is_read_if_few_records_follow(behind: int, offset: int) -> None:
+    """Contents repeat, so the last few may be unread ones that equal the ones read, and so may be what lies before."""
+    hole = 39 - behind
+    here = [(at, T0 + 10 * min(at, hole), f"r{at % 35}") for at in range(45)]
+    old = [each for each in here if each[0] != hole]
+    target = one(standby(Slot(copied(here))), want(old[:39]))
+    shows(target, method="exact", target_offset=offset, exact=behind == 4, replay_records=40 - offset)
+
+
 @pytest.mark.parametrize("read", [1, 3])
 def test_too_few_records_give_no_resume_offset_after_a_younger_one(read: int) -> None:
     order = [0, 10, *range(1, 10), *range(11, 60)] if read > 1 else [10, *range(10), *range(11, 60)]
