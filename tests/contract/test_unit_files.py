@@ -15,7 +15,6 @@ FILES = sorted(path.relative_to(UNIT).as_posix() for path in UNIT.rglob("test_*.
 OTHERS = {
     "chaos/test_compose_file.py": "docker-compose.yml and docker-compose.secured.yml",
     "test_alignment_judge.py": "tests/alignment",
-    "test_desk_runbook.py": "tests/desk_runbook.py",
     "test_demo_recording.py": "tests/demo_recording.py",
     "test_injected.py": "tests/injected.py",
     "test_long_reports.py": "tests/long",
