@@ -59,7 +59,7 @@ def test_show_and_check_print_the_last_drill(world: World, capsys: pytest.Captur
 def test_a_refused_drill_exits_1_and_a_failed_one_2(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.clusters["west"].reachable = False
     code, _, err = run(capsys, "drill", QUERY)
-    assert (code, "standby-reachable: " in err, "tideover plan drill QUERY" in err) == (1, True, True)
+    assert (code, "standby-reachable: " in err, f"tideover plan drill {QUERY}" in err) == (1, True, True)
     assert run(capsys, "plan", "drill", QUERY)[0] == 1
     world.clusters["west"].reachable = True
     assert run(capsys, "plan", "drill", QUERY)[0] == 0
