@@ -56,7 +56,7 @@ def test_a_query_leaves_a_dead_cluster_automatically() -> None:
     pass_time(world, 30, site)
     operation = only_operation(world)
     assert (operation.actor, operation.outcome, active(world)) == (AUTOMATIC, "done", "west")
-    assert "east is down" in operation.reason
+    assert "east is gone" in operation.reason
     assert [start.cluster for start in world.starts] == ["west"]
     kinds = [event.kind for event in world.store.history() if event.kind in {"verdict", "hold", "settled"}]
     assert kinds.index("hold") > kinds.index("verdict")

@@ -175,7 +175,7 @@ def test_failback_takes_the_home_cluster_for_its_target(world: World, capsys: py
     assert (code, plan["kind"], plan["from"], plan["to"]) == (1, "failback", "west", "east")
     assert {gate["name"] for gate in plan["gates"] if not gate["ok"]} >= {"replication-alive"}
     code, _, err = run(capsys, "failback", QUERY, "--to", "west", "--yes")
-    assert (code, "No such option" in err) == (2, True)
+    assert (code, "failback takes queries home" in err) == (2, True)
 
 
 def test_the_tail_of_a_move_is_printed_for_a_program(world: World, capsys: pytest.CaptureFixture[str]) -> None:
