@@ -241,6 +241,8 @@ class QueryFact:
     """Where its plan uses columns that belong to a cluster. A report with None leaves what an earlier one said."""
     seen: SeenCheckpoint | None = None
     """How far its checkpoint was. A report with None leaves what an earlier one said."""
+    sink: str | None = None
+    """The format or class of the sink of an application's query. A report with None leaves what an earlier one said."""
     contradicted: str | None = None
     """Why the files of its checkpoint cannot be what the query wrote, in one sentence; None where they can."""
     bucket: BucketRules | None = None

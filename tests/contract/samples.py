@@ -209,6 +209,7 @@ def fact(**change: Any) -> QueryFact:
         "rows": RowCounts(2, 7, None, 1, BatchRows(2, 3, None, 0), (BatchRows(2, 3, None, 0), BatchRows(3, 4, 4, 1))),
         "columns": (),
         "seen": SeenCheckpoint("/checkpoints/revenue", 1, 4, 3, "8a8f2b0e-6cb3-4a51-a2e8-8f7c8c1fb4d2", True),
+        "sink": "ForeachBatchSink",
         "contradicted": None,
         "bucket": BucketRules(RulesFound.RULES, "rule tidy of bucket b takes objects below c/"),
     }

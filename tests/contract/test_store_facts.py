@@ -127,6 +127,13 @@ def test_a_failed_query_is_one_line_of_history_until_something_else_happens(stor
     assert len(store.history(query="revenue")) == 2
 
 
+def test_the_sink_of_an_application_stays_until_a_run_shows_another(store: ControllerStore) -> None:
+    store.register(samples.runner())
+    for sink, epoch, shown in (("kafka", 1, "kafka"), (None, 2, "kafka"), ("ConsoleTable", 2, "ConsoleTable")):
+        assert store.report_query(samples.fact(sink=sink, epoch=epoch))
+        assert store.query_facts()[0].sink == shown
+
+
 def test_uses_of_columns_come_back_and_stay_until_a_plan_is_read_again(store: ControllerStore) -> None:
     use = ColumnUse("orders", Column.TIMESTAMP, "withWatermark", is_logic=True, delay_ms=60_000)
     store.register(samples.runner())

@@ -242,7 +242,9 @@ def test_kafka_sinks_and_batches_follow_where_they_are_declared(sites: Sites, tm
     notary.submit(conf=(*named, "spark.tideover.desk=http://127.0.0.1:8340"))
     try:
         notary.until(lambda: all(sites.ids("east", each) == before for each in WRITING), "all is written to east")
-        notary.until(partial(could_move, notary), "the queries could be moved")
+        notary.until(lambda: notary.type("check", "copies", "notes").code == 0, "both queries could be moved")
+        aside = notary.type("check", "aside")
+        assert (aside.code, "sink-follows" in aside.out) == (3, True), aside.out + aside.err
         await_tab(notary, copies=["east", "east", "1"], aside=["east", "", "1"])
         assert 'href="/tideover/"' in notary.page("jobs"), "Spark's own pages lead there"
         moved = notary.type("switchover", "--all", "--to", "west", "--consent", "replication", "--yes", "--reason", "x")

@@ -373,7 +373,7 @@ class Driver:
             progressed_at=None if starting or run.progressed is None else clock.at(run.progressed), input_rows=0,
             dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
             reported_at=clock.now(), retained_from=checkpoint.retained_from, columns=checkpoint.columns,
-            mapping=run.row.mapping,
+            mapping=run.row.mapping, sink="ForeachBatchSink",
         )  # fmt: skip
 
     # -- answering -------------------------------------------------------------------------------------------------

@@ -550,7 +550,7 @@ class FakeRunner:
             input_rows=7, dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
             error=error, held_by=checkpoint.holder if held else moved[1] if moved else None,
             held_epoch=checkpoint.held_epoch if held else moved[0] if moved else None, reported_at=now,
-            retained_from=checkpoint.retained_from, columns=checkpoint.columns,
+            retained_from=checkpoint.retained_from, columns=checkpoint.columns, sink="ForeachBatchSink",
             mapping=assignment.mapping,
         )  # fmt: skip
         if is_new:

@@ -41,15 +41,23 @@ def sink_declared(facts: MoveFacts) -> Gate | None:
 def sink_follows(facts: MoveFacts) -> Gate | None:
     """An application's Kafka sink that no output declares writes where the code says, wherever the query reads.
 
-    Which cluster that is, no one sees. A person may know it; automatic mode does not.
+    Which cluster that is, no one sees. A person may know it; automatic mode does not. Between two runs it is that of
+    the last one.
     """
     report, application = facts.report, facts.settings.attach
-    is_kafka = report is not None and report.sink_format == KAFKA
-    if application is None or facts.settings.output is not None or not is_kafka:
+    if application is None or facts.settings.output is not None:
+        return None
+    name = report.sink_format if report is not None else None
+    if name is None and facts.fact is not None:
+        name = facts.fact.sink
+    if name not in (None, KAFKA):
         return None
     text = (
-        f"the Kafka sink of {facts.query} writes to the cluster that the code of {application} names, also while the "
-        f"query reads {facts.target}: which one that is, is unknown. Declare output, and the sink follows the query"
+        f"no run of {application} has shown yet whether {facts.query} writes to Kafka: start it once. If it does, "
+        "declare output, and the sink follows the query"
+        if name is None
+        else f"the Kafka sink of {facts.query} writes to the cluster that the code of {application} names, also while "
+        f"the query reads {facts.target}: which one that is, is unknown. Declare output, and the sink follows the query"
     )
     return answer("sink-follows", facts.attended, UNKNOWN, "an output that is declared", text, text)
 

@@ -141,7 +141,7 @@ def _reporting(dialect: str, starts: bool) -> ReturningInsert[tuple[str]]:
         is_named = sa.and_(query_facts.c.runner == insert.excluded.runner, insert.excluded.instance == named)
         same = sa.and_(same, sa.or_(query_facts.c.instance == insert.excluded.instance, is_named))
     newer = sa.or_(query_facts.c.epoch < insert.excluded.epoch, same)
-    changed = changing(insert, query_facts, query_facts.c.keys(), newer, unless_null=("columns", "seen"))
+    changed = changing(insert, query_facts, query_facts.c.keys(), newer, unless_null=("columns", "seen", "sink"))
     return changed.returning(query_facts.c.query)
 
 

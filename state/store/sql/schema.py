@@ -232,6 +232,7 @@ query_facts = sa.Table(
     sa.Column("rows", Rows()),
     sa.Column("columns", Uses()),
     sa.Column("seen", Seen()),
+    sa.Column("sink", sa.Text),
     sa.Column("contradicted", sa.Text),
     sa.Column("bucket", Bucket()),
     _one_of("state", RunState, "query_facts"),

@@ -174,11 +174,13 @@ class AttachedSupervisor(QuerySupervisor):
         with self._lock:
             self._runs = [each for each in self._runs if each.unrest() is not None] + [run]
             self._gate, self._session = CallbackGate(), self._hosting.session
-            self.sink = KAFKA_SINK if _sink_of(run.query) == KAFKA_SINK.format else UNKNOWN_SINK
+            name = _sink_of(run.query)
+            self.sink = KAFKA_SINK if name == KAFKA_SINK.format else UNKNOWN_SINK
         self._begun(run, what)
+        self._ledger.writes_to(name)
         query = run.query
         names_topic = self._hosting.query(self._assignment.query).output is not None
-        sink = Sink(name=_sink_of(query), names_topic=names_topic)
+        sink = Sink(name=name or "unknown sink", names_topic=names_topic)
         self._unread = partial(uses_in_query, self._hosting.session, query, sink), time.monotonic()
         return run, follower
 
@@ -279,10 +281,10 @@ class AttachedSupervisor(QuerySupervisor):
         return run
 
 
-def _sink_of(query: StreamingQuery) -> str:
-    """The name of a sink by its class: ``kafka`` is what decides which columns reach a topic."""
+def _sink_of(query: StreamingQuery) -> str | None:
+    """The name of a sink by its class: ``kafka`` decides which columns reach a topic. None where it is unknown."""
     try:
         name = str(java_query(query).streamingQuery().sink().getClass().getSimpleName())
     except Py4JError:
-        return "unknown sink"
+        return None
     return "kafka" if "kafka" in name.lower() else name

@@ -203,6 +203,10 @@ class QueryReport:
         """Where the plan of the present run uses columns of its cluster; None leaves what was reported before."""
         self._fact = replace(self._fact, columns=columns)
 
+    def writes_to(self, sink: str | None) -> None:
+        """Through which sink the present run writes; None leaves what was reported before."""
+        self._fact = replace(self._fact, sink=sink)
+
     def inspected(self, report: CheckpointReport) -> None:
         self._fact = replace(self._fact, stateful=report.stateful, deduplicates_ahead=report.deduplicates_ahead)
         if self._fact.seen is not None:

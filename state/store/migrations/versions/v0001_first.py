@@ -152,7 +152,7 @@ def create_facts() -> None:
         may("mapping", TEXT),
         may("rows", JSON),
         may("columns", JSON),
-        *(may("seen", JSON), may("contradicted", TEXT), may("bucket", JSON)),
+        *(may("seen", JSON), may("sink", TEXT), may("contradicted", TEXT), may("bucket", JSON)),
         one_of("query_facts", "state", "starting", "running", "failed", "stopped", "finished", "awaited"),
     )
 

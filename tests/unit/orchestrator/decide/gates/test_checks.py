@@ -23,7 +23,7 @@ from orchestrator.decide.move_facts import (
 from orchestrator.decide.uncommitted_batch import BatchChoice
 from state.messages import CheckpointReport, Planned, SinkMemory, SinkState, StateOperator, UncommittedBatch
 from state.model.column_uses import Column, ColumnUse
-from state.model.entities import Assignment, Desired, OperationKind, RunnerFact, TopicPartition
+from state.model.entities import Assignment, Desired, OperationKind, QueryFact, RunnerFact, TopicPartition
 from state.model.maintenance import ReadinessFact
 from state.model.pins import Placement
 from state.plain_text import amount
@@ -444,6 +444,14 @@ def test_a_truncation_that_standby_or_policy_answers_refuses_nothing(resets: tup
 )
 def test_only_a_kafka_sink_that_no_output_declares_may_stay_behind(settings: Query, report: CheckpointReport) -> None:
     assert judged("sink-follows", replace(GOOD, settings=settings, report=report, attended=False)) is None
+
+
+@pytest.mark.parametrize("fact", [replace(FACT, sink="kafka"), replace(FACT, sink=None), None])
+def test_between_two_runs_the_sink_is_that_of_the_last_run(fact: QueryFact | None) -> None:
+    gate = judged("sink-follows", replace(GOOD, settings=ATTACHED, fact=fact, attended=False))
+    assert gate is not None
+    assert (gate.ok, gate.measured) == (False, "unknown")
+    assert ("no run of shop has shown yet" in gate.text) == (fact is None or fact.sink is None)
 
 
 def test_a_person_may_move_a_query_whose_sink_stays_behind_and_reads_it() -> None:
