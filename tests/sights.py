@@ -16,6 +16,7 @@ TROUBLES = {
     "credential": ProbeFailure(kind="credential", text="SASL: bad password", fault=Fault.OURS, retriable=False),
     "identity": ProbeFailure(kind="identity", text="east leads to cluster B", fault=Fault.OURS, retriable=False),
     "not-here": ProbeFailure(kind="not-here", text="endpoint dr leads to west now", fault=Fault.HERE, retriable=True),
+    "unanswered": ProbeFailure(kind="not-here", text="it does not answer", fault=Fault.HERE, retriable=True),
     "no-network": ProbeFailure(kind="network", text="network is unreachable", fault=Fault.HERE, retriable=True),
 }
 WHOLE = {"brokers": 3, "brokers_silent": 0, "partitions": 12, "leaderless": 0, "unreadable": 0, "under_replicated": 0,
@@ -35,6 +36,7 @@ def sight(seconds: float, what: str = "ok", **health: Any) -> ProbeResult:
         seconds=1.0 if what == "silent" else 0.01,
         passed=passed,
         trouble=trouble,
+        cluster_id="B" if what == "not-here" else None,
         health=None if trouble else Health(**(WHOLE | health)),
     )
 

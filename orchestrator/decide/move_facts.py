@@ -68,6 +68,8 @@ class NamedCluster:
     endpoint: str | None = None
     others: Mapping[str, str] = field(default_factory=dict)
     """The names of the other clusters behind the same endpoint, by id."""
+    alive_for: frozenset[str] = frozenset()
+    """Who saw the cluster itself alive a moment ago."""
 
     @property
     def expected(self) -> str | None:

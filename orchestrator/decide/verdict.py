@@ -10,11 +10,15 @@ in it. So a cluster that only this process cannot see is never DOWN, and a runne
 verdict by no more than a look. Majorities were considered and rejected: with one controller and one runner there is
 none, and a runner in the dead site would vote for ever.
 
+An endpoint that leads to another cluster is weighed in the same way, because it may turn for one observer earlier than
+for another. A query is not moved while its runner still reaches its cluster. Only heartbeats are no witness of an
+endpoint: a replicator writes them by an address of its own.
+
 The rules stand in one table; the first that holds gives the verdict.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -120,8 +124,20 @@ def _voided(view: View) -> Judgement | None:
 
 
 def _not_here(view: View) -> Judgement | None:
-    """No count of failures: the endpoint says itself where it leads."""
-    return _one(Verdict.NOT_HERE, _why(view.mine)) if view.mine.kind == ELSEWHERE else None
+    """As many looks as DOWN needs, and no other observer has reached the cluster at its address since."""
+    if view.mine.kind != ELSEWHERE:
+        return None
+    why, wanted = _why(view.mine), view.detection.failures
+    there = replace(view, others=tuple(each for each in view.others if not each.is_of_replicator))
+    if there.against >= wanted and there.awaited is None:
+        return _one(Verdict.NOT_HERE, why)
+    witness, looks = there.witness, len(view.mine.failed_at)
+    if looks < wanted or witness is None:
+        return _one(Verdict.SUSPECT, f"{why}; NOT_HERE needs {wanted} such looks in a row, and this is number {looks}")
+    seen = f"{witness.viewpoint} saw {view.mine.cluster} alive at {_clock(_produced_at(witness))}"
+    if there.contradicts(witness):
+        return _one(Verdict.UNREACHABLE_FROM_HERE, f"{why}; but {seen}")
+    return _one(Verdict.SUSPECT, f"{why}; {seen}; waiting for its next report")
 
 
 def _refused(view: View) -> Judgement | None:

@@ -104,7 +104,8 @@ class ProbeReport:
     successes_in_a_row: int = 0
     failures_in_a_row: int = 0
     failed_at: tuple[datetime, ...] = ()
-    """When the newest failures in a row that are the cluster's began, oldest first; the newest few, not all."""
+    """When the newest failures in a row that are the cluster's began, oldest first; the newest few, not all. With the
+    kind ``not-here``, when the looks in a row began that another cluster of the endpoint answered."""
     first_failed_at: datetime | None = None
     """When the first of ``failures_in_a_row`` began."""
     longest_row: int = 0
@@ -117,6 +118,11 @@ class ProbeReport:
     """Set while nothing counts that was seen before: this process was stopped, or its clock jumped."""
     seen_at: datetime
     """When the newest look ended."""
+
+    @property
+    def is_of_replicator(self) -> bool:
+        """Whether it comes from heartbeats: the cluster lives, whatever its address leads to."""
+        return self.viewpoint.startswith("replicator:")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

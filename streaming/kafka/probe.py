@@ -157,7 +157,7 @@ class Probe:
             trouble = ProbeFailure(kind="credential", text=str(refused), fault=Fault.OURS, retriable=False)
         except KafkaError as error:
             trouble = ProbeFailure(kind="closed", text=str(error), fault=Fault.HERE, retriable=True)
-        trouble = self._told_apart(trouble)
+        trouble = self._told_apart(trouble, course.cluster_id)
         ended, seen = time.monotonic(), self._memory.chart
         for network in self._retired:
             network.close()
@@ -183,13 +183,15 @@ class Probe:
         """Whether nothing of it runs any more; a name server that does not answer can hold a closed one up."""
         return all(network.is_over for network in (self._network, *self._retired) if network is not None)
 
-    def _told_apart(self, trouble: ProbeFailure | None) -> ProbeFailure | None:
-        """Silence of an endpoint is that of the cluster to which it led last."""
+    def _told_apart(self, trouble: ProbeFailure | None, seen: str | None) -> ProbeFailure | None:
+        """Silence of an endpoint is that of the cluster to which it led last; ``seen`` is the id that answered now."""
         memory = self._memory
         if trouble is None or trouble.kind == ELSEWHERE:
             memory.elsewhere = trouble
             memory.answered = True  # whichever cluster it was, it speaks to us as these settings have it
             return trouble
+        if seen is not None:
+            memory.elsewhere = None
         return trouble.or_elsewhere(memory.elsewhere)
 
     def _forget_former(self) -> None:

@@ -6,6 +6,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from itertools import takewhile
 from typing import Protocol
 
 from state.model.cluster_status import ELSEWHERE, Fault, Layer, ProbeReport
@@ -235,7 +236,7 @@ def probe_report(
         **({} if health is None else {name: getattr(health, name) for name in _COUNTS}),
         successes_in_a_row=window.successes,
         failures_in_a_row=window.row,
-        failed_at=tuple(at(each.began) for each in _theirs(window.failures)),
+        failed_at=tuple(at(each.began) for each in _against(window.failures)),
         first_failed_at=None if window.first_failed is None else at(window.first_failed),
         longest_row=window.longest_row,
         last_ok_at=None if window.newest_ok is None else at(window.newest_ok.began),
@@ -244,12 +245,20 @@ def probe_report(
     )
 
 
-def _theirs(failures: tuple[ProbeResult, ...]) -> tuple[ProbeResult, ...]:
-    """The newest failures without a break that are the cluster's."""
-    start = len(failures)
-    while start and (trouble := failures[start - 1].trouble) is not None and trouble.fault is Fault.THEIRS:
-        start -= 1
-    return failures[start:]
+def _against(failures: tuple[ProbeResult, ...]) -> tuple[ProbeResult, ...]:
+    """The newest failures without a break that are the cluster's, or those at which its endpoint led elsewhere.
+
+    Of the latter only looks that another cluster answered: one that nothing answered shows no turn.
+    """
+    if _is_elsewhere(failures[-1:]):
+        row = list(takewhile(lambda each: _is_elsewhere((each,)), reversed(failures)))
+        return tuple(each for each in reversed(row) if each.cluster_id is not None)
+    row = list(takewhile(lambda each: each.trouble and each.trouble.fault is Fault.THEIRS, reversed(failures)))
+    return tuple(reversed(row))
+
+
+def _is_elsewhere(looks: tuple[ProbeResult, ...]) -> bool:
+    return any(each.trouble is not None and each.trouble.kind == ELSEWHERE for each in looks)
 
 
 def _nothing(

@@ -1513,6 +1513,20 @@ CATALOGUE = (
         "a cluster to which its endpoint does not lead is dead as soon as the endpoint is silent",
     ),
     Mistake(
+        "orchestrator/decide/verdict.py",
+        "    if there.against >= wanted and there.awaited is None:",
+        "    if there.against >= 1:",
+        ("tests/unit/orchestrator/decide/test_verdict.py",),
+        "one look that another cluster answers moves every query",
+    ),
+    Mistake(
+        "orchestrator/decide/gates/preconditions.py",
+        "    return facts.attended or facts.operation is not None",
+        "    return True",
+        ("tests/unit/orchestrator/decide/gates/test_checks.py",),
+        "a query is moved to a cluster that its runner's endpoint does not lead to",
+    ),
+    Mistake(
         "orchestrator/decide/gates/preconditions.py",
         "        return None if is_left else away\n",
         "        return None\n",

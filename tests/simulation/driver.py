@@ -28,7 +28,7 @@ from state.messages import (
     SinkState,
     UncommittedBatch,
 )
-from state.model.cluster_status import ProbeReport
+from state.model.cluster_status import ELSEWHERE, ProbeReport
 from state.model.entities import (
     Assignment,
     Desired,
@@ -279,6 +279,9 @@ class Driver:
         if run.error is not None and not run.is_told_to_stop and now >= run.due:
             run.error, run.due = self._why_not(row), now + RETRY_SECONDS
         if not self._is_active(run) or now < run.due or not self.looks.reaches(row.cluster):
+            return
+        stranger = self.looks.stranger(row.cluster)
+        if stranger is not None and stranger.kind == ELSEWHERE:
             return
         checkpoint = self.checkpoints[row.checkpoint]
         if row.epoch < checkpoint.taken:

@@ -34,6 +34,8 @@ class Looks:
     instance: str
     blocked: dict[str, ProbeFailure] = field(default_factory=dict)
     """What lies between this process and a cluster, whatever the cluster's own state."""
+    answering: dict[str, str] = field(default_factory=dict)
+    """By cluster, the id of the cluster that its address leads to for this process, where that is one of its own."""
     proven: dict[str, float] = field(default_factory=dict)
     """By cluster, when a query last proved that it lives."""
     reads_heartbeats: bool = False
@@ -72,6 +74,9 @@ class Looks:
         """Whether it answers this process now."""
         return self.world.clusters[cluster].lives and cluster not in self.blocked
 
+    def _answers(self, cluster: str) -> str | None:
+        return self.answering.get(cluster, self.world.clusters[cluster].cluster_id)
+
     def live(self) -> bool:
         """End the looks that are over, begin those that are due; whether any began."""
         if self.world.clock.passed < self._idle_until:
@@ -90,10 +95,10 @@ class Looks:
         self._idle_until = self._next_begin()
         return began
 
-    def _stranger(self, cluster: str) -> ProbeFailure | None:
+    def stranger(self, cluster: str) -> ProbeFailure | None:
         """What a look meets that is answered by another cluster than the one that has the name."""
         try:
-            self.identities.check(cluster, self.world.clusters[cluster].cluster_id)
+            self.identities.check(cluster, self._answers(cluster))
         except WrongCluster as wrong:
             return ProbeFailure.of_stranger(str(wrong), is_declared=isinstance(wrong, NotHere))
         return None
@@ -145,14 +150,14 @@ class Looks:
             if trouble is None and there.silent and waited < timeout:
                 still.append(began)
                 continue
-            met = trouble or (SILENT if there.silent else self._stranger(cluster))
+            met = trouble or (SILENT if there.silent else self.stranger(cluster))
             passed = () if met else (LayerPassed(layer=Layer.METADATA, ms=1.0), LayerPassed(layer=Layer.READ, ms=1.0))
             sight = ProbeResult(
                 began=began,
                 seconds=min(waited, timeout),
                 passed=passed,
                 trouble=met,
-                cluster_id=None if trouble or there.silent else there.cluster_id,
+                cluster_id=None if trouble or there.silent else self._answers(cluster),
                 health=None if met else there.health,
             )
             self._windows[cluster] = self._windows[cluster].after(sight)

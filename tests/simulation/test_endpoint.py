@@ -11,7 +11,8 @@ from state.model.cluster_status import Verdict
 from state.model.entities import Operation, OperationKind
 from state.store.controller_store import ControllerStore
 from tests.contract.samples import EAST_ID, OTHER_ID
-from tests.simulation.control import Site, controller, pass_time
+from tests.simulation.control import Looks, Site, controller, pass_time
+from tests.simulation.looks import REFUSED
 from tests.simulation.test_identity import WEST_ID, asked, place, verdicts
 from tests.simulation.world import World, settings
 
@@ -24,14 +25,21 @@ def lead_to(world: World, known: str) -> None:
         each.cluster_id = known
 
 
-def watched(**changes: Any) -> tuple[World, Site]:
-    """A world whose controller has seen the endpoint lead to east."""
+def watched(**changes: Any) -> tuple[World, Site, Looks]:
+    """A world whose controller, and the looks of the runner of the query, have seen the endpoint lead to east."""
     world = World(settings(groups={"clusters": ENDPOINT}, **changes))
     lead_to(world, EAST_ID)
     site = controller(world)
+    runner = Looks(world=world, viewpoint=f"runner:{world.runner.name}", instance=world.runner.instance)
+
+    def report() -> None:
+        if runner.live():
+            world.store.save_probe_reports(runner.probe_reports(world.store))
+
+    world.clock.lives.append(report)
     pass_time(world, 3, site)
     assert verdicts(world) == {"east": Verdict.UP, "west": Verdict.NOT_HERE}
-    return world, site
+    return world, site, runner
 
 
 def events(store: ControllerStore) -> list[tuple[str, object]]:
@@ -41,14 +49,14 @@ def events(store: ControllerStore) -> list[tuple[str, object]]:
 
 
 def test_a_flip_is_a_verdict_with_its_time_and_moves_nothing_unrequested() -> None:
-    world, site = watched()
+    world, site, _ = watched()
     seen: set[Verdict] = set()
     turned = world.clock.store_now()
     lead_to(world, WEST_ID)
     pass_time(world, 30, site, until=lambda: bool(seen.add(verdicts(world)["east"])))
-    assert seen == {Verdict.UP, Verdict.NOT_HERE}
+    assert seen == {Verdict.UP, Verdict.SUSPECT, Verdict.NOT_HERE}
     (status,) = [each for each in world.store.cluster_statuses() if each.cluster == "east"]
-    assert 0 <= (status.since - turned).total_seconds() <= 1
+    assert 1 <= (status.since - turned).total_seconds() <= 3
     assert status.reasons[0] == f"endpoint dr leads to west now, cluster {WEST_ID}, and not to east"
     assert ("NOT_HERE", ["revenue"]) in events(world.store)
     assert verdicts(world)["west"] is Verdict.UP
@@ -56,7 +64,7 @@ def test_a_flip_is_a_verdict_with_its_time_and_moves_nothing_unrequested() -> No
 
 
 def test_behind_a_flip_a_failover_goes_to_where_the_endpoint_leads() -> None:
-    world, site = watched()
+    world, site, _ = watched()
     lead_to(world, WEST_ID)
     pass_time(world, 3, site)
     operation = asked(world, site)
@@ -68,7 +76,7 @@ def test_behind_a_flip_a_failover_goes_to_where_the_endpoint_leads() -> None:
 
 
 def test_no_failover_goes_to_a_cluster_that_is_not_behind_the_endpoint() -> None:
-    world, site = watched()
+    world, site, _ = watched()
     refused = asked(world, site)
     assert isinstance(refused, str)
     assert refused.startswith(f"cluster-identity: endpoint dr leads to east now, cluster {EAST_ID}, and not to west")
@@ -76,7 +84,7 @@ def test_no_failover_goes_to_a_cluster_that_is_not_behind_the_endpoint() -> None
 
 
 def test_a_turned_endpoint_gives_no_name_to_another_cluster() -> None:
-    world, site = watched()
+    world, site, _ = watched()
     lead_to(world, WEST_ID)
     pass_time(world, 3, site)
     with pytest.raises(Refused, match="endpoint dr leads to west now") as raised:
@@ -88,7 +96,7 @@ def test_a_turned_endpoint_gives_no_name_to_another_cluster() -> None:
 
 
 def test_automatic_mode_follows_a_flip_once_and_leaves_the_next_to_a_person() -> None:
-    world, site = watched(policy={"automatic": True})
+    world, site, _ = watched(policy={"automatic": True})
     lead_to(world, WEST_ID)
     pass_time(world, 60, site, until=lambda: place(world) == "west")
     pass_time(world, 30, site)
@@ -101,8 +109,52 @@ def test_automatic_mode_follows_a_flip_once_and_leaves_the_next_to_a_person() ->
     assert any("cooled-down" in each.text for each in world.store.history() if each.kind == "not-moved")
 
 
+def test_one_turned_look_moves_nothing_automatically() -> None:
+    world, site, _ = watched(policy={"automatic": True})
+    for _ in range(10):
+        lead_to(world, WEST_ID)
+        pass_time(world, 0.8, site)
+        lead_to(world, EAST_ID)
+        pass_time(world, 0.8, site)
+    assert "NOT_HERE" not in [verdict for verdict, _ in events(world.store)]
+    pass_time(world, 5, site)
+    assert verdicts(world)["east"] is Verdict.UP
+    assert (place(world), world.store.operations()) == ("east", [])
+
+
+def test_a_query_stays_while_its_runner_still_reaches_its_cluster() -> None:
+    world, site, runner = watched(policy={"automatic": True})
+    runner.answering = dict.fromkeys(("east", "west"), EAST_ID)
+    lead_to(world, WEST_ID)
+    pass_time(world, 60, site)
+    assert verdicts(world) == {"east": Verdict.UNREACHABLE_FROM_HERE, "west": Verdict.UP}
+    assert (place(world), world.store.operations()) == ("east", [])
+    runner.answering.clear()
+    pass_time(world, 60, site, until=lambda: place(world) == "west")
+    assert place(world) == "west"
+
+
+def test_automatic_mode_waits_until_the_runner_sees_the_other_cluster() -> None:
+    world, site, runner = watched(policy={"automatic": True})
+    runner.blocked = {"west": REFUSED}
+    lead_to(world, WEST_ID)
+    pass_time(world, 60, site)
+    assert verdicts(world) == {"east": Verdict.NOT_HERE, "west": Verdict.UP}
+    assert (place(world), world.store.operations()) == ("east", [])
+    (said,) = [each.text for each in world.store.history() if each.kind == "not-moved"]
+    assert said == (
+        "revenue is not moved: cluster-identity: endpoint dr leads to west here, but runner a has not seen it there: "
+        "revenue would wait until it does; tideover failover revenue moves it all the same"
+    )
+    operation = asked(world, site)
+    assert isinstance(operation, Operation)
+    assert operation.plan is not None
+    (gate,) = [each for each in operation.plan.gates if each.name == "cluster-identity"]
+    assert (operation.outcome, gate.ok, gate.measured) == ("done", True, "unknown")
+
+
 def test_a_third_cluster_behind_the_endpoint_is_still_a_mistake() -> None:
-    world, site = watched(policy={"automatic": True})
+    world, site, _ = watched(policy={"automatic": True})
     lead_to(world, OTHER_ID)
     pass_time(world, 10, site)
     assert verdicts(world) == {"east": Verdict.CONFIG_ERROR, "west": Verdict.CONFIG_ERROR}

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 
-from orchestrator.decide.gates.gate import Gate, answer
+from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.move_facts import PENDING, UNPROVEN, MoveFacts, NamedCluster
 from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text, stranger
 from orchestrator.decide.verdict import stale_after
@@ -366,6 +366,7 @@ def named_cluster(
         configured=configured,
         pin=next((pin for pin in pins if pin.cluster == cluster), None),
         seen={each.viewpoint: each.cluster_id for each in fresh if each.cluster_id is not None},
+        alive_for=frozenset(each.viewpoint for each in fresh if each.fault is None),
     )
 
 
@@ -373,17 +374,21 @@ def cluster_identity(facts: MoveFacts) -> Gate | None:
     """No consent takes this upon itself: what was read would be looked for in records that are others.
 
     A cluster that cannot be reached, as one that is left because it died, does not count as another one. Neither does
-    one that is left because its endpoint leads to another declared cluster; but nothing is moved to such a one.
+    one that is left because its endpoint leads to another declared cluster; but nothing is moved to such a one. Between
+    two clusters of one endpoint the runner must see the other one, too: the endpoint may turn later for it than for us.
     """
     if facts.names is None:
         return None
     clusters = [_with_answer(each, facts) for each in facts.names]
+    unseen = _unseen_by_runner(clusters, facts)
     wrong = dict.fromkeys(
         f"{text} (seen by {who})"
         for each in clusters
         for who, seen in each.seen.items()
         if (text := _misled(each, seen, is_left=each.cluster == facts.source != facts.target)) is not None
     )
+    if unseen and not wrong:
+        return answer("cluster-identity", _may_wait_there(facts), UNKNOWN, "seen by its runner", unseen, unseen)
     return answer(
         "cluster-identity",
         not wrong,
@@ -392,6 +397,23 @@ def cluster_identity(facts: MoveFacts) -> Gate | None:
         _good(facts),
         "; ".join(wrong),
     )
+
+
+def _unseen_by_runner(clusters: Iterable[NamedCluster], facts: MoveFacts) -> str:
+    """Why a query may find its old cluster behind the endpoint of the new one; empty where nothing says so."""
+    there = next((each for each in clusters if each.cluster == facts.target != facts.source), None)
+    if there is None or facts.assignment is None or facts.source not in there.others.values():
+        return ""
+    chosen = choose_runner(facts.runners or (), facts.settings, facts.assignment)
+    if chosen is None or f"runner:{chosen.runner}" in there.alive_for:
+        return ""
+    why = f"endpoint {there.endpoint} leads to {there.cluster} here, but runner {chosen.runner} has not seen it there"
+    return f"{why}: {facts.query} would wait until it does; tideover failover {facts.query} moves it all the same"
+
+
+def _may_wait_there(facts: MoveFacts) -> bool:
+    """A person accepts it. Automatic mode does not begin so; a move that has begun is not taken back for it."""
+    return facts.attended or facts.operation is not None
 
 
 def _misled(known: NamedCluster, seen: str, *, is_left: bool) -> str | None:

@@ -41,10 +41,43 @@ CASES = {
         says="replicator:east->west has seen no heartbeat yet: ",
     ),
     "its endpoint leads elsewhere, at the first look": Case(
-        mine="ok@0 not-here@0.5", now=0.6, verdict=Verdict.NOT_HERE, says="endpoint dr leads to west now"
+        mine="ok@0 not-here@0.5", now=0.6, verdict=Verdict.SUSPECT,
+        says="endpoint dr leads to west now; NOT_HERE needs 3 such looks in a row, and this is number 1",
+    ),
+    "its endpoint leads elsewhere, at as many looks as DOWN needs": Case(
+        mine="ok@0 not-here@0.5 not-here@1 not-here@1.5", now=1.6, verdict=Verdict.NOT_HERE,
+        says="endpoint dr leads to west now",
+    ),
+    "its endpoint leads elsewhere at every other look": Case(
+        mine="not-here@0 not-here@0.5 ok@1 not-here@1.5 not-here@2", now=2.1, verdict=Verdict.SUSPECT
     ),
     "its endpoint was silent, and leads elsewhere": Case(
-        mine="ok@0 refused@0.5 refused@1 refused@1.5 not-here@2", now=2.1, verdict=Verdict.NOT_HERE
+        mine="ok@0 refused@0.5 refused@1 refused@1.5 not-here@2", now=2.1, verdict=Verdict.SUSPECT
+    ),
+    "its endpoint led elsewhere once, and is silent since": Case(
+        mine="ok@0 not-here@0.5 unanswered@1 unanswered@1.5 unanswered@2", now=2.1, verdict=Verdict.SUSPECT
+    ),
+    "its endpoint led elsewhere for long, and is silent since": Case(
+        mine="not-here@0 not-here@0.5 not-here@1 unanswered@1.5", now=1.6, verdict=Verdict.NOT_HERE
+    ),
+    "its endpoint leads elsewhere here, and a runner still sees it": Case(
+        mine="ok@0 not-here@0.5 not-here@1 not-here@1.5", runner="ok@0.7 ok@1.2", now=1.6,
+        verdict=Verdict.UNREACHABLE_FROM_HERE, says="leads to west now; but runner:a saw east alive at 12:00:01.2",
+    ),
+    "its endpoint leads elsewhere, and a runner may still say that it sees it": Case(
+        mine="ok@0 not-here@0.5 not-here@1 not-here@1.5", runner="ok@0.4", now=1.6, verdict=Verdict.SUSPECT,
+        says="runner:a saw east alive at 12:00:00.4; waiting for its next report",
+    ),
+    "its endpoint leads elsewhere for a runner, too": Case(
+        mine="ok@0 not-here@0.5 not-here@1 not-here@1.5", runner="ok@0.4 not-here@0.9", now=1.6,
+        verdict=Verdict.NOT_HERE,
+    ),
+    "its endpoint turned later for a runner, by as many looks": Case(
+        mine="not-here@0 not-here@0.5 not-here@1 not-here@1.5 not-here@2 not-here@2.5",
+        runner="ok@0.7 not-here@1.2 not-here@1.7 not-here@2.2", now=2.6, verdict=Verdict.NOT_HERE,
+    ),
+    "its endpoint leads elsewhere, and heartbeats still come from it": Case(
+        mine="not-here@0 not-here@0.5 not-here@1", replicator="ok@1", now=1.1, verdict=Verdict.NOT_HERE
     ),
     "the first failure": Case(mine="ok@0 refused@0.5", now=0.6, verdict=Verdict.SUSPECT, says="DOWN needs 3"),
     "the second failure": Case(mine="ok@0 refused@0.5 refused@1", now=1.1, verdict=Verdict.SUSPECT),

@@ -377,6 +377,21 @@ def test_a_silent_endpoint_is_no_silence_of_the_other_cluster(fake: FakeCluster)
         watcher.probe.close()
 
 
+def test_the_trouble_of_a_cluster_to_which_the_endpoint_came_back_is_its_own(fake: FakeCluster) -> None:
+    fake.cluster_id, fake.topics["t"] = WEST, 2  # led by brokers 0 and 1
+    watcher = behind_endpoint(fake, "east")
+    with closing(watcher.probe) as probe:
+        away = probe.run(30.0)
+        fake.cluster_id = EAST
+        for node in (0, 1):
+            fake.kill(node)
+        back = probe.run(30.0)
+        assert away.trouble is not None
+        assert back.trouble is not None
+        assert (away.trouble.kind, away.cluster_id) == ("not-here", WEST)
+        assert (back.trouble.kind, back.trouble.fault, back.cluster_id) == ("refused", Fault.THEIRS, EAST)
+
+
 def test_an_endpoint_that_hangs_up_as_it_turns_is_no_mistake_of_ours(fake: FakeCluster) -> None:
     fake.cluster_id = WEST
     watcher = behind_endpoint(fake, "east")

@@ -668,22 +668,52 @@ def test_an_old_probe_report_says_nothing_of_who_has_a_name() -> None:
         assert gate.ok is not bool(count)
 
 
-@pytest.mark.parametrize(("leads_to", "ok"), [(OTHER_ID, True), (EAST_ID, False)])
-def test_a_query_may_leave_for_where_its_endpoint_leads_and_nowhere_else(leads_to: str, ok: bool) -> None:
+def behind_one_endpoint(leads_to: str, *, alive_for: frozenset[str]) -> tuple[NamedCluster, ...]:
+    """East and west, and where their endpoint leads for the runner of the query."""
     ids = {"east": EAST_ID, "west": OTHER_ID}
-    names = tuple(
+    return tuple(
         replace(
             seen(cluster, None, {"runner:a": leads_to}, known),
             endpoint="dr",
             others={each: name for name, each in ids.items() if name != cluster},
+            alive_for=alive_for if leads_to == known else frozenset(),
         )
         for cluster, known in ids.items()
     )
-    gate = judged("cluster-identity", replace(GOOD, names=names))
+
+
+@pytest.mark.parametrize(("leads_to", "ok"), [(OTHER_ID, True), (EAST_ID, False)])
+def test_a_query_may_leave_for_where_its_endpoint_leads_and_nowhere_else(leads_to: str, ok: bool) -> None:
+    names = behind_one_endpoint(leads_to, alive_for=frozenset({"runner:a"}))
+    gate = judged("cluster-identity", replace(GOOD, names=names, attended=False, operation=None))
     assert gate is not None
     assert gate.ok is ok
     if not ok:
         assert gate.text == f"endpoint dr leads to east now, cluster {EAST_ID}, and not to west (seen by runner:a)"
+
+
+@pytest.mark.parametrize(
+    ("changes", "ok", "measured"),
+    [
+        ({"attended": False, "operation": None}, False, "unknown"),
+        ({"attended": True, "operation": None}, True, "unknown"),
+        ({"attended": False, "operation": "op"}, True, "unknown"),
+        ({"attended": False, "operation": None, "runners": ()}, True, f"east {OTHER_ID}; west {OTHER_ID}"),
+    ],
+    ids=["automatic", "typed", "begun already", "no runner yet"],
+)
+def test_behind_an_endpoint_its_runner_must_see_the_other_cluster(
+    changes: dict[str, Any], ok: bool, measured: str
+) -> None:
+    names = behind_one_endpoint(OTHER_ID, alive_for=frozenset({"controller:one", "runner:b"}))
+    gate = judged("cluster-identity", replace(GOOD, names=names, **changes))
+    assert gate is not None
+    assert (gate.ok, gate.measured) == (ok, measured)
+    if measured == "unknown":
+        assert gate.text == (
+            "endpoint dr leads to west here, but runner a has not seen it there: q would wait until it does; "
+            "tideover failover q moves it all the same"
+        )
 
 
 def test_a_query_may_leave_a_cluster_whose_name_another_took() -> None:
