@@ -24,7 +24,7 @@ from streaming.spark.errors import RunError, RunFenced, SparkMissing
 from streaming.spark.hosting import Hosting
 from streaming.spark.jvm import java_query
 from streaming.spark.query.callbacks import CallbackGate
-from streaming.spark.query.kafka_options import PROMPT, cluster_options, overridden
+from streaming.spark.query.kafka_options import PROMPT, cluster_options, identified, overridden
 from streaming.spark.query.launch import switching
 from streaming.spark.query.plan_columns import uses_in_query
 from streaming.spark.query.query_run import Run
@@ -75,7 +75,8 @@ def beside_options(hosting: Hosting, query: str, cluster: str) -> dict[str, dict
     if known.batch_reads:
         rename = renaming(settings, known.clusters[0], cluster)
         topics = {f"{_TOPIC}{each}": rename(each) for each in known.batch_reads}
-        found[_READS] = _elsewhere(hosting, query, cluster) | topics
+        options, others = _elsewhere(hosting, query, cluster) | topics, settings.behind_endpoint(cluster)
+        found[_READS] = identified(options, cluster, hosting.cluster_id(cluster), others)
     if known.output is not None:
         found[_WRITES] = _elsewhere(hosting, query, known.output.cluster_with(cluster))
     return found

@@ -110,6 +110,24 @@ final class KafkaBatchesTest {
     assertEquals(Set.of("a", "b"), Beside.assigned("{\"a\":[0],\"b\":[1]}"));
   }
 
+  @Test
+  void aReadComparesTheIdThatIsPinnedNowBesideTheReportersOfTheCode() {
+    Map<String, String> ours =
+        options(
+            "tideover.cluster", "lake",
+            "tideover.cluster.id", "A",
+            "kafka.tideover.cluster.id", "A",
+            "kafka.metric.reporters", "tideover.SameCluster");
+    var given = new JobOptions(options("kafka.metric.reporters", "own.Reporter")).under(Map.of());
+    assertEquals("A", FollowingRead.identified(given, ours).get("kafka.tideover.cluster.id"));
+    Identity.pin("lake", "B");
+    Map<String, String> found = FollowingRead.identified(given, ours);
+    assertEquals("B", found.get("tideover.cluster.id"));
+    assertEquals("B", found.get("kafka.tideover.cluster.id"));
+    assertEquals("own.Reporter,tideover.SameCluster", found.get("kafka.metric.reporters"));
+    assertEquals(Map.of(), FollowingRead.identified(given, Map.of()));
+  }
+
   /** Spark's own read, which finds nothing. */
   private static final class Home extends BaseRelation implements TableScan {
     @Override

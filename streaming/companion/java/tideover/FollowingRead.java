@@ -89,11 +89,45 @@ final class FollowingRead extends BaseRelation implements TableScan {
                 + " is on another cluster than "
                 + cluster);
       }
-      return own();
+      Map<String, String> ours = query.options(Beside.Way.READS);
+      return ours.containsKey(SwitchProvider.ID) ? on(identified(given, ours)) : own();
     }
     Beside.sayOnce(
         "a batch reads " + topics + " from " + cluster + ", where " + query.name() + " is");
-    return on(renamed(named, query));
+    return on(identified(given, renamed(named, query)));
+  }
+
+  /**
+   * The options with the id that is pinned now, which may be newer than the declaration, and with
+   * the reporters of the code.
+   */
+  static Map<String, String> identified(CaseInsensitiveStringMap given, Map<String, String> ours) {
+    Map<String, String> all = new HashMap<>(ours);
+    if (!ours.containsKey(SwitchProvider.ID)) {
+      return all;
+    }
+    String pinned = Identity.pinned(ours.get(SwitchProvider.CLUSTER));
+    if (pinned != null) {
+      all.put(SwitchProvider.ID, pinned);
+      all.put("kafka." + SwitchProvider.ID, pinned);
+    }
+    String reporters = given.get("kafka." + SameCluster.SETTING);
+    if (reporters != null) {
+      all.merge("kafka." + SameCluster.SETTING, reporters, (mine, own) -> own + "," + mine);
+    }
+    return all;
+  }
+
+  /** The consumers compare the id as well; offsets are listed by a client that does not. */
+  private static void requireSame(CaseInsensitiveStringMap options) {
+    Identity identity = new Identity(options.get(SwitchProvider.CLUSTER), options);
+    try {
+      identity.requireUnlessSilent();
+    } catch (InterruptedException stopped) {
+      throw Companion.<RuntimeException>undeclared(stopped);
+    } finally {
+      identity.close();
+    }
   }
 
   private RDD<Row> own() {
@@ -101,6 +135,9 @@ final class FollowingRead extends BaseRelation implements TableScan {
   }
 
   private RDD<Row> on(Map<String, String> ours) {
+    if (ours.containsKey(SwitchProvider.ID)) {
+      requireSame(job.under(ours));
+    }
     try {
       RelationProvider provider =
           (RelationProvider)

@@ -206,6 +206,16 @@ def test_a_batch_has_connection_and_names_of_the_cluster_of_its_query() -> None:
         assert (options["tideover.cluster"], options["kafka.bootstrap.servers"]) == ("west", "w:1")
 
 
+@pytest.mark.parametrize("row", [AT_HOME, ROW], ids=["at home", "elsewhere"])
+def test_a_batch_read_compares_the_id_of_its_cluster(row: Assignment) -> None:
+    host = hosting(row, batch_reads=["prices"])
+    host.cluster_id = {"east": "A", "west": "B"}.get
+    options, known = beside_options(host, "archive", row.cluster)["@reads"], host.cluster_id(row.cluster)
+    assert (options["tideover.cluster.id"], options["kafka.tideover.cluster.id"]) == (known, known)
+    assert options["kafka.metric.reporters"] == "tideover.SameCluster"
+    assert options["topic:prices"] == "prices"
+
+
 def test_an_output_on_a_named_cluster_stays_there() -> None:
     assert beside(ROW, output={"topic": "out", "cluster": "east"}) == {"@writes": {"tideover.cluster": "east"}}
     assert beside(AT_HOME, output={"topic": "out", "cluster": "west"})["@writes"]["kafka.bootstrap.servers"] == "w:1"
