@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from state.errors import StoreError
+from state.errors import NotAllowed, StoreError
 from state.model.entities import Assignment, Event
 from state.model.pins import Pin, elsewhere, left_behind, strange
 from state.settings.keys import Tideover
@@ -105,7 +105,8 @@ class Identities:
             news = {cluster: seen for cluster, seen in self._first.items() if cluster not in pins}
         for cluster, seen in news.items():
             pin = Pin(cluster=cluster, id=seen, pinned_at=store.now())
-            pins[cluster] = store.pin(pin, event=_first_seen(pin, actor))
+            with suppress(NotAllowed):  # behind a controller: that one pins what it sees, and not what a runner says
+                pins[cluster] = store.pin(pin, event=_first_seen(pin, actor))
         self._know(store, pins)
 
 

@@ -1,5 +1,6 @@
 """Answers the calls of runners: by the token's scope, from the store, one call at a time."""
 
+import functools
 import hashlib
 import threading
 import time
@@ -42,10 +43,11 @@ class RunnerCalls:
 
     def answer(self, runner: str, name: str, body: bytes) -> bytes:
         """The answer to one call. Raises ``NotAllowed``, ``UsageError`` and ``StoreError``; nothing is done then."""
-        call, rule, scope = CALLS[name], RULES[name], self.scope(self.settings, runner)
+        call, rule = CALLS[name], RULES[name]
+        scope = self.scope(self.settings, runner, functools.cache(self.store.assignments), self.store.operation)
         try:
             sent = call.read(body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(
                 f"{name}: {error}", hint="install the same version of Tideover on runner and controller"
             ) from None
@@ -87,7 +89,7 @@ class RunnerCalls:
             self._over.wait(_GAP_SECONDS)
 
     def _mark(self, scope: CallScope) -> str:
-        rows = [row for row in self.store.assignments() if scope.has_query(row.query)]
+        rows = [row for row in self.store.assignments() if scope.has_row(row)]
         orders = [each.id for each in self.store.pending_intents(scope.runner)]
         return hashlib.sha256(repr((rows, orders)).encode()).hexdigest()
 

@@ -1,19 +1,25 @@
 """What the token of a runner may send and see: the table of rules, one for each call.
 
-A runner speaks for itself, and of the queries that the controller's configuration lets it run. A rule looks at what is
+A runner speaks for itself, and of the queries that the controller's configuration lets it run. It also speaks of those
+that the store places with it, as the configuration of the controller may be newer or older. A rule looks at what is
 sent, and returns the sentence of a refusal; of an answer it takes away what is of other runners. Nothing is refused by
 silence: a runner takes an operation that is not found for one that never was. Pure.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from state.model.entities import Assignment, EndSample, Event, Intent, Operation, Position, QueryFact, RunnerFact
 from state.model.found_places import FoundPlace
 from state.settings.keys import Query, Tideover
 from state.settings.topics import all_topics_of, pattern_of
+
+TAKE_OVER = "take-over"
+"""Of the name of a lost process: confirmed by a person at the start of the next one, who is the event's actor."""
+_KINDS = frozenset({"adopted", "cleaned", "not-cleaned", "drill", "batch-cut", "batch-not-cut"})
+"""What a runner writes into the history of its queries: each is a fact that no other process knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +28,21 @@ class CallScope:
 
     settings: Tideover
     runner: str
+    rows: Callable[[], Iterable[Assignment]] = field(default=tuple)
+    """All of the store."""
+    operation: Callable[[str], Operation | None] = lambda _: None
+    """The one of that id in the store."""
 
     def has_query(self, name: str) -> bool:
-        """Whether this runner may run it."""
-        return name in self.settings.queries and self.runner in self.settings.queries[name].runners
+        """Whether this runner may run it, or does."""
+        declared = self.settings.queries.get(name)
+        if declared is not None and self.runner in declared.runners:
+            return True
+        return any(row.query == name for row in self._placed())
+
+    def has_row(self, row: Assignment) -> bool:
+        """Whether this runner obeys it."""
+        return row.runner == self.runner or self.has_query(row.query)
 
     def query(self, name: str) -> str | None:
         """Why it may not speak of a query; None where it may."""
@@ -40,12 +57,16 @@ class CallScope:
         if any(name in query.clusters for query in self._queries()):
             return None
         outputs = {query.output.cluster for query in self._queries() if query.output is not None}
-        return None if name in outputs else f"{self._token} does not include cluster {name}"
+        if name in outputs or any(row.cluster == name for row in self._placed()):
+            return None
+        return f"{self._token} does not include cluster {name}"
 
     def topic(self, cluster: str, name: str) -> str | None:
         """Why it may not speak of a topic; None where one of its queries may read it."""
         if any(cluster in each.clusters and self._reads(each, cluster, name) for each in self._queries()):
             return None
+        if any(row.cluster == cluster and row.query not in self.settings.queries for row in self._placed()):
+            return None  # the topics of a query that the configuration does not name are not known here
         return f"{self._token} does not include topic {name} of {cluster}"
 
     def observer(self, name: str) -> str | None:
@@ -54,13 +75,23 @@ class CallScope:
 
     def event(self, event: Event) -> str | None:
         """Why it may not write a line of history; None where it is its own."""
-        if event.actor not in {f"runner {self.runner}", f"runner:{self.runner}"}:
+        if event.kind == TAKE_OVER and event.query is None and event.operation is None:
+            return self.itself(str((event.detail or {}).get("runner")))
+        if event.actor != f"runner {self.runner}":
             return f"{self._token} does not write the history of {event.actor}"
-        return None if event.query is None else self.query(event.query)
+        if event.query is None or event.kind not in _KINDS:
+            return f"{self._token} does not write a {event.kind} of {event.query or 'no query'}"
+        found = None if event.operation is None else self.operation(event.operation)
+        if event.operation is not None and (found is None or found.query != event.query):  # it becomes its evidence
+            return f"{self._token} does not write the history of operation {event.operation} for {event.query}"
+        return self.query(event.query)
 
     @property
     def _token(self) -> str:
         return f"the token of runner {self.runner}"
+
+    def _placed(self) -> Iterable[Assignment]:
+        return (row for row in self.rows() if row.runner == self.runner)
 
     def _queries(self) -> Iterable[Query]:
         return (query for query in self.settings.queries.values() if self.runner in query.runners)
@@ -107,7 +138,7 @@ def _adopted(scope: CallScope, sent: Sent) -> Refusal:
 
 def _reported(scope: CallScope, sent: Sent) -> Refusal:
     intent: Intent = sent["intent"]
-    return scope.itself(intent.runner) or scope.query(intent.query)
+    return scope.itself(intent.runner)
 
 
 def _registered(scope: CallScope, sent: Sent) -> Refusal:
@@ -150,10 +181,6 @@ def _probes(scope: CallScope, sent: Sent) -> Refusal:
     return _first(map(scope.observer, sorted(observers))) or _first(map(scope.cluster, sorted(clusters)))
 
 
-def _pinned(scope: CallScope, sent: Sent) -> Refusal:
-    return scope.cluster(sent["pin"].cluster) or scope.event(sent["event"])
-
-
 def _cleaned(scope: CallScope, sent: Sent) -> Refusal:
     former = sent["former"]
     return scope.query(former.query) or scope.itself(str(former.runner)) or scope.event(sent["event"])
@@ -174,11 +201,11 @@ def _own_operation(scope: CallScope, found: Operation | None) -> Refusal:
 RULES: Mapping[str, Rule] = {
     "now": Rule(),
     "await_change": Rule(),
-    "assignments": Rule(shown=_own_queries),
+    "assignments": Rule(shown=lambda scope, found: [each for each in found if scope.has_row(each)]),
     "assignment": Rule(_own_query),
     "adopt": Rule(_adopted),
     "operation": Rule(hidden=_own_operation),
-    "pending_intents": Rule(_own_runner, shown=_own_queries),
+    "pending_intents": Rule(_own_runner),
     "report": Rule(_reported),
     "register": Rule(_registered),
     "unregister": Rule(_own_runner),
@@ -194,7 +221,6 @@ RULES: Mapping[str, Rule] = {
     "save_ends": Rule(_ends),
     "save_timeline": Rule(_stretch),
     "save_probe_reports": Rule(_probes),
-    "pin": Rule(_pinned),
     "pins": Rule(shown=lambda scope, found: [each for each in found if scope.cluster(each.cluster) is None]),
     "to_clean": Rule(_own_runner, shown=_own_queries),
     "report_cleaned": Rule(_cleaned),

@@ -22,6 +22,8 @@ CONNECT_SECONDS = 2.0
 _IDLE_SECONDS = 3.0
 """After so long a controller may end a connection (``orchestrator.http.server.IDLE_SECONDS``)."""
 _KEPT = 8
+_PASSED_ON = frozenset({429, 502, 503, 504})
+"""Answers of a controller without a store, or of a proxy without a controller: another one may do better."""
 MOST_BYTES = 64 * 1024 * 1024
 """Of an answer."""
 
@@ -51,18 +53,20 @@ class HttpConnections:
     _kept: dict[str, list[_Kept]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _first: int = 0
-    """Of the addresses, the one that answered last."""
+    """Of the addresses, the one that answered last, or the one behind it where that one could do nothing."""
     _is_closed: bool = False
 
     def post(self, path: str, body: bytes, *, is_repeatable: bool, seconds: float = ANSWER_SECONDS) -> Answer:
-        """Send a call to the first controller that takes it.
+        """Send a call to the first controller that takes it; the answer is the last one's where all can do nothing.
 
         A call that may have arrived is sent again only where it is repeatable. Raises ``StoreUnavailable``.
         """
+        answer: Answer | None = None
+        first = self._first
         headers = {"Authorization": f"Bearer {self.token()}", "Content-Type": "application/json"}
         lost = ""
         for number in range(len(self.urls)):
-            at = (self._first + number) % len(self.urls)
+            at = (first + number) % len(self.urls)
             for connection in self._connections(self.urls[at], kept=is_repeatable):
                 is_sent = False
                 try:
@@ -82,9 +86,16 @@ class HttpConnections:
                     if isinstance(error, TimeoutError):
                         break
                     continue
-                self._first = at
                 self._keep(self.urls[at], connection)
-                return answer
+                if answer.code not in _PASSED_ON:
+                    self._first = at
+                    return answer
+                self._first = (at + 1) % len(self.urls)
+                if not is_repeatable:
+                    return answer
+                break
+        if answer is not None:
+            return answer
         raise StoreUnavailable(f"no controller answers: {lost}", hint=_HINT)
 
     def close(self) -> None:

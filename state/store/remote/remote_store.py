@@ -189,7 +189,7 @@ class RemoteStore(RunnerStore):
 
     # -- which cluster has a name ----------------------------------------------------------------------------------
     def pin(self, pin: Pin, *, event: Event) -> Pin:
-        return self._call("pin", pin=pin, event=event)  # type: ignore[no-any-return]
+        raise NotAllowed(f"{pin.cluster} is pinned by a controller, of what it sees there")
 
     def pins(self) -> Sequence[Pin]:
         return self._call("pins")  # type: ignore[no-any-return]

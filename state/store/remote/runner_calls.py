@@ -1,4 +1,4 @@
-"""The table of calls that a runner may send to a controller: the whole of ``RunnerStore``, and nothing else.
+"""The table of calls that a runner may send to a controller: ``RunnerStore`` without ``pin``, and nothing else.
 
 Types and names come from ``RunnerStore`` itself, so a call cannot differ from what a store does. Client and controller
 read the same table.
@@ -76,7 +76,7 @@ def _call(name: str, *, is_repeatable: bool = True) -> Call:
 _SAME_TWICE = (
     "now", "assignments", "assignment", "adopt", "operation", "pending_intents", "report", "register", "unregister",
     "runners", "report_query", "query_facts", "readiness", "report_place", "found_place", "keep_mapping",
-    "mappings", "save_positions", "save_ends", "save_timeline", "save_probe_reports", "pin", "pins", "to_clean",
+    "mappings", "save_positions", "save_ends", "save_timeline", "save_probe_reports", "pins", "to_clean",
     "report_cleaned",
 )  # fmt: skip
 CALLS: Mapping[str, Call] = {

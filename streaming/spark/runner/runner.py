@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from state.errors import StoreError
+from state.errors import RowRefused, StoreError
 from state.model.entities import Assignment, Event, Operation
 from state.store.wakeups import Wakeups
 from streaming.probe.identities import Identities
@@ -85,6 +85,7 @@ class Runner:
         self._hosted: dict[str, QuerySupervisor] = {}
         self._retired: list[QuerySupervisor] = []
         self._newest: dict[str, int] = {}
+        self._not_adopted: set[str] = set()
         self._strangers: set[str] = set()
         self._ahead = WritersAhead(hosting)
         self._errands = IntentWorker(hosting, self._all_of, sinks, self._ahead)
@@ -257,7 +258,14 @@ class Runner:
                 checkpoint=absolute(query.checkpoint, self._hosting.base),
                 now=now,
             )
-            row = self._store.adopt(wanted)
+            try:
+                row = self._store.adopt(wanted)
+            except RowRefused as refused:  # the others are obeyed all the same
+                if name not in self._not_adopted:
+                    self._not_adopted.add(name)
+                    self._log.warning("query not adopted", query=name, why=str(refused))
+                continue
+            self._not_adopted.discard(name)
             if row == wanted:
                 self._store.note(_adopted(row))
                 self._log.info("query adopted", cluster=row.cluster, checkpoint=row.checkpoint, **about(row))

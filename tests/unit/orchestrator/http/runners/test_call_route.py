@@ -102,6 +102,8 @@ def test_a_body_is_bounded_and_of_json(served: Served) -> None:
     assert served.ask(f"{PATH}/now", token=RUNNER, method="POST", body=b"{}").code == 415
     sent = {"Content-Type": "application/json"}
     assert served.ask(f"{PATH}/now", token=RUNNER, method="POST", headers=sent, body=b"{").code == 400
+    nested = b'{"query":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+    assert served.ask(f"{PATH}/assignment", token=RUNNER, method="POST", headers=sent, body=nested).code == 400
     assert served.ask(f"{PATH}/now", token=RUNNER).code == 405
 
 

@@ -59,7 +59,7 @@ def stretch(**change: Any) -> Stretch:
 
 
 def own_event(**change: Any) -> Any:
-    return samples.event(**({"actor": "runner shop"} | change))
+    return samples.event(**({"actor": "runner shop", "kind": "drill", "operation": None} | change))
 
 
 PROBE = samples.probe_report(viewpoint="runner:shop")
@@ -88,11 +88,14 @@ ALLOWED: list[tuple[str, dict[str, Any]]] = [
     ("save_ends", {"samples": [samples.end(topic="clicks-eu")]}),
     ("save_timeline", {"stretch": stretch(), "keep": None}),
     ("save_probe_reports", {"seen": [PROBE]}),
-    ("pin", {"pin": samples.pin(), "event": own_event(query=None, actor="runner:shop")}),
     ("pins", {}),
     ("to_clean", {"runner": "shop"}),
     ("report_cleaned", {"former": former(), "outcome": "", "event": own_event()}),
     ("note", {"event": own_event()}),
+    (
+        "note",
+        {"event": own_event(kind="take-over", query=None, operation=None, actor="ann@b", detail={"runner": "shop"})},
+    ),
 ]
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("assignment", {"query": "ledger"}, "query ledger"),
@@ -102,7 +105,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("adopt", {"assignment": samples.assignment(runner="shop", cluster="north")}, "cluster north"),
     ("pending_intents", {"runner": "bank"}, "runner bank"),
     ("report", {"intent": samples.intent(runner="bank")}, "runner bank"),
-    ("report", {"intent": samples.intent(runner="shop", query="ledger")}, "query ledger"),
     ("register", {"fact": samples.runner(runner="bank")}, "runner bank"),
     ("unregister", {"runner": "bank", "instance": "i"}, "runner bank"),
     ("report_query", {"fact": samples.fact(runner="bank")}, "runner bank"),
@@ -125,8 +127,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("save_probe_reports", {"seen": [PROBE, samples.probe_report(viewpoint="runner:bank")]}, "as runner:bank"),
     ("save_probe_reports", {"seen": [samples.probe_report()]}, "as controller:one"),
     ("save_probe_reports", {"seen": [samples.probe_report(viewpoint="runner:shop", cluster="north")]}, "cluster north"),
-    ("pin", {"pin": samples.pin(cluster="north"), "event": own_event(query=None)}, "cluster north"),
-    ("pin", {"pin": samples.pin(), "event": own_event(query=None, actor="ann@desk")}, "of ann@desk"),
     ("to_clean", {"runner": "bank"}, "runner bank"),
     ("report_cleaned", {"former": former(query="ledger"), "outcome": "", "event": own_event()}, "query ledger"),
     ("report_cleaned", {"former": former(runner="bank"), "outcome": "", "event": own_event()}, "runner bank"),
@@ -134,6 +134,14 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("note", {"event": own_event(actor="operator")}, "history of operator"),
     ("note", {"event": own_event(actor="runner bank")}, "history of runner bank"),
     ("note", {"event": own_event(query="ledger")}, "query ledger"),
+    ("note", {"event": own_event(query=None)}, "of no query"),
+    ("note", {"event": own_event(kind="consent")}, "a consent of revenue"),
+    (
+        "note",
+        {"event": own_event(kind="take-over", query=None, operation=None, detail={"runner": "bank"})},
+        "runner bank",
+    ),
+    ("report_cleaned", {"former": former(), "outcome": "", "event": own_event(kind="moved")}, "a moved of revenue"),
 ]
 
 
@@ -155,17 +163,49 @@ def test_a_runner_does_not_speak_of_others(name: str, sent: dict[str, Any], text
     assert refused.endswith(text)
 
 
-@pytest.mark.parametrize("name", ["assignments", "query_facts", "pending_intents", "to_clean", "runners", "pins"])
+@pytest.mark.parametrize("name", ["assignments", "query_facts", "to_clean", "runners", "pins"])
 def test_a_list_shows_a_runner_what_is_its_own(name: str) -> None:
     own, other = {
-        "assignments": (samples.assignment(), samples.assignment(query="ledger")),
+        "assignments": (samples.assignment(), samples.assignment(query="ledger", runner="bank")),
         "query_facts": (samples.fact(), samples.fact(query="ledger")),
-        "pending_intents": (samples.intent(), samples.intent(query="ledger")),
         "to_clean": (former(), former(query="ledger")),
         "runners": (samples.runner(runner="shop"), samples.runner(runner="bank")),
         "pins": (samples.pin(cluster="west"), samples.pin(cluster="north")),
     }[name]
     assert RULES[name].shown(SCOPE, [own, other]) == [own]
+
+
+def test_a_line_beside_an_operation_is_of_the_same_query() -> None:
+    """It becomes part of that operation's evidence."""
+    operations = {"op-1": samples.operation(), "op-2": samples.operation(query="ledger")}
+    scope = CallScope(SETTINGS, "shop", operation=operations.get)
+    refused = {each: scope.event(own_event(operation=each)) is not None for each in ("op-1", "op-2", "op-3")}
+    assert refused == {"op-1": False, "op-2": True, "op-3": True}
+
+
+PLACED = samples.assignment(query="new", runner="shop", cluster="north")
+
+
+def test_a_runner_speaks_of_a_query_that_is_placed_with_it() -> None:
+    """The controller's file is older than the runner's, or the query was taken out of it first."""
+    scope = CallScope(SETTINGS, "shop", lambda: [PLACED, samples.assignment(query="ledger", runner="bank")])
+    fact = samples.fact(query="new", runner="shop", cluster="north")
+    for name, sent in (
+        ("report_query", {"fact": fact}),
+        ("save_positions", {"positions": [samples.position(query="new", cluster="north")]}),
+        ("save_ends", {"samples": [samples.end(cluster="north", topic="any")]}),
+    ):
+        assert RULES[name].refusal(scope, sent) is None
+        assert RULES[name].refusal(SCOPE, sent) is not None
+    assert scope.query("ledger") is not None
+    assert scope.topic("east", "ledger") is not None
+    assert RULES["assignments"].shown(SCOPE, [PLACED, samples.assignment(query="ledger", runner="bank")]) == [PLACED]
+
+
+def test_a_runner_obeys_all_that_is_requested_of_it() -> None:
+    orders = [samples.intent(runner="shop", query="new")]
+    assert RULES["pending_intents"].shown(SCOPE, orders) == orders
+    assert RULES["report"].refusal(SCOPE, {"intent": orders[0]}) is None
 
 
 def test_an_operation_of_another_runner_is_refused_and_not_called_unknown() -> None:

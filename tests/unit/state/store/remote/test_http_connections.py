@@ -145,6 +145,34 @@ def test_where_no_controller_answers_the_store_is_away(listening: Callable[..., 
             connections.post("/a", b"{}", is_repeatable=True, seconds=0.05)
 
 
+AWAY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\n{}"
+
+
+def test_a_controller_without_its_store_passes_the_call_to_the_next(listening: Callable[..., Listener]) -> None:
+    one, two = listening(*[AWAY] * 4), listening()
+    connections = connected(one.url, two.url)
+    for _ in range(3):
+        answer = connections.post("/a", b"{}", is_repeatable=True)
+        assert (answer.code, answer.url) == (200, two.url)
+    assert len(one.requests) == 1
+
+
+def test_a_call_that_would_be_done_twice_goes_to_the_next_at_its_next_try(listening: Callable[..., Listener]) -> None:
+    one, two = listening(AWAY), listening()
+    connections = connected(one.url, two.url)
+    assert connections.post("/a", b"{}", is_repeatable=False).code == 503
+    assert two.requests == []
+    assert connections.post("/a", b"{}", is_repeatable=False).code == 200
+
+
+def test_the_last_answer_counts_where_no_controller_has_its_store(
+    listening: Callable[..., Listener],
+) -> None:
+    one, two = listening(AWAY), listening(AWAY)
+    assert connected(one.url, two.url).post("/a", b"{}", is_repeatable=True)[::2] == (503, two.url)
+    assert connected(listening(AWAY).url, nowhere()).post("/a", b"{}", is_repeatable=True).code == 503
+
+
 def test_an_answer_without_end_is_not_read(listening: Callable[..., Listener], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_connections, "MOST_BYTES", 4)
     one = listening(*[b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12345"] * 2)

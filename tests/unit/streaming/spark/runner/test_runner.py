@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 
+from state.errors import NotAllowed
 from streaming.probe.identities import Identities
 from streaming.spark.errors import SparkMissing
 from streaming.spark.query.session import Liveness
@@ -97,6 +98,32 @@ def test_a_runner_beats_reports_and_ends_a_jvm_that_never_answers(
     assert [line["event"] for line in lines if "JVM" in line["event"]] == [
         "the JVM does not answer", "the JVM answers again", "the JVM does not answer"
     ]  # fmt: skip
+
+
+def test_a_query_that_the_store_refuses_keeps_no_other_from_being_obeyed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controllers' file does not name it yet."""
+    stage = Stage(tmp_path)
+    registration = SimpleNamespace(renew=lambda: None, clear_dead=lambda: None)
+    runner = Runner(
+        stage.hosting, cast(Any, registration), cast(Any, None), cast(Any, None), Identities(stage.hosting.settings)
+    )
+    obeyed: list[object] = []
+    monkeypatch.setattr(runner, "_obey", obeyed.append)
+    monkeypatch.setattr(runner, "_missing", lambda _: ["q"])
+
+    def refuse(_: object) -> None:
+        raise NotAllowed("the token of runner a does not include query q")
+
+    monkeypatch.setattr(runner._store, "adopt", refuse)
+    with capture_logs() as lines:
+        runner._tick()
+        runner._tick()
+    assert len(obeyed) == 2
+    assert [line["why"] for line in lines if line["event"] == "query not adopted"] == [
+        "the token of runner a does not include query q"
+    ]
 
 
 def test_a_retired_run_is_not_polled_in_the_loop(tmp_path: Path) -> None:
