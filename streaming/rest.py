@@ -9,6 +9,7 @@ import ssl
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import Any
 
 from pydantic import SecretStr
@@ -50,7 +51,7 @@ class Service:
                 return json.loads(response.read(_MOST_BYTES))
         except urllib.error.HTTPError as error:
             raise ServiceTrouble(f"{self.address} answers {error.code}", status=error.code) from None
-        except (OSError, ValueError) as error:
+        except (OSError, HTTPException, ValueError, RecursionError) as error:
             raise self.odd(getattr(error, "reason", None) or error) from None
 
     def odd(self, reason: object) -> ServiceTrouble:

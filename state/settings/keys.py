@@ -31,6 +31,7 @@ from state.settings.values import (
     Pipeline,
     between,
     contradictions,
+    is_open,
 )
 
 
@@ -91,6 +92,8 @@ class SchemaRegistry(Settings):
     def _username_and_password(self) -> Self:
         if (self.username is None) != (self.password is None):
             raise ValueError("username and password must be set together")
+        if self.password is not None and is_open(self.url):
+            raise ValueError(f"{self.url} would get the password unencrypted on another host: use https")
         return self
 
 

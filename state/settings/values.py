@@ -87,6 +87,12 @@ def is_loopback(address: str) -> bool:
     return host in {"localhost", "::1"} or re.fullmatch(r"127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}", host) is not None
 
 
+def is_open(url: str) -> bool:
+    """Whether what is sent to a URL goes unencrypted to another host."""
+    found = re.match(r"http://([^/\s?#]+)", url)
+    return found is not None and not is_loopback(found[1])
+
+
 def _check_listen(text: str) -> str:
     if text == "off":
         return text
@@ -101,7 +107,7 @@ def _check_controller(text: str) -> str:
     if found is None:
         raise ValueError(f"{text!r} is not https://host:port")
     _check_address(found[2] if re.search(r":\d+$", found[2]) else f"{found[2]}:443")
-    if found[1] == "http" and not is_loopback(found[2]):
+    if is_open(text):
         raise ValueError(f"{text!r} would send the token unencrypted to another host: use https")
     return text
 

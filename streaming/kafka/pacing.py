@@ -2,7 +2,8 @@
 
 Managed clusters count new connections by the second and refuse what is above. A probe, a look-up and the start of a
 query are of different weight, so each has its own lane. What is opened in one lane holds up that lane and those below
-it, never one above. Probes come first: a dead cluster must be found out, whatever else this process does.
+it, never one above. Probes come first: a dead cluster must be found out, whatever else this process does. They open
+new connections while it is dead, so they hold up the lanes below for half of the time at most.
 
 The connections of one probe are spread, and the last of them begins at most half of the probe's time late. A cluster
 with more addresses than that gets them faster than the limit, which ``tideover check`` reports.
@@ -20,6 +21,11 @@ from enum import IntEnum
 from kafka import errors
 
 from state.settings.keys import Cluster
+
+_PROBES_SHARE = 0.5
+"""Of the time of the lanes below, which probes take at most."""
+_MOST_SECONDS = 1.0
+"""How far probes are ahead of that share, and of their own lane, at most."""
 
 
 class Lane(IntEnum):
@@ -45,6 +51,10 @@ class Turns:
     """Seconds between two connections; 0.0: nothing is limited."""
     free: tuple[float, ...] = (-math.inf,) * len(Lane)
     """By lane."""
+    allowance: float = _MOST_SECONDS
+    """Seconds that probes may still take from the lanes below."""
+    probed_at: float = -math.inf
+    """When a probe opened a connection last."""
 
     def wait(self, lane: Lane, now: float) -> float:
         """Seconds until a connection may be opened; 0.0: now."""
@@ -53,9 +63,14 @@ class Turns:
     def opened(self, lane: Lane, now: float, count: int = 1) -> "Turns":
         """The turns after so many connections were opened in one lane."""
         busy = count * self.gap
-        return replace(
-            self, free=tuple(max(at, now) + busy if each >= lane else at for each, at in enumerate(self.free))
-        )
+        if lane is not Lane.PROBE:
+            later = (max(at, now) + busy if each >= lane else at for each, at in enumerate(self.free))
+            return replace(self, free=tuple(later))
+        allowance = min(_MOST_SECONDS, self.allowance + (now - self.probed_at) * _PROBES_SHARE)
+        taken = min(busy, allowance)
+        own = min(max(self.free[lane], now) + busy, now + max(_MOST_SECONDS, busy))
+        below = (max(at, now) + taken for at in self.free[1:])
+        return replace(self, free=(own, *below), allowance=allowance - taken, probed_at=now)
 
     def spread(self, now: float, count: int, within: float) -> list[float]:
         """How many seconds from now each of a probe's connections is opened, the last at most ``within``."""

@@ -17,11 +17,14 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from state.model.entities import BucketRules, RulesFound
+from state.plain_text import amount
 from streaming.spark.jvm import JavaObject, java_context, java_view
 
 _CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _WHY = "tideover: the lifecycle of a checkpoint's bucket"
 _NO_RULES = "NoSuchLifecycleConfiguration"
+_READABLE = frozenset({"STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR"})
+"""Storage classes whose objects are read without a restore, by Amazon's page on storage classes."""
 _TAG, _SIZE = "with a tag", "of some size"
 
 
@@ -147,7 +150,7 @@ def _rule_2(rule: JavaObject) -> Rule:
     sized = any(part.objectSizeGreaterThan() or part.objectSizeLessThan() for part in parts)
     ends = rule.expiration()
     does = [] if ends is None or (ends.days() is None and ends.date() is None) else [_deletes(ends.days(), ends.date())]
-    does += [_moves(each.storageClassAsString(), each.days(), each.date()) for each in rule.transitions()]
+    does += _moves([(each.storageClassAsString(), each.days(), each.date()) for each in rule.transitions()])
     return _made(rule.id(), prefixes, does, tagged=bool(tagged), sized=sized)
 
 
@@ -171,10 +174,12 @@ def _rule_1(rule: JavaObject) -> Rule:
         if days < 1 and rule.getExpirationDate() is None
         else [_deletes(days if days > 0 else None, rule.getExpirationDate())]
     )
-    does += [
-        _moves(each.getStorageClassAsString(), None if each.getDate() is not None else each.getDays(), each.getDate())
-        for each in rule.getTransitions() or ()
-    ]
+    does += _moves(
+        [
+            (each.getStorageClassAsString(), None if each.getDate() is not None else each.getDays(), each.getDate())
+            for each in rule.getTransitions() or ()
+        ]
+    )
     tagged = any(name.endswith("TagPredicate") for name in names)
     return _made(rule.getId(), prefixes, does, tagged=tagged, sized=any("ObjectSize" in name for name in names))
 
@@ -193,9 +198,12 @@ def _deletes(days: object, date: object) -> str:
     return f"deletes them {_when(days, date)}"
 
 
-def _moves(kind: object, days: object, date: object) -> str:
-    return f"moves them to {kind} {_when(days, date)}"
+def _moves(transitions: Iterable[tuple[object, object, object]]) -> list[str]:
+    """What takes objects to where a query cannot read them: storage class, days and date of each transition."""
+    return [
+        f"moves them to {kind} {_when(days, date)}" for kind, days, date in transitions if str(kind) not in _READABLE
+    ]
 
 
 def _when(days: object, date: object) -> str:
-    return f"after {days} days" if days is not None else f"on {date}"
+    return f"on {date}" if days is None else f"after {amount(int(str(days)), 'day')}"

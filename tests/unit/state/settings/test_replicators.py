@@ -37,6 +37,11 @@ def test_a_replicator_that_reports_has_what_its_requests_need() -> None:
         ({**LINK, "link": "dr"}, {"keeps_offsets": True}, "link: the name of a shadow link"),
         ({**SHADOW, "link": None}, {"keeps_offsets": True}, "link: the name of a shadow link"),
         ({**LINK, "username": "key"}, {"keeps_offsets": True}, "username and password must be set together"),
+        (
+            {**SHADOW, "username": "key", "password": "secret", "url": "http://west.example:9644"},
+            {"keeps_offsets": True},
+            "unencrypted on another host",
+        ),
         ({"kind": "shadowing", "ca": "/ca.pem"}, {"keeps_offsets": True}, "url: username, password and ca"),
         ({"kind": "mirror-maker-2", "url": "http://connect:8083"}, {}, "url: only cluster-linking and shadowing"),
         ({**LINK, "url": "https://key:secret@west.example/"}, {"keeps_offsets": True}, "url"),

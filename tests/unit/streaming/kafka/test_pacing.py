@@ -50,6 +50,20 @@ def test_a_lane_holds_up_those_below_it_and_none_above() -> None:
     assert waits == [[0.0, 0.0, 4.0], [0.0, 0.5, 0.5], [0.5, 0.5, 0.5]]
 
 
+def test_an_hour_of_probes_of_a_dead_cluster_leaves_no_debt() -> None:
+    """Three addresses, each half second: more than the limit."""
+    turns, now, looked_up = Turns(gap=0.25), 0.0, 0
+    while now < 3600.0:
+        for _ in range(3):
+            turns = turns.opened(Lane.PROBE, now)
+        for at in (now + 0.3, now + 0.45):
+            if at > 3000.0 and not turns.wait(Lane.LOOK_UP, at):
+                turns, looked_up = turns.opened(Lane.LOOK_UP, at), looked_up + 1
+        now += 0.5
+    assert max(turns.wait(lane, now) for lane in Lane) <= 1.0
+    assert looked_up == 1200, "half of the time is of the lanes below, also while probes open more than is allowed"
+
+
 def test_a_probe_is_spread_and_never_later_than_its_share() -> None:
     assert Turns(gap=0.1).spread(0.0, 3, within=0.5) == pytest.approx([0.0, 0.1, 0.2])
     crowded = Turns(gap=1.0).spread(0.0, 6, within=0.5)

@@ -248,6 +248,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "url": ({"url": "registry:8081"}, "clusters.west.schema_registry.url"),
     "plain password": ({"url": "http://r:1", "username": "a", "password": "hidden"}, "schema_registry.password"),
     "no user": ({"url": "http://r:1", "password": "env:HOME"}, "username and password must be set together"),
+    "password in clear": (
+        {"url": "http://r:1", "username": "a", "password": "env:HOME"},
+        "unencrypted on another host",
+    ),
     "password in the url": ({"url": "http://ann:hidden@r:1"}, "clusters.west.schema_registry.url"),
 }
 
