@@ -117,6 +117,17 @@ def report_of_fact(fact: QueryFact, checkpoint: str) -> CheckpointReport:
     )
 
 
+def topics_by_pattern(query: Query, offsets: Mapping[str, Iterable[str]] | None) -> frozenset[str] | None:
+    """The topics of those sources that subscribe by a pattern, as these end offsets name them.
+
+    None where they do not name one of these sources: what it reads is unknown then.
+    """
+    by_pattern = [name for name, source in query.sources.items() if source.pattern is not None]
+    if any(name not in (offsets or {}) for name in by_pattern):
+        return None
+    return frozenset(topic for name in by_pattern for topic in (offsets or {})[name])
+
+
 def wants_of(
     offsets: Offsets, *, positions: Sequence[Position], ends: Mapping[TopicPartition, EndSample], route: Route
 ) -> tuple[Want, ...]:

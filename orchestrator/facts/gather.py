@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from orchestrator.decide.gates.preconditions import cluster_identity, named_cluster
-from orchestrator.decide.lookup_wants import report_of_fact, standby_topic
+from orchestrator.decide.lookup_wants import report_of_fact, standby_topic, topics_by_pattern
 from orchestrator.decide.move_facts import (
     MirrorAnswer,
     MoveFacts,
@@ -83,6 +83,8 @@ class FactGatherer:
         source = assignment.cluster if assignment else settings.clusters[0]
         route = self._settings.route(source, target)
         names = all_topics_of(self._settings, settings, source)
+        if look and fact is not None and fact.cluster == source:
+            names |= topics_by_pattern(settings, fact.offsets) or frozenset()
         holder = held_by(assignment, fact)
         open_now = open_operation(self._store, query)
         facts = MoveFacts(
@@ -203,6 +205,8 @@ class FactGatherer:
             return MirrorAnswer(error=str(trouble))
         if states is None:
             return None
+        if not topics or _reads_unknown(facts):
+            return MirrorAnswer(error=f"which topics {facts.query} reads is not known yet")
         running = {topic: word for topic, (word, is_stopped) in states.items() if not is_stopped}
         return MirrorAnswer(stopped=tuple(topic for topic in states if topic not in running), running=running)
 
@@ -311,6 +315,13 @@ class FactGatherer:
         with suppress(KafkaError):
             self.standby(facts)
             self._offsets.look_ahead(replace(facts, names=self._names(facts)), report)
+
+
+def _reads_unknown(facts: MoveFacts) -> bool:
+    """Whether a source subscribes by a pattern, and no report of the cluster in use names what it reads."""
+    here = facts.fact if facts.fact is not None and facts.fact.cluster == facts.source else None
+    offsets = facts.report.offsets if facts.report is not None else here.offsets if here is not None else None
+    return topics_by_pattern(facts.settings, offsets) is None
 
 
 def _keeps_names(route: Route, topics: Iterable[str] | None) -> bool:

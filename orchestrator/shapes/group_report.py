@@ -1,23 +1,26 @@
 """What became of all moves of one group, for people who did not type them: one row a query, and sums.
 
-A sum counts the moves that are done. It is unknown as soon as one of them is, and never smaller than it should be.
+A sum of records counts each move that placed its query on the new cluster, done or not. The longest pause counts each
+operation, because every one of them stops its query first. Both are unknown as soon as one number of these is.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from orchestrator.decide.phases import BEHIND_COMMIT
 from orchestrator.decide.times import iso
 from orchestrator.shapes.json_shapes import evidence_json, measured_json
-from state.model.entities import Operation, Request
+from state.model.entities import MOVES, Operation, Request
 from state.model.evidence import Evidence
 
 SUMMED = {
     "exposure_records": "records of the old cluster that the new one lacked",
     "replay_records": "records read twice",
+    "replay_later_records": "records that came late and were read twice",
     "dropped_late_rows": "rows that the watermark dropped",
 }
 """The numbers of a move that are added up, in the order in which they are shown."""
-DONE, REFUSED, WAITING, OPEN = "done", "refused", "waiting", "open"
+REFUSED, WAITING, OPEN, UNKNOWN = "refused", "waiting", "open", "unknown"
 Row = dict[str, object]
 
 
@@ -30,16 +33,23 @@ def group_report(
 ) -> dict[str, object]:
     """The report of a group: its requests in their order, and each operation that answers one, or has its name.
 
-    ``kept``: by operation its evidence. Raises ``ValueError`` for a group without requests and operations.
+    Requests that one operation answers have one row. ``kept``: by operation its evidence. Raises ``ValueError`` for a
+    group without requests and operations.
     """
     by_id = {each.id: each for each in operations}
-    rows = [_requested(each, by_id.pop(each.operation or "", None), kept, now) for each in requests]
-    rows += [_moved(each, kept) for each in sorted(by_id.values(), key=lambda each: (each.started_at, each.query))]
+    shown: dict[str, Request] = {}
+    for request in requests:
+        shown.setdefault(request.operation or request.id, request)
+    rows = [_requested(each, by_id.get(each.operation or ""), kept, now) for each in shown.values()]
+    others = [each for each in by_id.values() if each.id not in shown]
+    rows += [_moved(each, kept) for each in sorted(others, key=lambda each: (each.started_at, each.query))]
     if not rows:
         raise ValueError(f"no request and no operation has the group {group!r}")
     first: Request | Operation = requests[0] if requests else next(iter(by_id.values()))
-    done = [row for row in rows if row["outcome"] == DONE]
+    moves = [each for each in by_id.values() if each.kind in MOVES]
+    placed = [each for each in moves if each.phase in BEHIND_COMMIT]
     outcomes = [str(row["outcome"]) for row in rows]
+    lost = [None] * outcomes.count(UNKNOWN)
     return {
         "group": group,
         "kind": first.kind.value,
@@ -50,8 +60,8 @@ def group_report(
         if is_open(rows)
         else max((str(row["ended_at"]) for row in rows if row["ended_at"]), default=None),
         "outcomes": {outcome: outcomes.count(outcome) for outcome in dict.fromkeys(outcomes)},
-        "longest_pause_seconds": _known(max, [row["pause_seconds"] for row in done]),
-        **{name: _known(sum, [row[name] for row in done]) for name in SUMMED},
+        "longest_pause_seconds": _known(max, [*lost, *(each.measured.switch_seconds for each in moves)]),
+        **{name: _known(sum, [*lost, *(measured_json(each)[name] for each in placed)]) for name in SUMMED},
         "queries": rows,
     }
 
@@ -71,7 +81,9 @@ def _known(gathered: object, numbers: Sequence[object]) -> object:
 def _requested(request: Request, operation: Operation | None, kept: Mapping[str, Evidence], now: datetime) -> Row:
     if operation is not None:
         return _moved(operation, kept)
-    if request.refused is not None:
+    if request.operation is not None:
+        outcome, sentence = UNKNOWN, f"the store holds operation {request.operation} no longer"
+    elif request.refused is not None:
         outcome, sentence = REFUSED, request.refused
     elif now >= request.expires_at:
         outcome, sentence = REFUSED, "it did not begin before its request expired"

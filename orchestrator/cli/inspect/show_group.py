@@ -16,7 +16,8 @@ from state.store.controller_store import ControllerStore
 _MOST = 10_000
 """Operations of one group."""
 _COLUMNS = (
-    "query", "from", "to", "outcome", "pause_seconds", "exposure_records", "replay_records", "dropped_late_rows",
+    "query", "from", "to", "outcome", "pause_seconds", "exposure_records", "replay_records", "replay_later_records",
+    "dropped_late_rows",
 )  # fmt: skip
 
 
@@ -35,7 +36,8 @@ def show_group(ctx: Context, group: str, report: str | None, output: str) -> int
     ID is that of any of its operations, or the group that -o json of a move and of show-op names. The report has what
     moved and when, and how long each query paused. It counts the records that the new cluster lacked, those that were
     read twice, and the rows that the watermark dropped. A number that is not known of one query is unknown in the sum,
-    too. It names the evidence of each operation by its hash.
+    too. A move that failed counts if its query was placed on the new cluster. The report names the evidence of each
+    operation by its hash.
 
     \b
     Examples:

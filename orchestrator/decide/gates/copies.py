@@ -62,13 +62,15 @@ def mirror_stopped(facts: MoveFacts) -> Gate | None:
     if facts.mirrors is None:
         return None
     found = facts.mirrors
-    odd, count = found.error or _still(found, facts.target), len(found.stopped) + len(found.running)
+    count = len(found.stopped) + len(found.running)
+    silent = found.error or ("" if count else f"the replicator says nothing of a topic of {facts.query}")
+    odd = silent or _still(found, facts.target)
     consented = bool(odd) and "replication" in facts.consents
     return answer(
         "mirror-stopped",
         not odd or consented,
-        "no answer" if found.error else f"{len(found.stopped)} of {count} topics",
-        "an answer of the replicator" if found.error else amount(count, "topic"),
+        "no answer" if silent else f"{len(found.stopped)} of {count} topics",
+        "an answer of the replicator" if silent else amount(count, "topic"),
         "consent replication is given" if consented else f"no topic on {facts.target} is a mirror any more",
         f"{odd}; --consent replication accepts it",
     )

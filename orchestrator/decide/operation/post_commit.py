@@ -250,7 +250,7 @@ def _measured(snapshot: Snapshot, fact: QueryFact | None, proven_at: datetime | 
         first_commit_at=iso(proven_at) if committed else None,
         replay_records=None,
         exposure_records=None,
-        dropped_late_rows=fact.dropped_late_rows if fact is not None else None,
+        dropped_late_rows=fact.dropped_late_rows if fact is not None and proven_at is not None else None,
         sink_took=fact.sink_took if fact is not None and committed else None,
     )
 

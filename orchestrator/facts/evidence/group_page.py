@@ -13,9 +13,10 @@ COLUMNS = {
     "outcome": "outcome",
     "started_at": "began",
     "ended_at": "ended",
-    "pause_seconds": "pause, seconds",
+    "pause_seconds": "pause from the decision on, seconds",
     "exposure_records": "not on the new cluster",
     "replay_records": "read twice",
+    "replay_later_records": "came late, read twice",
     "dropped_late_rows": "dropped late",
     "sentence": "what happened",
 }
@@ -29,9 +30,10 @@ def group_page(report: Mapping[str, Any]) -> str:
         ("outcome", outcomes),
         ("began", report["started_at"]),
         ("ended", report["ended_at"]),
-        ("longest pause, seconds", report["longest_pause_seconds"]),
+        ("longest pause from the decision on, seconds", report["longest_pause_seconds"]),
         ("records that the new cluster lacked", report["exposure_records"]),
         ("records read twice", report["replay_records"]),
+        ("records that came late and were read twice", report["replay_later_records"]),
         ("rows dropped late", report["dropped_late_rows"]),
     )
     count = len(report["queries"])

@@ -283,6 +283,8 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
      "2 topics", "still mirrors on west: t (ACTIVE). No producer can write there, and the end of the log may be cut."),
     ("mirror-stopped", replace(GOOD, mirrors=MirrorAnswer(running={"t": None})), "0 of 1 topics", "1 topic",
      "the replicator knows no mirror t on west: correct routes.replicator; --consent replication accepts it"),
+    ("mirror-stopped", replace(GOOD, mirrors=MirrorAnswer()), "no answer", "an answer of the replicator",
+     "the replicator says nothing of a topic of q; --consent replication accepts it"),
     ("mirror-stopped", replace(GOOD, mirrors=MirrorAnswer(error="https://w answers 401")), "no answer",
      "an answer of the replicator", "https://w answers 401; --consent replication accepts it"),
     ("caught-up", replace(PLANNED, resolution=BEHIND), "0 of 1 partitions", "1 partition",

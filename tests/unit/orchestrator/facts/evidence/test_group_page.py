@@ -17,7 +17,7 @@ def test_the_page_shows_each_query_and_the_sums() -> None:
     ):
         assert text in page
     assert re.search(r"records read twice</th><td>3<", page)
-    assert page.count("unknown") == 9
+    assert page.count("unknown") == 10
 
 
 def test_the_page_has_no_script_no_link_and_no_markup_of_others() -> None:
