@@ -34,8 +34,8 @@ def pause(ctx: Context, query: str | None, every: bool, until: str | None, reaso
     """Pause automatic failover of one query, or of all.
 
     TIME is 2h from now, ISO 8601 with a zone, or milliseconds since the epoch. A pause survives restarts and replaces
-    an earlier pause of the same query (or of --all). It does not stop commands that you type, nor an operation that
-    has already begun.
+    an earlier pause of the same query (or of --all). It does not stop commands that you type, nor a move whose fence
+    is proven.
 
     \b
     Examples:

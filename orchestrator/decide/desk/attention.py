@@ -140,7 +140,7 @@ def _operations(status: Status) -> Iterator[Concern]:
             todo, anchor = "Prove that the old run has stopped.", "blocked-nothing-proves-that-the-old-run-has-stopped"
         elif is_stuck(each):
             todo = "Read the details; what they name has to answer again."
-            anchor = "a-storage-or-a-runner-does-not-answer-during-a-move"
+            anchor = "the-storage-or-a-runner-does-not-answer-during-a-move"
         else:
             continue
         yield Concern(
