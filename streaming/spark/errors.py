@@ -229,6 +229,10 @@ class CommandFailed(RunError):
     kind = "command"
 
 
+class CommandCutOff(CommandFailed):
+    """It took too long and was killed, so what it did is unknown."""
+
+
 class SparkMissing(RunError):
     """Spark cannot be started."""
 

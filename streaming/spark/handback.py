@@ -37,7 +37,7 @@ from streaming.spark.checkpoint.mapping import (
     read_move,
     rewritten_by,
 )
-from streaming.spark.checkpoint.read import EPOCHS, batch_ids, newest_commit
+from streaming.spark.checkpoint.read import EPOCHS, batch_ids, newest_commit, persistently
 from streaming.spark.errors import Contradicted, FileVanished, HalfWritten, MalformedEntry, NoMapping
 
 _BEGUN = "begun"
@@ -136,14 +136,20 @@ def plan_handback(files: CheckpointFiles, row: Assignment) -> Handback:
 
 
 def hand_back(
-    files: CheckpointFiles, plan: Handback, still: Callable[[], None] = lambda: None, *, keeps_mappings: bool = False
+    files: CheckpointFiles,
+    plan: Handback,
+    still: Callable[[], None] = lambda: None,
+    *,
+    keeps_mappings: bool = False,
+    each: Callable[[], None] = lambda: None,
 ) -> None:
     """Do it; doing it again changes nothing. Raises ``FileSystemError``.
 
     ``keeps_mappings``: the query stays Tideover's, and its next move begins where this one ended.
 
     ``still`` is called once no start is admitted any more, before the first entry changes. It raises where a run may
-    have begun since the plan: then nothing is changed.
+    have begun since the plan: then nothing is changed. ``each`` is called before each entry changes. Raises
+    ``Contradicted`` where a later release has begun; a writer that froze inside a write learns it behind it.
     """
     if plan.name is None or plan.is_done:
         return
@@ -158,7 +164,10 @@ def hand_back(
     for batch, content in plan.new.items():
         path = join(plan.checkpoint, "offsets", str(batch))
         if files.read_bytes(path) != content:
+            each()
+            _require_newest(files, plan)
             files.replace(path, content)
+    _require_newest(files, plan)
     for below in () if keeps_mappings else (MAPPINGS, EPOCHS):
         files.delete(join(plan.checkpoint, below), recursive=True)
     files.create_atomically(join(folder, DONE), json.dumps({"entries": sorted(plan.new), "from": plan.first}).encode())
@@ -170,17 +179,41 @@ def rewrite_in_place(files: CheckpointFiles, row: Assignment, still: Callable[[]
     How many entries carry other offsets than they did before the move. Doing it again changes nothing.
     """
     plan = plan_handback(files, row)
-    hand_back(files, plan, still, keeps_mappings=True)
+    hand_back(files, plan, still, keeps_mappings=True, each=still)
     return len(plan.new)
 
 
-def complete_rewrite(files: CheckpointFiles, row: Assignment) -> None:
+def require_rewritten(files: CheckpointFiles, row: Assignment) -> None:
+    """Each entry is as the rewrite for a row left it. Raises ``Contradicted``, and what reading a checkpoint raises."""
+
+    def other() -> str | None:
+        paths = {join(row.checkpoint, "offsets", str(n)): text for n, text in plan_handback(files, row).new.items()}
+        return next((path for path, text in paths.items() if files.read_bytes(path) != text), None)
+
+    path = persistently(other)
+    if path is not None:
+        raise Contradicted(f"{path} was changed after it had been rewritten for {row.cluster}")
+
+
+def complete_rewrite(files: CheckpointFiles, row: Assignment, still: Callable[[], None] = lambda: None) -> None:
     """Complete what a process began that has ended since: until then entries of two clusters lie in one log.
 
     The application is not started before that, so nothing else writes there.
     """
     if any(each.name == row.mapping and not each.is_done for each in _releases(files, row.checkpoint)):
-        rewrite_in_place(files, row)
+        rewrite_in_place(files, row, still)
+
+
+def _require_newest(files: CheckpointFiles, plan: Handback) -> None:
+    """Where a later one has begun, this one has been completed, and its offsets are old. Raises ``Contradicted``."""
+    releases = _releases(files, plan.checkpoint)
+    own = next((each.number for each in releases if each.name == plan.name), 0)
+    later = next((each for each in releases if each.number > own), None)
+    if later is not None:
+        raise Contradicted(
+            f"the offsets of {plan.checkpoint} were written for {later.cluster} while this process wrote those for "
+            f"{plan.cluster}"
+        )
 
 
 def _begin(files: CheckpointFiles, plan: Handback, folder: str, still: Callable[[], None]) -> None:
@@ -190,8 +223,8 @@ def _begin(files: CheckpointFiles, plan: Handback, folder: str, still: Callable[
     try:
         still()
     except Exception:
-        if is_new:
-            files.delete(folder, recursive=True)
+        if is_new and list(files.list_names(folder)) == [_BEGUN]:  # else another process keeps old texts there by now
+            files.delete(join(folder, _BEGUN))
         raise
 
 
@@ -221,7 +254,16 @@ def require_not_released(files: CheckpointFiles, row: Assignment) -> None:
             f"{row.query} was handed back to plain Spark by tideover release: remove it from the configuration, then "
             f"tideover forget {row.query}"
         )
-    cluster = _newest(releases, row.checkpoint)
+    require_place(files, row)
+
+
+def require_place(files: CheckpointFiles, row: Assignment) -> None:
+    """The offsets of a checkpoint that was released are of the cluster of its row. Raises ``Contradicted``.
+
+    What was rewritten for the row's own move may be broken off: its next start completes it.
+    """
+    releases = _releases(files, row.checkpoint)
+    cluster = _newest([each for each in releases if each.is_done or each.name != row.mapping], row.checkpoint)
     if row.mapping is None and cluster not in {None, row.cluster}:
         raise Contradicted(
             f"{row.checkpoint} was released on {cluster}, so its offsets are not of {row.cluster}: "

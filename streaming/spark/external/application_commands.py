@@ -4,8 +4,10 @@ A command is a list of words and no line for a shell. ``status`` answers as the 
 0, it runs; 3, it does not. Any other code is no answer, and what may run is treated as running.
 """
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -16,7 +18,7 @@ from typing import NamedTuple
 from state.model.entities import Assignment
 from state.settings.keys import ExternalApplication, Tideover
 from state.settings.topics import all_topics_of
-from streaming.spark.errors import CommandFailed
+from streaming.spark.errors import CommandCutOff, CommandFailed
 
 COMMAND_SECONDS = 120.0
 """How long one may take; ``status`` is waited for as long as the rest."""
@@ -91,14 +93,19 @@ class ApplicationCommands:
         line = [re.sub(r"\{(\w+)\}", lambda found: self.values.get(found[1], found[0]), word) for word in words]
         with tempfile.TemporaryFile() as said:
             try:
-                done = subprocess.run(
-                    line, stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=seconds, cwd=self.base,
-                    check=False, start_new_session=True, env=dict(os.environ),
+                running = subprocess.Popen(
+                    line, stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=self.base, start_new_session=True,
+                    env=dict(os.environ),
                 )  # fmt: skip
-            except subprocess.TimeoutExpired:
-                raise CommandFailed(f"{line[0]} did not end within {seconds:.0f} s") from None
             except OSError as error:
                 raise CommandFailed(f"{line[0]} cannot be started: {error.strerror}") from None
+            try:
+                code = running.wait(seconds)
+            except subprocess.TimeoutExpired:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(running.pid, signal.SIGKILL)  # what it began in its session as well
+                running.wait()
+                raise CommandCutOff(f"{line[0]} did not end within {seconds:.0f} s") from None
             said.seek(max(0, said.tell() - _TAIL_BYTES))
             lines = said.read().decode(errors="replace").strip().splitlines()
-        return done.returncode, f": {lines[-1]}" if lines else ""
+        return code, f": {lines[-1]}" if lines else ""

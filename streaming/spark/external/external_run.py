@@ -6,8 +6,9 @@ import uuid
 from datetime import timedelta
 from typing import Any
 
-from streaming.spark.errors import CommandFailed
+from streaming.spark.errors import CheckpointError, CommandFailed
 from streaming.spark.external.application_commands import ApplicationCommands, Status
+from streaming.spark.external.start_notes import StartNotes
 from streaming.spark.hosting import logger_about
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.query_run import Run
@@ -22,13 +23,17 @@ class ExternalRun(Run):
     """It has no query of Spark's here, so it cannot be held, and is stopped by its command.
 
     Once it was seen to have ended it has ended for good: what runs later is another run, which its stop must not meet.
+    While a start may still take effect, ``status`` proves no end of a run that was not seen to run.
     """
 
-    def __init__(self, commands: ApplicationCommands) -> None:
+    def __init__(self, commands: ApplicationCommands, notes: StartNotes) -> None:
         self.news = None
         self.run_id = str(uuid.uuid4())
         self.query_id = ""
         self._commands = commands
+        self._notes = notes
+        self._ran = False
+        self._left = threading.Event()
         self._gate = CallbackGate()
         self._stopping = threading.Lock()
         self._told = False
@@ -44,8 +49,30 @@ class ExternalRun(Run):
 
     def _look(self) -> Status:
         if self._seen.runs is not False:
-            self._seen, self._seen_at = self._commands.status(), time.monotonic()
+            said = self._commands.status()
+            self._ran = self._ran or said.runs is True
+            self._seen, self._seen_at = self._ended() if said.runs is False else said, time.monotonic()
         return self._seen
+
+    def _ended(self) -> Status:
+        """What an end is worth: one that others could take for no end later, by a note that stayed, is none."""
+        owed = None if self._ran else self._notes.owed()
+        if owed is not None:
+            return Status(None, owed)
+        try:
+            self._notes.forget()
+        except CheckpointError as error:
+            return Status(None, f"the notes of its starts cannot be removed: {error}")
+        return Status(False, "")
+
+    @property
+    def has_run(self) -> bool:
+        """Whether it was seen to run."""
+        return self._ran
+
+    def leave(self) -> None:
+        """Order no further stop: another run is looked after from here on."""
+        self._left.set()
 
     @property
     def is_active(self) -> bool:
@@ -94,14 +121,13 @@ class ExternalRun(Run):
         while self._stop_once():
             again_at = time.monotonic() + _STOP_AGAIN_SECONDS
             while time.monotonic() < again_at:
-                if self.look().runs is False:
+                if self.look().runs is False or self._left.wait(_LOOK_SECONDS):
                     return
-                time.sleep(_LOOK_SECONDS)
 
     def _stop_once(self) -> bool:
         """Look and stop in one: it is never stopped once it was seen to have ended. False where it was."""
         with self._looking:
-            if self._look().runs is False:
+            if self._look().runs is False or self._left.is_set():
                 return False
             try:
                 self._commands.stop()

@@ -9,14 +9,14 @@ import time
 from typing import Any
 
 from state.model.entities import Assignment
-from streaming.spark.checkpoint.files import join
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_query_id
-from streaming.spark.errors import Contradicted, RunError, RunFenced
-from streaming.spark.external.application_commands import ApplicationCommands
+from streaming.spark.errors import CheckpointError, CommandCutOff, CommandFailed, Contradicted, RunError, RunFenced
+from streaming.spark.external.application_commands import COMMAND_SECONDS, ApplicationCommands
 from streaming.spark.external.external_run import ExternalRun
-from streaming.spark.handback import rewrite_in_place
+from streaming.spark.external.start_notes import EFFECT_SECONDS, StartNotes
+from streaming.spark.handback import require_place, require_rewritten, rewrite_in_place
 from streaming.spark.hosting import Hosting
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.plan_columns import UNREAD
@@ -24,10 +24,6 @@ from streaming.spark.query.query_run import Run
 from streaming.spark.query.sink_memory import UNKNOWN_SINK
 from streaming.spark.runner.supervisor import QuerySupervisor
 
-STARTED = "_tideover_started"
-"""The folder that says for which place the application was started from here; Spark passes over it."""
-_START_SECONDS = 300.0
-"""How long an application may take until its query is in its checkpoint."""
 _LOOK_SECONDS = 0.2
 
 
@@ -42,14 +38,24 @@ def end_application(hosting: Hosting, row: Assignment, seconds: float) -> None:
 
     The end of a runner proves nothing of it: only ``status`` does. Raises ``RunError`` where it does not end.
     """
-    run = ExternalRun(ApplicationCommands.of(hosting.settings, row, hosting.base))
+    run = ExternalRun(ApplicationCommands.of(hosting.settings, row, hosting.base), _notes(hosting, row))
     if run.look().runs is not False:
         run.begin_stop()
     deadline = time.monotonic() + seconds
     while (unrest := run.unrest()) is not None:
         if time.monotonic() >= deadline:
+            run.leave()
             raise RunError(f"the application of {row.query} has not ended: {unrest}")
         time.sleep(_LOOK_SECONDS)
+
+
+def unrest_of_application(hosting: Hosting, row: Assignment) -> str | None:
+    """What an application could still write by a look of now, in one sentence; None where ``status`` says it ended."""
+    return ExternalRun(ApplicationCommands.of(hosting.settings, row, hosting.base), _notes(hosting, row)).unrest()
+
+
+def _notes(hosting: Hosting, row: Assignment) -> StartNotes:
+    return StartNotes(hosting.files, row.checkpoint, hosting.now)
 
 
 class ExternalSupervisor(QuerySupervisor):
@@ -59,7 +65,8 @@ class ExternalSupervisor(QuerySupervisor):
         """``more``: what the supervisor of a hosted query takes."""
         super().__init__(hosting, assignment, *more)
         self._commands = ApplicationCommands.of(hosting.settings, assignment, hosting.base)
-        self._run = ExternalRun(self._commands)
+        self._notes = _notes(hosting, assignment)
+        self._run = ExternalRun(self._commands, self._notes)
 
     def close(self) -> None:
         super().close()
@@ -78,8 +85,10 @@ class ExternalSupervisor(QuerySupervisor):
         row = self._assignment
         self._permission.require_cluster()
         self._permission.require_row()
+        require_place(self._hosting.files, row)
+        self._withdraw()
         with self._beginning():
-            self._run = ExternalRun(self._commands)
+            self._take()
         status = self._run.look()
         if status.runs is None:
             raise RunError(f"it is unknown whether the application of {row.query} runs: {status.text}")
@@ -88,9 +97,8 @@ class ExternalSupervisor(QuerySupervisor):
             what = "query joined"
         else:
             self._make_ready(row)
-            with self._beginning():
-                self._run = ExternalRun(self._commands)
-                self._commands.start()
+            self._run_start(row)
+            self._await_effect(row)
             what = "query started"
         self._run.query_id = self._query_id()
         with self._lock:
@@ -100,22 +108,91 @@ class ExternalSupervisor(QuerySupervisor):
         declared = self._hosting.declared(row.query, row.cluster)
         return self._run, Follower(self._hosting.files, row.checkpoint, declared, Placed.of(row))
 
+    def _take(self) -> None:
+        """Look after a new run; what was seen of the one before counts for nothing. It is stopped if all is to stop."""
+        run = ExternalRun(self._commands, self._notes)
+        with self._lock:
+            former, self._run = self._run, run
+            is_over = self._closing.is_set()
+        former.leave()
+        if is_over:
+            run.begin_stop()
+
+    def _withdraw(self) -> None:
+        """A start of which the effect was not seen is stopped, and seen to have ended, before there is another one.
+
+        Raises ``RunFenced`` and ``CheckpointError``.
+        """
+        if not self._notes.is_unsettled:
+            return
+        with self._beginning():
+            self._take()
+            try:
+                self._commands.stop()
+            except CommandFailed as error:
+                self._log.warning("not stopped yet", error=str(error))
+        self._log.warning("a start is taken back, because its effect was not seen")
+        self._run.begin_stop()
+        while self._run.unrest() is not None:
+            if self._closing.wait(_LOOK_SECONDS):
+                raise RunFenced(f"{self._assignment.query} was ordered to stop before it started")
+        self._notes.settle()
+
     def _make_ready(self, row: Assignment) -> None:
         """Let its application start from the checkpoint. Raises ``CheckpointError``, and what forbids the start."""
         files = self._hosting.files
         self._permission.open_checkpoint()
         changed = rewrite_in_place(files, row, self._permission.require_row)
-        if row.mapping is not None:
-            files.create_atomically(join(row.checkpoint, STARTED, row.mapping), row.query.encode())
         self._log.info("checkpoint is ready for plain Spark", entries=changed, checkpoint=row.checkpoint)
+
+    def _run_start(self, row: Assignment) -> None:
+        """Run ``start``, noted before and behind it. Raises ``CommandFailed``, and what forbids the start."""
+        with self._beginning():
+            self._notes.forget()
+            self._notes.begin(COMMAND_SECONDS + EFFECT_SECONDS)
+            try:
+                self._permission.require_cluster()
+                self._permission.require_row()
+            except BaseException:
+                self._notes.settle()
+                raise
+            seconds = EFFECT_SECONDS
+            try:
+                self._commands.start()
+                if row.mapping is not None:
+                    self._notes.keep(row.mapping)
+            except CommandCutOff:
+                raise
+            except CommandFailed:
+                seconds = 0.0  # it said so itself: a stop is owed all the same
+                raise
+            finally:
+                self._take()
+                self._notes.begin(seconds)
+
+    def _await_effect(self, row: Assignment) -> None:
+        """Until ``status`` says that it runs, on the offsets that were written for it.
+
+        Raises ``RunFenced``, ``RunError`` where it does not run in time, and ``CheckpointError``.
+        """
+        try:
+            require_rewritten(self._hosting.files, row)
+        except CheckpointError:
+            self._run.begin_stop()
+            raise
+        while (status := self._run.look()).runs is not True:
+            if self._closing.wait(_LOOK_SECONDS):
+                raise RunFenced(f"{row.query} was ordered to stop while it started")
+            if status.runs is False:
+                raise RunError(f"start of the application of {row.query} returned, and status did not say that it runs")
+        self._notes.settle()
 
     def _require_started_here(self, row: Assignment) -> None:
         """What runs behind a move must have been started behind it. Raises ``Contradicted``.
 
         Before the first move it reads the cluster that its own code or scheduler names.
         """
-        notes = self._hosting.files.list_names(join(row.checkpoint, STARTED))
-        if row.mapping is not None and row.mapping not in notes:
+        if row.mapping is not None and not self._notes.has(row.mapping):
             raise Contradicted(
                 f"the application of {row.query} runs, and Tideover did not start it on {row.cluster}: end it, and "
                 "let nothing else start it"
@@ -123,7 +200,7 @@ class ExternalSupervisor(QuerySupervisor):
 
     def _query_id(self) -> str:
         """The id in its checkpoint, which a first start has yet to write. Raises ``RunFenced`` and ``RunError``."""
-        query, deadline = self._assignment.query, time.monotonic() + _START_SECONDS
+        query, deadline = self._assignment.query, time.monotonic() + EFFECT_SECONDS
         while (known := read_query_id(self._hosting.files, self._assignment.checkpoint)) is None:
             if self._closing.wait(_LOOK_SECONDS):
                 raise RunFenced(f"{query} was ordered to stop while it started")

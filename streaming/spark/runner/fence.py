@@ -66,6 +66,8 @@ class FenceContext:
     """Whether the request counts; see ``Authority``."""
     with_sink: Callable[[CheckpointReport, WrittenTo], CheckpointReport]
     """Adds what is known of the query's sink, which may mean reading its table."""
+    outside: Callable[[], str | None] = lambda: None
+    """What runs of the query outside all runners, in one sentence, by a look of now: an answer of before is none."""
 
 
 class FinishWait:
@@ -166,10 +168,10 @@ def _fence(
         if not one.is_held:
             one.close()
     authority.plant(guard.knows)
-    found = _prove(guard, request.hosting, hosted)
+    found = _prove_after_planting(guard, request.hosting, hosted)
     while found.proof is None and time.monotonic() < deadline:
         time.sleep(_LOOK_SECONDS)
-        found = _prove(guard, request.hosting, hosted)
+        found = _prove_after_planting(guard, request.hosting, hosted)
     # A batch that was in flight may have been committed until it was quiet: the entries move on with it.
     planted = authority.plant(guard.knows)
     # Only now: until here a batch that its sink has was welcome to be committed.
@@ -211,6 +213,14 @@ def _with_callbacks(report: CheckpointReport, hosted: Sequence[QuerySupervisor])
     run_id = newest.run_id_in_batch()
     known = {"sink": sink, "held": run_id is not None, "run_id": run_id}
     return report.model_copy(update={"planned": planned.model_copy(update=known)})
+
+
+def _prove_after_planting(
+    guard: FenceContext, hosting: Process | None, hosted: Sequence[QuerySupervisor]
+) -> FenceFinding:
+    found = _prove(guard, hosting, hosted)
+    outside = None if found.proof is None else guard.outside()
+    return found if outside is None else FenceFinding(None, f"ordered to stop, but {outside}")
 
 
 def _prove(guard: FenceContext, hosting: Process | None, hosted: Sequence[QuerySupervisor]) -> FenceFinding:

@@ -36,8 +36,8 @@ from streaming.spark.checkpoint.mapping import MAPPINGS, Placed, read_move
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
 from streaming.spark.errors import CompanionMissing, DrillFailed, MovedOn, Overtaken, RunError
-from streaming.spark.external.external_supervisor import end_application
-from streaming.spark.handback import complete_rewrite, require_not_released
+from streaming.spark.external.external_supervisor import end_application, unrest_of_application
+from streaming.spark.handback import complete_rewrite, require_not_released, require_place
 from streaming.spark.hosting import EndedRun, Hosting, about, logger_about
 from streaming.spark.jvm import cause_of
 from streaming.spark.known_files import require_known
@@ -240,7 +240,7 @@ class IntentWorker:
                 if not (self._may_be_held(request, intent.query, cluster) and hold(wait, hosted)):
                     self._build_ahead(intent, request.cluster, self._hosting.resume(intent.query))
                 sink_of = partial(self._sink_of, hosted, row)
-                fenced = fence(self._guard(intent), request, wait, hosted, declared, sink_of, placed)
+                fenced = fence(self._guard(intent, row), request, wait, hosted, declared, sink_of, placed)
                 ended = ended_run(intent.query, hosted, fenced.checkpoint)
                 return fenced.as_json(), lambda: self._hosting.listener.catch_up(cluster, ended, _CATCH_UP_SECONDS)
             case IntentKind.PREPARE:
@@ -268,9 +268,14 @@ class IntentWorker:
             if self._hosting.query(row.query).application is None:
                 require_not_released(self._hosting.files, row)
             else:
-                complete_rewrite(self._hosting.files, row)
+                require_place(self._hosting.files, row)
+                complete_rewrite(self._hosting.files, row, lambda: self._require_unmoved(row))
             restore_mappings(self._hosting.files, row, self._hosting.store)
             require_known(self._hosting.files, row, self._hosting.store)
+
+    def _require_unmoved(self, row: Assignment) -> None:
+        if self._hosting.store.assignment(row.query) != row:
+            raise Overtaken(f"the row of {row.query} has changed since")
 
     def _end_application(self, row: Assignment) -> None:
         """It outlives the runner that started it, so the end of that one is no proof of it."""
@@ -285,8 +290,9 @@ class IntentWorker:
             move = read_move(self._hosting.files, join(wanted.checkpoint, MAPPINGS, name))
             self._hosting.store.keep_mapping(intent.query, name, move.content().decode())
 
-    def _guard(self, intent: Intent) -> FenceContext:
+    def _guard(self, intent: Intent, row: Assignment | None) -> FenceContext:
         hosting = self._hosting
+        is_external = row is not None and hosting.query(intent.query).application is not None
         return FenceContext(
             instance=hosting.instance,
             here=hosting.here,
@@ -295,6 +301,7 @@ class IntentWorker:
             knows=lambda operation: hosting.store.operation(operation) is not None,
             still=counts(hosting.store, intent),
             with_sink=self._tables.with_sink,
+            outside=partial(unrest_of_application, hosting, row) if row is not None and is_external else lambda: None,
         )
 
     def _may_be_held(self, request: FenceRequest, name: str, here: str) -> bool:

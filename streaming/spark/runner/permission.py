@@ -14,7 +14,7 @@ from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Placed, read_moves
 from streaming.spark.checkpoint.read import require_whole
 from streaming.spark.errors import AssignmentMoved, CheckpointError, OtherCluster
-from streaming.spark.handback import require_not_released
+from streaming.spark.handback import require_not_released, require_place
 from streaming.spark.hosting import Hosting, about, logger_about
 from streaming.spark.known_files import require_known
 from streaming.spark.recut import broken_off, forget_cuts, restore_entry
@@ -74,6 +74,8 @@ class Permission:
         self.require_row()
         if self._hosting.query(row.query).application is None:
             require_not_released(files, row)
+        else:
+            require_place(files, row)
         for name in restore_mappings(files, row, store):
             self._log.warning("mapping restored", mapping=name, checkpoint=row.checkpoint)
         require_unmoved(

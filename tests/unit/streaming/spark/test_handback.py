@@ -301,3 +301,46 @@ def test_a_release_that_lost_its_first_file_is_refused(row: Assignment) -> None:
     Path(row.checkpoint, RELEASED, NAME, "begun").unlink()
     with pytest.raises(MalformedEntry, match="does not say which release it is of"):
         require_not_released(FILES, replace(row, mapping=None))
+
+
+def test_a_writer_that_froze_in_a_write_learns_of_the_next_move(row: Assignment) -> None:
+    again, back = {"orders": {"0": 24, "1": 25}}, mapping_name(5, "back")
+
+    class Frozen(LocalFiles):
+        def replace(self, path: str, content: bytes) -> None:
+            if path.endswith("/offsets/2"):
+                rewrite_in_place(FILES, row)
+                places: dict[str, tuple[Place, ...]] = {"0": (Place(there=LATER, here=again),)}
+                move = Move(epoch=5, operation="back", left=Left(cluster="west", epoch=2), to="east", places=places)
+                CheckpointFolder(Path(row.checkpoint)).write(f"{MAPPINGS}/{back}", move.content().decode())
+                there = replace(row, epoch=5, placed_epoch=5, cluster="east", operation="back", mapping=back)
+                rewrite_in_place(FILES, there)
+            super().replace(path, content)
+
+    with pytest.raises(Contradicted, match="were written for east while this process wrote those for west"):
+        rewrite_in_place(Frozen(), row)
+
+
+def test_each_entry_is_written_under_a_row_that_still_counts(row: Assignment) -> None:
+    before, calls = lines(row), []
+
+    def moved_behind_the_first() -> None:
+        calls.append(1)
+        if len(calls) > 1:
+            raise Crash
+
+    with pytest.raises(Crash):
+        rewrite_in_place(FILES, row, moved_behind_the_first)
+    assert lines(row) == before
+
+
+def test_a_beginning_that_is_refused_keeps_what_others_wrote_there(row: Assignment) -> None:
+    journal = Path(row.checkpoint, RELEASED, NAME, "offsets-2")
+
+    def written_meanwhile() -> None:
+        journal.write_bytes(b"the old text")
+        raise Crash
+
+    with pytest.raises(Crash):
+        rewrite_in_place(FILES, row, written_meanwhile)
+    assert journal.read_bytes() == b"the old text"

@@ -1,14 +1,17 @@
 """A run of which only commands are known: quiet when its status says so, and stopped again until it is."""
 
 import threading
+from datetime import datetime
 from typing import cast
 
 import pytest
 
+from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.errors import CommandFailed
 from streaming.spark.external import external_run
 from streaming.spark.external.application_commands import ApplicationCommands, Status
 from streaming.spark.external.external_run import ExternalRun
+from streaming.spark.external.start_notes import StartNotes
 from tests.waiting import until
 
 RUNS, ENDED, UNKNOWN = Status(True, ""), Status(False, ""), Status(None, "status ended with code 1")
@@ -35,7 +38,7 @@ class Commands:
 
 
 def run_of(commands: Commands) -> ExternalRun:
-    return ExternalRun(cast("ApplicationCommands", commands))
+    return ExternalRun(cast("ApplicationCommands", commands), StartNotes(LocalFiles(), "/nowhere", datetime.now))
 
 
 @pytest.mark.parametrize(

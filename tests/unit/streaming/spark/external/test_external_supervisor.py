@@ -17,13 +17,15 @@ from streaming.process import Identity
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.mapping import MAPPINGS, Left, Move, Place
 from streaming.spark.errors import RunError
-from streaming.spark.external import external_run, external_supervisor
+from streaming.spark.external import application_commands, external_run, external_supervisor
 from streaming.spark.external.external_supervisor import (
-    STARTED,
     ExternalSupervisor,
     end_application,
     supervisor_of,
+    unrest_of_application,
 )
+from streaming.spark.external.start_notes import STARTED
+from streaming.spark.handback import hand_back, plan_handback, rewrite_in_place
 from streaming.spark.hosting import Hosting, NoListener
 from streaming.spark.runner import supervisor as module
 from tests.checkpoints import CheckpointFolder
@@ -70,7 +72,7 @@ class Folder:
             settings=settings, runner="tender", instance="one", spark_master="local[1]", application_id="app",
             base=self.folder, here=Identity(host="h", boot_id="b", pid=7, pid_started=9), session=cast(Any, None),
             files=LocalFiles(), store=self.store, listener=NoListener(), stranger=lambda row: None,
-            cluster_id=lambda _: None, now=lambda: NOW,
+            cluster_id=lambda _: None, now=lambda: datetime.now(UTC),
         )  # fmt: skip
 
     def row(self, **change: Any) -> Assignment:
@@ -99,6 +101,16 @@ class Folder:
         (fact,) = self.store.query_facts()
         return fact
 
+    def begun(self) -> None:
+        """It has run before: its query has an id, and a batch."""
+        self.checkpoint.commit(0, AT_EAST)
+        self.checkpoint.write("metadata", json.dumps({"id": "11111111-1111-1111-1111-111111111111"}))
+
+    def ups(self) -> int:
+        """How often the application came up."""
+        file = self.folder / "ups"
+        return len(file.read_text().split()) if file.exists() else 0
+
     def started(self) -> list[str]:
         file = self.folder / "started"
         return file.read_text().split() if file.exists() else []
@@ -112,6 +124,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folder]:
     ):  # fmt: skip
         for name in names:
             monkeypatch.setattr(each, name, 0.01)
+    monkeypatch.setattr(external_run, "_STOP_AGAIN_SECONDS", 0.2)
+    monkeypatch.setattr(external_supervisor, "EFFECT_SECONDS", 1.0)
+    monkeypatch.setattr(external_supervisor, "COMMAND_SECONDS", 0.0)
     made = Folder(tmp_path)
     yield made
     (tmp_path / "running").unlink(missing_ok=True)
@@ -190,3 +205,126 @@ def test_an_application_of_another_process_is_ended(place: Folder) -> None:
     (place.folder / "running").touch()
     with pytest.raises(RunError, match="the application of q has not ended: its application"):
         end_application(place.hosting(stop=["true"]), place.row(), 0.1)
+
+
+@pytest.mark.parametrize("runs", [False, True])
+def test_a_released_checkpoint_is_not_read_on_another_cluster(place: Folder, runs: bool) -> None:
+    row = place.moved()
+    hand_back(LocalFiles(), plan_handback(LocalFiles(), row))
+    if runs:
+        (place.folder / "running").touch()
+    place.tended(place.row()).begin()
+    until(lambda: place.fact().state is RunState.FAILED)
+    assert "was released on west, so its offsets are not of east" in str(place.fact().error)
+    assert place.started() == []
+
+
+def test_what_a_start_brings_up_behind_the_stop_is_stopped_too(place: Folder) -> None:
+    place.begun()
+    tended = place.tended(place.row(), start=["bash", "-c", "touch begun; sleep 1; touch running", "{bootstrap}"])
+    tended.begin()
+    until(lambda: (place.folder / "begun").exists())
+    tended.close()
+    assert tended.unrest() is not None
+    until(lambda: place.fact().state is RunState.STOPPED)
+    assert (place.runs, tended.unrest()) == (False, None)
+
+
+def test_a_start_of_another_process_under_way_is_waited_for(place: Folder) -> None:
+    place.begun()
+    place.tended(place.row(), start=["bash", "-c", "touch begun; sleep 1; touch running", "{bootstrap}"]).begin()
+    until(lambda: (place.folder / "begun").exists())
+    place.made[0]._notes.begin(20.0)
+    end_application(place.hosting(), place.row(), 60.0)
+    assert not place.runs
+
+
+def test_a_start_that_takes_effect_late_is_not_run_again(place: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(external_supervisor, "EFFECT_SECONDS", 60.0)
+    place.begun()
+    late = ["bash", "-c", "echo {bootstrap} >> started; (sleep 2; echo up >> ups; touch running) &"]
+    place.tended(place.row(), start=late).begin()
+    until(lambda: place.ups() > 0 and place.fact().state is RunState.RUNNING)
+    assert (place.started(), place.ups()) == (["e:1"], 1)
+
+
+def test_a_start_that_is_killed_for_its_time_brings_nothing_up(place: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(application_commands, "COMMAND_SECONDS", 0.3)
+    place.begun()
+    slow = ["bash", "-c", "echo {bootstrap} >> started; (sleep 2; echo up >> ups; touch running) & wait"]
+    tended = place.tended(place.row(), start=slow)
+    tended.begin()
+    until(lambda: len(place.started()) > 1)
+    assert place.ups() == 0
+    tended.close()
+    until(lambda: tended.is_quiet)
+
+
+def test_a_start_of_a_process_that_is_gone_is_taken_back_first(place: Folder) -> None:
+    place.begun()
+    tended = place.tended(place.row(), stop=["bash", "-c", "echo stop >> stops; rm -f running"])
+    tended._notes.begin(0.5)
+    tended.begin()
+    until(lambda: place.fact().state is RunState.RUNNING)
+    assert ((place.folder / "stops").exists(), place.started()) == (True, ["e:1"])
+
+
+def test_one_that_ended_and_that_a_scheduler_started_again_is_refused(place: Folder) -> None:
+    row = place.moved()
+    place.checkpoint.write("metadata", json.dumps({"id": "11111111-1111-1111-1111-111111111111"}))
+    place.tended(row).begin()
+    until(lambda: place.fact().state is RunState.RUNNING)
+    (place.folder / "running").unlink()
+    until(lambda: place.fact().state is RunState.FAILED)
+    (place.folder / "running").touch()
+    until(lambda: "Tideover did not start it on west" in str(place.fact().error))
+    assert place.started() == ["w:1"]
+
+
+def test_one_that_was_started_a_moment_before_ours_is_not_joined(place: Folder) -> None:
+    place.begun()
+    row = place.moved()
+    taken = [
+        "bash",
+        "-c",
+        "[ -e s ] || { touch s running; echo already running; exit 1; }; touch ours running {bootstrap}",
+    ]
+    place.tended(row, start=taken, stop=["bash", "-c", "echo stop >> stops; rm -f running"]).begin()
+    until(lambda: place.fact().state is RunState.FAILED)
+    assert "start ended with code 1: already running" in str(place.fact().error)
+    until(lambda: place.fact().state is RunState.RUNNING)
+    assert ((place.folder / "stops").exists(), (place.folder / "ours").exists()) == (True, True)
+
+
+def test_nothing_starts_once_the_row_has_moved_on(place: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    row, real, done = place.moved(), rewrite_in_place, []
+
+    def moved_meanwhile(*args: Any) -> int:
+        count = real(*args)
+        place.store.force(assignments, replace(row, epoch=3, placed_epoch=3, cluster="east"))
+        done.append(count)
+        return count
+
+    monkeypatch.setattr(external_supervisor, "rewrite_in_place", moved_meanwhile)
+    tended = place.tended(row)
+    tended.begin()
+    until(lambda: bool(done))
+    tended.close()
+    until(lambda: tended.is_quiet)
+    assert place.started() == []
+
+
+def test_offsets_that_change_during_the_start_stop_the_application(place: Folder) -> None:
+    row, offsets = place.moved(), place.checkpoint.path / "offsets" / "0"
+    other = ["bash", "-c", f"echo {{bootstrap}} >> started; sed -i 's/37/24/' {offsets}; touch running"]
+    place.tended(row, start=other).begin()
+    until(lambda: place.fact().state is RunState.FAILED)
+    assert "is neither the entry that was to be released" in str(place.fact().error)
+    until(lambda: not place.runs)
+
+
+def test_a_look_for_a_fence_is_one_of_now(place: Folder) -> None:
+    row = place.row()
+    end_application(place.hosting(), row, 60.0)
+    (place.folder / "running").touch()
+    assert unrest_of_application(place.hosting(), row) == "its application still runs"

@@ -648,3 +648,13 @@ def test_a_batch_whose_cut_was_broken_off_is_planned_for_a_fence(tmp_path: Path)
     assert checkpoint.text("offsets/1") == former
     assert report.checkpoint.planned is not None
     assert report.planted == (2, 3)
+
+
+def test_one_that_runs_outside_all_runners_is_no_proof(tmp_path: Path) -> None:
+    guard = FenceContext(
+        instance="mine", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: True, still=lambda: None,
+        with_sink=unread, outside=lambda: "its application still runs",
+    )  # fmt: skip
+    request = FenceRequest(checkpoint=str(tmp_path), epoch=4, operation="op", hosting=None, wait_seconds=0.1)
+    report = fence(guard, request, wait_for(request), [], DECLARED, lambda: UNKNOWN_SINK)
+    assert (report.proof, report.detail) == (None, "ordered to stop, but its application still runs")
