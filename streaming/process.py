@@ -15,7 +15,7 @@ import hashlib
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,3 +145,24 @@ def _command_lines() -> Iterator[tuple[int, list[bytes]]]:
             except OSError:
                 continue  # it ended while we looked, or is not ours to look at
             yield int(folder.name), words
+
+
+_BEFORE: dict[str, str | None] = {}
+"""What the variables were that this process has set for itself; None: there was none."""
+_OWN = "TIDEOVER_"
+
+
+def set_own(name: str, value: str) -> None:
+    """Set a variable for this process and what belongs to it; programs of others get what was there before."""
+    _BEFORE.setdefault(name, os.environ.get(name))
+    os.environ[name] = value
+
+
+def environment_of_others(secret: Collection[str]) -> dict[str, str]:
+    """The environment for a program that is not ours: as it was before, without ours and without these variables."""
+    found = {**os.environ, **_BEFORE}
+    return {
+        name: value
+        for name, value in found.items()
+        if value is not None and name not in secret and not name.startswith(_OWN)
+    }

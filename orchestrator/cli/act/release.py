@@ -10,6 +10,8 @@ from state.messages import Process
 from state.model.entities import QUIET, Assignment, Event
 from streaming.process import Identity, boot_id, host_name, is_gone
 from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.external.application_commands import ApplicationCommands
+from streaming.spark.external.start_notes import StartNotes
 from streaming.spark.handback import Handback, hand_back, plan_handback
 
 _COLUMNS = ("query", "cluster", "checkpoint", "rewritten", "released")
@@ -28,7 +30,8 @@ def release(ctx: Context, query: str, dry_run: bool, reason: str, yes: bool, out
     A query that was moved has offsets with the mark of a cluster, which Spark refuses. They are rewritten as Spark
     writes them, for the cluster that the query reads now. The old text is kept beside the checkpoint. It can be broken
     off and done again. Name that cluster in the application's code before you start it without Tideover. Refused
-    (exit 1) while a driver of the query may live, or an operation of it is open. Only for checkpoints on a local or
+    (exit 1) while a driver of the query may live, or an operation of it is open. An application with commands of yours
+    must have ended by its status. Only for checkpoints on a local or
     mounted disk.
 
     \b
@@ -94,6 +97,19 @@ def _check_idle(ctx: Context, row: Assignment, runners: tuple[str, ...]) -> None
         raise Refused(
             f"nothing proves that the run of {row.query} by pid {fact.pid} on {fact.host} has ended",
             hint=f"run this again on {fact.host}",
+        )
+    if ctx.query(row.query).application is not None:
+        _check_ended(ctx, row)
+
+
+def _check_ended(ctx: Context, row: Assignment) -> None:
+    """The end of a runner proves nothing of an application that it started. Raises ``Refused``."""
+    status = ApplicationCommands.of(ctx.settings, row, ctx.base).status()
+    owed = StartNotes(LocalFiles(), row.checkpoint, ctx.store.now).owed()
+    why = "it runs, as its status says" if status.runs else status.text or owed
+    if why:
+        raise Refused(
+            f"nothing proves that the application of {row.query} has ended: {why}", hint="end it, and run this again"
         )
 
 

@@ -10,14 +10,17 @@ import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from pydantic import BaseModel, SecretStr
+
 from state.model.entities import Assignment
 from state.settings.keys import ExternalApplication, Tideover
 from state.settings.topics import all_topics_of
+from streaming.process import environment_of_others
 from streaming.spark.errors import CommandCutOff, CommandFailed
 
 COMMAND_SECONDS = 120.0
@@ -45,6 +48,8 @@ class ApplicationCommands:
     """By the word in braces, what replaces it."""
     base: Path
     """The folder in which they run: that of the configuration."""
+    secret: frozenset[str] = frozenset()
+    """Variables behind references of the configuration: secrets of Tideover's, and none of the application's."""
 
     @classmethod
     def of(cls, settings: Tideover, row: Assignment, base: Path) -> "ApplicationCommands":
@@ -60,7 +65,7 @@ class ApplicationCommands:
             "epoch": str(row.epoch),
             "query": row.query,
         }
-        return cls(query.application, values, base)
+        return cls(query.application, values, base, frozenset(_referred(settings)))
 
     def start(self) -> None:
         """Start it. Raises ``CommandFailed``."""
@@ -95,7 +100,7 @@ class ApplicationCommands:
             try:
                 running = subprocess.Popen(
                     line, stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=self.base, start_new_session=True,
-                    env=dict(os.environ),
+                    env=environment_of_others(self.secret),
                 )  # fmt: skip
             except OSError as error:
                 raise CommandFailed(f"{line[0]} cannot be started: {error.strerror}") from None
@@ -109,3 +114,21 @@ class ApplicationCommands:
             said.seek(max(0, said.tell() - _TAIL_BYTES))
             lines = said.read().decode(errors="replace").strip().splitlines()
         return code, f": {lines[-1]}" if lines else ""
+
+
+def _referred(value: object) -> Iterator[str]:
+    """The variables that ``env:NAME`` names anywhere in settings."""
+    if isinstance(value, SecretStr):
+        value = value.get_secret_value()
+    if isinstance(value, str):
+        if value.startswith("env:"):
+            yield value.removeprefix("env:")
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from _referred(getattr(value, name))
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _referred(each)
+    elif isinstance(value, (Sequence, Set)):
+        for each in value:
+            yield from _referred(each)

@@ -22,7 +22,7 @@ from state.settings.values import STORE, STORES, scheme_of
 from streaming import class_archive
 from streaming.jars import jar_paths, set_names
 from streaming.java import java_home_binary
-from streaming.process import INSTANCE_KEY
+from streaming.process import INSTANCE_KEY, set_own
 from streaming.secrets import SECRET_NAME, looks_secret
 from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.hadoop_files import local_disk_conf
@@ -297,12 +297,13 @@ def query_session(session: SparkSession, name: str, query: Query, epoch: int) ->
 
 def _prepare_environment(python_path: Sequence[Path]) -> None:
     """Workers run this very interpreter and find the pipelines' modules."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("JAVA_HOME", str(java_home_binary().resolve().parent.parent))
+    ours = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    for name, value in ours.items():
+        set_own(name, os.environ.get(name, value))
+    set_own("JAVA_HOME", os.environ.get("JAVA_HOME") or str(java_home_binary().resolve().parent.parent))
     known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     wanted = [str(path) for path in python_path if str(path) not in known]
-    os.environ["PYTHONPATH"] = os.pathsep.join([*wanted, *(path for path in known if path)])
+    set_own("PYTHONPATH", os.pathsep.join([*wanted, *(path for path in known if path)]))
 
 
 def _quieten(session: SparkSession) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,11 @@ import pytest
 from orchestrator.cli.act import release as module
 from orchestrator.cli.app import main
 from state.store.sql.migrate import open_store
+from streaming.spark.external.start_notes import StartNotes
 from tests.checkpoints import CheckpointFolder
 from tests.contract.samples import runner
 from tests.served import ATTACHED
-from tests.unit.streaming.spark.test_handback import LATER, PLAIN, lines, moved
+from tests.unit.streaming.spark.test_handback import FILES, LATER, PLAIN, lines, moved
 
 
 class Shop:
@@ -72,3 +74,28 @@ def test_a_run_that_begins_as_the_release_does_leaves_all_as_it_was(
     monkeypatch.setattr(module, "_begin", begin)
     assert shop.release(lambda: None) == 0
     assert lines(shop.row) == {**PLAIN, 3: LATER}
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [(0, "it runs, as its status says"), (1, "status ended with code 1, which is neither 0 (it runs) nor 3")],
+)
+def test_an_application_that_may_run_without_its_runner_is_not_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], code: int, why: str
+) -> None:
+    shop = Shop(tmp_path, monkeypatch)
+    words = f'application: {{start: [echo, "{{bootstrap}}"], stop: ["true"], status: [bash, -c, "exit {code}"]}}'
+    text = shop.config.read_text(encoding="utf-8")
+    shop.config.write_text(text.replace("attach: a", words + "\n    runners: [a]"), encoding="utf-8")
+    before = lines(shop.row)
+    assert main(["-c", str(shop.config), "release", "revenue", "--yes"]) == 1
+    assert f"nothing proves that the application of revenue has ended: {why}" in capsys.readouterr().err
+    assert lines(shop.row) == before
+    shop.config.write_text(shop.config.read_text(encoding="utf-8").replace(f"exit {code}", "exit 3"), encoding="utf-8")
+    notes = StartNotes(FILES, shop.row.checkpoint, lambda: datetime.now(UTC))
+    notes.begin(300.0)
+    assert main(["-c", str(shop.config), "release", "revenue", "--yes"]) == 1
+    assert "a start was begun and not seen to run" in capsys.readouterr().err
+    notes.settle()
+    assert main(["-c", str(shop.config), "release", "revenue", "--yes"]) == 0
+    assert lines(shop.row) == PLAIN

@@ -8,6 +8,7 @@ import pytest
 
 from state.model.entities import Assignment
 from state.settings.keys import Tideover
+from streaming import process
 from streaming.spark.errors import CommandFailed
 from streaming.spark.external import application_commands
 from streaming.spark.external.application_commands import ApplicationCommands
@@ -16,7 +17,7 @@ from streaming.spark.external.application_commands import ApplicationCommands
 def commands(base: Path, cluster: str = "west", **more: Any) -> ApplicationCommands:
     application = {"start": ["echo", "{bootstrap}"], "stop": ["true"], "status": ["true"]} | more
     settings = Tideover.model_validate({
-        "store": "sqlite://",
+        "store": "env:SHOP_STORE",
         "clusters": {"east": {"bootstrap": ["e:1", "e:2"]}, "west": {"bootstrap": ["w:1"]}},
         "routes": [{"from": "east", "to": "west", "topics": {"prefix": "east."}}],
         "runners": {"tender": {}},
@@ -73,3 +74,20 @@ def test_a_command_that_fails_says_its_last_line(tmp_path: Path) -> None:
 
 def test_a_start_returns_though_what_it_began_keeps_the_output(tmp_path: Path) -> None:
     commands(tmp_path, start=["bash", "-c", "echo {cluster}; sleep 2 & exit 0"]).start()
+
+
+def test_a_command_gets_no_secret_and_no_variable_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_BEFORE", {})
+    monkeypatch.setenv("SHOP_STORE", "postgresql://shop:secret@db")
+    monkeypatch.setenv("TIDEOVER_STATE", "/ours")
+    monkeypatch.setenv("SHOP_OWN", "theirs")
+    monkeypatch.setenv("PYTHONPATH", "/theirs")
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    process.set_own("PYTHONPATH", "/ours:/theirs")
+    process.set_own("PYTHONPATH", "/ours:/ours:/theirs")
+    process.set_own("PYSPARK_PYTHON", "/ours/python")
+    commands(tmp_path, start=["bash", "-c", "env > seen # {cluster}"]).start()
+    seen = dict(line.split("=", 1) for line in (tmp_path / "seen").read_text().splitlines() if "=" in line)
+    names = ("SHOP_STORE", "TIDEOVER_STATE", "PYSPARK_PYTHON", "PYTHONPATH", "SHOP_OWN")
+    assert [seen.get(name) for name in names] == [None, None, None, "/theirs", "theirs"]
+    monkeypatch.delenv("PYSPARK_PYTHON")

@@ -219,7 +219,7 @@ def test_a_released_checkpoint_is_not_read_on_another_cluster(place: Folder, run
     assert place.started() == []
 
 
-def test_what_a_start_brings_up_behind_the_stop_is_stopped_too(place: Folder) -> None:
+def test_an_application_that_comes_up_behind_the_stop_is_stopped_too(place: Folder) -> None:
     place.begun()
     tended = place.tended(place.row(), start=["bash", "-c", "touch begun; sleep 1; touch running", "{bootstrap}"])
     tended.begin()
