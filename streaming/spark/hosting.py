@@ -14,6 +14,7 @@ from state.model.entities import Assignment, BucketRules
 from state.settings.keys import Query, Resume, Tideover
 from state.settings.topics import topics_of
 from state.store.runner_store import RunnerStore
+from streaming.cluster_log import ClusterLog
 from streaming.process import Identity
 from streaming.spark.checkpoint.files import CheckpointFiles
 from streaming.spark.checkpoint.follower import Batch
@@ -112,6 +113,8 @@ class Hosting:
     """The id that a cluster has, as configured, as pinned or as first seen; None while none is known."""
     is_silent: Callable[[str], bool] = lambda cluster: False
     """Whether the newest look at a cluster was not answered, for a reason that is the cluster's."""
+    log_of: Callable[[str], ClusterLog] | None = None
+    """A cluster's log, to compare what an application reads that says nothing itself."""
     turn: Callable[[Assignment], float] = lambda row: 0.0
     """Seconds until a start of a row may be tried, on a cluster that limits connections; 0.0: it starts now."""
     bucket_rules: Callable[[str], BucketRules | None] = lambda checkpoint: None

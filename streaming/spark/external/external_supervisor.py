@@ -10,10 +10,10 @@ from typing import Any
 
 from state.model.entities import Assignment
 from streaming.spark.checkpoint.follower import Follower
-from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_query_id
 from streaming.spark.errors import CheckpointError, CommandCutOff, CommandFailed, Contradicted, RunError, RunFenced
 from streaming.spark.external.application_commands import COMMAND_SECONDS, ApplicationCommands
+from streaming.spark.external.checked_follower import CheckedFollower, LogCheck
 from streaming.spark.external.external_run import ExternalRun
 from streaming.spark.external.start_notes import EFFECT_SECONDS, StartNotes
 from streaming.spark.handback import require_place, require_rewritten, rewrite_in_place
@@ -106,7 +106,12 @@ class ExternalSupervisor(QuerySupervisor):
         self._begun(self._run, what)
         self._unread = (lambda: UNREAD), time.monotonic()
         declared = self._hosting.declared(row.query, row.cluster)
-        return self._run, Follower(self._hosting.files, row.checkpoint, declared, Placed.of(row))
+        return self._run, CheckedFollower(self._hosting.files, row, declared, self._check(row))
+
+    def _check(self, row: Assignment) -> LogCheck | None:
+        """Before the first move it reads the cluster that its own code or scheduler names."""
+        log_of = self._hosting.log_of
+        return None if row.mapping is None or log_of is None else LogCheck(row, log_of, self._run.begin_stop)
 
     def _take(self) -> None:
         """Look after a new run; what was seen of the one before counts for nothing. It is stopped if all is to stop."""

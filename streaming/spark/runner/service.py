@@ -6,7 +6,7 @@ import signal
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
@@ -215,6 +215,7 @@ def assembled(
         cluster_id=identities.known,
         is_silent=lookout.is_silent,
         bucket_rules=partial(bucket_rules, spark.session),
+        log_of=cache(lambda cluster: Link(settings.clusters[cluster], name=cluster, identify=identities.of(cluster))),
         turn=partial(_turn, settings, spark.tasks or {}),
     )
     return Parts(hosting, tracker, lookout, identities)
