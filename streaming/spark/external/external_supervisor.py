@@ -185,11 +185,15 @@ class ExternalSupervisor(QuerySupervisor):
         except CheckpointError:
             self._run.begin_stop()
             raise
+        deadline = time.monotonic() + EFFECT_SECONDS
         while (status := self._run.look()).runs is not True:
             if self._closing.wait(_LOOK_SECONDS):
                 raise RunFenced(f"{row.query} was ordered to stop while it started")
-            if status.runs is False:
-                raise RunError(f"start of the application of {row.query} returned, and status did not say that it runs")
+            if status.runs is False or time.monotonic() >= deadline:
+                raise RunError(
+                    f"start of the application of {row.query} returned, and status did not say that it runs"
+                    f"{f': {status.text}' if status.text else ''}"
+                )
         self._notes.settle()
 
     def _require_started_here(self, row: Assignment) -> None:

@@ -328,3 +328,14 @@ def test_a_look_for_a_fence_is_one_of_now(place: Folder) -> None:
     end_application(place.hosting(), row, 60.0)
     (place.folder / "running").touch()
     assert unrest_of_application(place.hosting(), row) == "its application still runs"
+
+
+def test_a_start_behind_which_the_status_has_no_answer_is_reported(place: Folder) -> None:
+    place.begun()
+    tended = place.tended(place.row(), status=["bash", "-c", "[ -e over ] && exit 3; [ -e running ] && exit 1; exit 3"])
+    tended.begin()
+    until(lambda: place.fact().state is RunState.FAILED)
+    assert "status did not say that it runs: status ended with code 1" in str(place.fact().error)
+    (place.folder / "over").touch()
+    tended.close()
+    until(lambda: tended.is_quiet)
