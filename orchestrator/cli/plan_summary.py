@@ -6,7 +6,7 @@ from statistics import median
 
 from orchestrator.cli import render, tables
 from orchestrator.cli.operation_text import plan_text
-from orchestrator.decide.desk.plan_cost import again_later, cost, expected_seconds, seconds_taken
+from orchestrator.decide.desk.plan_cost import again_later, cost, expected_seconds, seconds_taken, waits_of
 from orchestrator.decide.operation.turns import THERE
 from state.model.entities import Operation
 from state.model.plan import Plan, Totals
@@ -54,11 +54,11 @@ def summary(plans: Sequence[Plan], moved: Sequence[Operation], *, at_once: int) 
         f"  {gate} refuses {number}: {named[gate]}" + (f" and {number - 1} more" if number > 1 else "")
         for gate, number in gates.most_common()
     ]
-    lines.append("  " + _summed(plans, "exposure", lambda totals: totals.exposure_records))
+    lines.append("  " + _summed(plans, "exposure", lambda totals: totals.exposure_records, are_shared=True))
     lines.append("  " + _summed(plans, "read twice", lambda totals: totals.replay_records))
     if can_move:
         lines.append("  " + _time(can_move, moved, at_once))
-    if later := again_later(plans):
+    if later := again_later(plans) or waits_of(plans):
         lines.append(f"  {later}")
     sizes = Counter(each.wave for each in plans if each.wave is not None)
     if sizes:
@@ -87,14 +87,20 @@ def _row(plan: Plan) -> Mapping[str, object]:
     }
 
 
-def _summed(plans: Sequence[Plan], what: str, total: Callable[[Totals], int | None]) -> str:
+def _summed(
+    plans: Sequence[Plan], what: str, total: Callable[[Totals], int | None], *, are_shared: bool = False
+) -> str:
+    """A line of sums; ``are_shared``: queries of one topic count the same records, each once."""
     known = [(number, each.query) for each in plans if (number := total(each.totals)) is not None]
     if not known:
         return f"{what}: unknown for all {len(plans)}"
     worst, query = max(known)
     of = f" ({query})" if worst else ""
     unknown = f"; unknown for {len(plans) - len(known)}" if len(known) < len(plans) else ""
-    return f"{what}: {sum(each for each, _ in known)} records in all, {worst} at most{of}{unknown}"
+    together = sum(each for each, _ in known)
+    if are_shared:
+        return f"{what}: {worst} records of a query at most{of}, {together} counted once per query{unknown}"
+    return f"{what}: {together} records in all, {worst} at most{of}{unknown}"
 
 
 def _time(queries: int, moved: Sequence[Operation], at_once: int) -> str:

@@ -52,8 +52,8 @@ class Replicating:
     measured: str
     text: str
     """Why it counts as proven, or what is missing; one sentence."""
-    todo: str = "start the replicator"
-    """What to do where it is not."""
+    todo: str = ""
+    """What to do where it is not; empty: to start it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -192,7 +192,7 @@ QUOTED = {
         "this user may not upgrade it to ", ", and this version of Tideover needs ",
         ", and this version of Tideover knows up to ",
     ],
-    "failback.md": ["the standby lags", " lacked at "],
+    "failback.md": [" lacked at ", "have come there since"],
 }  # fmt: skip
 """What the pages quote of the product's messages."""
 

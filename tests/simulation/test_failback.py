@@ -191,6 +191,15 @@ def test_the_tail_of_a_move_is_printed_for_a_program(world: World, capsys: pytes
     assert f"west lacked 20 records of east when {QUERY} left; 0 have come there since" in err
 
 
+def test_a_tail_of_a_cluster_that_is_away_is_not_a_number(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    left = moved(world)
+    world.clusters["east"].reachable = False
+    code, _, err = run(capsys, "show-op", left.id, "--tail")
+    assert code == 3
+    assert "what west lacked of east is unknown (forecast 20); type this again once east answers" in err
+    assert "west lacked 0 records" not in err
+
+
 def test_a_move_that_was_given_up_has_no_tail(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.runner.proof = None
     blocked = world.carry_out(world.request(), seconds=5)

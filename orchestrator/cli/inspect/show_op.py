@@ -77,6 +77,8 @@ def show_operation(ctx: Context, operation_id: str, evidence: str | None, tail: 
     return ExitCode.DONE
 
 
+_MEASURED = {"replay_later_records": "of_these_came_later"}
+"""For people: the plan that is printed below has the number that was to come, under the same name."""
 STEP_COLUMNS = ("name", "started_at", "ended_at", "outcome")
 
 
@@ -90,7 +92,7 @@ def _say_operation(ctx: Context, operation: Operation, step_rows: Sequence[table
     render.say(f"began at {iso(operation.started_at)}, {end}\n")
     render.say(tables.table(step_rows, STEP_COLUMNS))
     if operation.kind in MOVES:
-        measured = json_shapes.measured_json(operation)
+        measured = {_MEASURED.get(name, name): each for name, each in json_shapes.measured_json(operation).items()}
         render.say("\n" + tables.table([measured], list(measured)))
     elif told := drill_text(operation.measured.drill):
         render.say("\n" + told)
@@ -145,17 +147,32 @@ def show_tail(ctx: Context, operation: Operation, output: str) -> int:
         render.document(value, output)
     else:
         render.show(tail_rows(tail), output, columns=COLUMNS)
-        came = sum(each.on_standby for each in tail.records)
-        doubtful = sum(bool(_doubt(each)) for each in tail.records)
-        render.talk(
-            f"{operation.target} lacked {amount(len(tail.records) - doubtful, 'record')} of {operation.source} when "
-            f"{operation.query} left; {came} have come there since"
-            + (f"; {doubtful} more are in doubt, as the last column says" if doubtful else "")
-        )
+        render.talk(_lacked(tail))
     for each in tail.partitions:
         if each.why:
             render.talk(f"{each.topic}-{each.partition}: {each.why}")
     return ExitCode.DONE if tail.is_whole else ExitCode.UNKNOWN
+
+
+def _lacked(tail: Tail) -> str:
+    """What the standby lacked. Where a partition was not measured, the number is a lower bound, or there is none."""
+    operation = tail.operation
+    unknown = sum(each.last is None and bool(each.why) for each in tail.partitions)
+    if unknown and not tail.records:
+        forecast = operation.plan.totals.exposure_records if operation.plan is not None else None
+        expected = "" if forecast is None else f" (forecast {forecast})"
+        return (
+            f"what {operation.target} lacked of {operation.source} is unknown{expected}; type this again once "
+            f"{operation.source} answers"
+        )
+    came = sum(each.on_standby for each in tail.records)
+    doubtful = sum(bool(_doubt(each)) for each in tail.records)
+    least = "at least " if unknown else ""
+    return (
+        f"{operation.target} lacked {least}{amount(len(tail.records) - doubtful, 'record')} of {operation.source} when "
+        f"{operation.query} left; {came} have come there since"
+        + (f"; {doubtful} more are in doubt, as the last column says" if doubtful else "")
+    )
 
 
 def tail_json(tail: Tail) -> dict[str, object]:

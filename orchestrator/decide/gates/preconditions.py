@@ -14,7 +14,7 @@ from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text,
 from orchestrator.decide.verdict import stale_after
 from state.messages import CheckpointReport
 from state.model.cluster_status import ProbeReport
-from state.model.entities import Assignment, QueryFact, RunnerFact, RunState
+from state.model.entities import Assignment, OperationKind, QueryFact, RunnerFact, RunState
 from state.model.pins import Pin, elsewhere, strange
 from state.settings.keys import Detection, Query
 
@@ -243,8 +243,15 @@ def replication_alive(facts: MoveFacts) -> Gate | None:
         found.measured,
         "proof that the replicator runs",
         f"{found.text}: consented to" if consented else found.text,
-        f"{found.text}; {found.todo}; --consent replication accepts it",
+        f"{found.text}; {found.todo or _start_it(facts)}; --consent replication accepts it",
     )
+
+
+def _start_it(facts: MoveFacts) -> str:
+    """On the way home it is not the replicator that ran before: that one would copy the tail."""
+    if facts.kind != OperationKind.FAILBACK:
+        return "start the replicator"
+    return f"start the replicator from {facts.source} to {facts.target}, after replication was reversed (failback.md)"
 
 
 def one_direction(facts: MoveFacts) -> Gate | None:

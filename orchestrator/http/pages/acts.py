@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from orchestrator.config.errors import worded
 from orchestrator.decide.desk.operation_lines import gates_of, placed_of
-from orchestrator.decide.desk.plan_cost import cost
+from orchestrator.decide.desk.plan_cost import cost, waits_for_copies
 from orchestrator.decide.move.plan import headline
 from orchestrator.errors import Refused, UsageError
 from orchestrator.facts.current import moved_last
@@ -84,7 +84,7 @@ class Acts:
         partitions = placed_of(plan)
         body = render(
             "plan.html", query=name, kind=asked.kind, name=_name_of(plan), plan=plan, hash=seen,
-            cost=cost([plan], moved, at_once=1),
+            cost=cost([plan], moved, at_once=1), waits=waits_for_copies(plan),
             consents=asked.consents, gates=gates_of(plan), partitions=partitions[:WORST], count=len(partitions),
             key=secrets.token_hex(16),
         )  # fmt: skip

@@ -90,7 +90,9 @@ class Groups:
         operations = await on_thread(lambda: _operations_of(store, name, requests), self._reading, ANSWER_SECONDS)
         rows = [(each, operations.get(each.operation or "")) for each in requests]
         over = sum(each.refused is not None or (it is not None and it.outcome is not None) for each, it in rows)
-        rows.sort(key=lambda row: (row[0].refused is None and (row[1] is None or row[1].outcome == "done"), row[0].id))
+        rows.sort(
+            key=lambda row: (row[0].refused is None and (row[1] is None or row[1].outcome == "done"), row[0].query)
+        )
         body = render("group.html", rows=rows, over=over, kind=requests[0].kind, actor=requests[0].actor)
         return self.show(request, f"{over} of {len(rows)} have ended", body, 200)
 

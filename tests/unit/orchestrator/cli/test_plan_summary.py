@@ -16,7 +16,10 @@ def plan(
     query: str, *refusing: str, replay: int | None = 0, exposure: int | None = 0, later: int | None = 0,
     kind: str = "failover",
 ) -> Plan:  # fmt: skip
+    """Of ``replay`` and what follows, what the totals say; a planned move has the gate at which it waits."""
     gates = [{"name": each, "ok": False, "measured": 1, "limit": 0, "text": "no"} for each in refusing]
+    if kind in {"switchover", "failback"}:
+        gates.append({"name": "caught-up", "ok": True, "measured": 1, "limit": 1, "text": "yes"})
     totals = {"replay_records": replay, "exposure_records": exposure, "exposure_seconds": None}
     totals["replay_later_records"] = later
     return Plan.of({
@@ -50,7 +53,7 @@ def test_a_query_that_is_there_already_is_not_refused() -> None:
 def test_sums_name_the_worst_and_say_of_how_many_nothing_is_known() -> None:
     plans = [plan("a", replay=5, exposure=7), plan("b", replay=6, exposure=None), plan("c", replay=0, exposure=9)]
     told = summary(plans, (), at_once=128)
-    assert "  exposure: 16 records in all, 9 at most (c); unknown for 1\n" in told
+    assert "  exposure: 9 records of a query at most (c), 16 counted once per query; unknown for 1\n" in told
     assert "  read twice: 11 records in all, 6 at most (b)\n" in told
     assert "exposure: unknown for all 1" in summary([plan("a", exposure=None)], (), at_once=1)
 
@@ -114,7 +117,13 @@ def test_a_single_plan_folds_the_gates_that_pass_until_details_are_wanted() -> N
 
 def test_a_summary_says_when_to_stop_the_replicator() -> None:
     assert (
-        "  Stop the replicator first: it would bring 7 records that the queries have read already."
+        "  Stop the replicator first: it would bring each query up to 4 records that it has read already."
         in summary([plan("a", later=3), plan("b", later=4), plan("c", "lag", later=90)], (), at_once=1).splitlines()
     )
     assert "replicator" not in summary([plan("a"), plan("b")], (), at_once=1)
+
+
+def test_a_summary_of_planned_moves_says_what_they_wait_for() -> None:
+    plans = [plan("a", later=3, kind="failback"), plan("b", later=4, kind="failback"), plan("c", kind="failback")]
+    told = summary(plans, (), at_once=1).splitlines()
+    assert "  Each query first waits for records that its target does not have yet: at most 4 records each now." in told
