@@ -251,7 +251,7 @@ def test_a_start_that_takes_effect_late_is_not_run_again(place: Folder, monkeypa
 def test_a_start_that_is_killed_for_its_time_brings_nothing_up(place: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(application_commands, "COMMAND_SECONDS", 0.3)
     place.begun()
-    slow = ["bash", "-c", "echo {bootstrap} >> started; (sleep 2; echo up >> ups; touch running) & wait"]
+    slow = ["bash", "-c", "echo {bootstrap} >> started; (sleep 1; echo up >> ups; touch running) & wait"]
     tended = place.tended(place.row(), start=slow)
     tended.begin()
     until(lambda: len(place.started()) > 1)
