@@ -141,6 +141,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return exit_code(error)
     except OSError as error:
         print_error("system", f"the operating system reports: {error}", "", given)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            sys.stdout = None  # the interpreter would write it again at its end, and exit with 120
         return ExitCode.FAILED
     except (
         SystemExit

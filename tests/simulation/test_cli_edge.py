@@ -52,7 +52,7 @@ def test_closed_streams_are_no_defect(folder: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize("output", ["table", "json"])
 def test_output_that_cannot_be_written_is_a_failure(folder: Path, output: str) -> None:
-    full = shell(folder, f"$TIDEOVER list -o {output} >/dev/full")
+    full = shell(folder, f"$TIDEOVER list -o {output} >/dev/full", PYTHONUNBUFFERED="")
     assert full.returncode == 2
     assert full.stderr == "tideover: the operating system reports: [Errno 28] No space left on device\n"
 
