@@ -1,22 +1,10 @@
 """``release``: a query that may run is not touched, and one that was never moved has nothing to be rewritten."""
 
-from dataclasses import replace
-
 import pytest
 
-from state.model.entities import RunState
 from tests.simulation.test_cli import run, run_json
 from tests.simulation.test_cli_programs import keys, said
 from tests.simulation.world import QUERY, World
-
-
-def stopped(world: World) -> None:
-    """The runner has ended in good order."""
-    (fact,) = world.store.query_facts()
-    world.store.report_query(replace(fact, state=RunState.STOPPED))
-    world.runner.alive = False
-    for each in world.store.runners():
-        world.store.unregister(each.runner, each.instance)
 
 
 def test_a_query_whose_runner_may_live_is_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,15 +13,16 @@ def test_a_query_whose_runner_may_live_is_refused(world: World, capsys: pytest.C
 
 
 def test_a_run_that_nothing_proves_ended_is_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.runner.alive = False
-    for each in world.store.runners():
-        world.store.unregister(each.runner, each.instance)
+    with world.runner._turn:
+        world.runner.alive = False
+        for each in world.store.runners():
+            world.store.unregister(each.runner, each.instance)
     code, _, err = run(capsys, "release", QUERY, "--yes")
     assert (code, "nothing proves that the run of revenue by pid 1 on h has ended" in err) == (1, True)
 
 
 def test_a_query_that_was_never_moved_is_spark_s_own_already(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    stopped(world)
+    world.runner.stop()
     code, shown = run_json(capsys, "release", QUERY, "--yes")
     assert code == 0
     assert keys(shown) == said("`release QUERY`")

@@ -387,11 +387,12 @@ class FakeRunner:
 
     def stop(self) -> None:
         """SIGTERM: its queries are quiet and say so, and the name is given back."""
-        for fact in self.store.query_facts():
-            if (fact.runner, fact.instance) == (self.name, self.instance):
-                self.store.report_query(replace(fact, state=RunState.STOPPED))
-        self.store.unregister(self.name, self.instance)
-        self.alive = False
+        with self._turn:
+            for fact in self.store.query_facts():
+                if (fact.runner, fact.instance) == (self.name, self.instance):
+                    self.store.report_query(replace(fact, state=RunState.STOPPED))
+            self.store.unregister(self.name, self.instance)
+            self.alive = False
 
     def read(self, query: str, offsets: dict[str, dict[str, dict[str, int]]]) -> None:
         """The query reads this far, and says so now and from now on."""
@@ -401,8 +402,8 @@ class FakeRunner:
             self._report(assignment, committed=True)
 
     def live(self) -> None:
-        if self.alive:
-            with self._turn:
+        with self._turn:
+            if self.alive:
                 self._step()
 
     def _step(self) -> None:
