@@ -68,6 +68,10 @@ GROUPS = {
 _UNCUT = 1_000
 """Letters of a verb's first sentence: click cuts it at 45 otherwise."""
 
+_MEANT = {"status": "watch"}
+_TYPED = {"--dry-run": "tideover plan {verb} shows what it would do", "--cluster": "--expect-active CLUSTER names it"}
+"""Options that other programs have, and what does the same on a verb that moves queries."""
+
 VERBS = {verb: place for group in GROUPS.values() for verb, place in group.items()}
 
 
@@ -86,7 +90,8 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in VERBS and not args[0].startswith("-"):
-            ctx.fail(f"there is no verb {args[0]!r}{did_you_mean(args[0], VERBS)}")
+            near = f"; did you mean {_MEANT[args[0]]!r}?" if args[0] in _MEANT else did_you_mean(args[0], VERBS)
+            ctx.fail(f"there is no verb {args[0]!r}{near}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -127,8 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         talk(error.format_message())
         return ExitCode.FAILED
     except click.ClickException as error:
-        hint = error.ctx.command_path + " --help" if isinstance(error, click.UsageError) and error.ctx else ""
-        print_error("usage", error.format_message(), f"see {hint}" if hint else "", given)
+        print_error("usage", error.format_message(), _hint(error), given)
         return ExitCode.FAILED
     except (click.Abort, KeyboardInterrupt):
         print_error("interrupted", "interrupted", "", given)
@@ -161,6 +165,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return ExitCode.FAILED
     return int(result or ExitCode.DONE)
+
+
+def _hint(error: click.ClickException) -> str:
+    """What to type instead, else where to read."""
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return ""
+    verb = error.ctx.info_name or ""
+    if isinstance(error, click.NoSuchOption) and verb in GROUPS["Move"] and error.option_name in _TYPED:
+        return _TYPED[error.option_name].format(verb=verb)
+    if isinstance(error, click.MissingParameter) and verb in {"show-op", "show-group"}:
+        return "tideover show QUERY lists the last operations; tideover history those of all queries"
+    return f"see {error.ctx.command_path} --help"
 
 
 def _check_text(given: Sequence[str]) -> None:

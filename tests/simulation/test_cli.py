@@ -346,6 +346,23 @@ def test_a_name_that_is_nearly_right_is_suggested(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("failover", "revenue", "--dry-run"), "tideover plan failover shows what it would do"),
+        (("switchover", "--all", "--cluster", "east"), "--expect-active CLUSTER names it"),
+        (("show-op",), "tideover show QUERY lists the last operations; tideover history those of all queries"),
+        (("show-group",), "tideover show QUERY lists the last operations; tideover history those of all queries"),
+        (("list", "--dry-run"), "see tideover list --help"),
+    ],
+)
+def test_a_wrong_option_is_answered_with_the_right_command(
+    world: World, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], hint: str
+) -> None:
+    code, _, err = run(capsys, *arguments)
+    assert (code, err.splitlines()[-1]) == (2, f"hint: {hint}")
+
+
+@pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
         (("failover", "revenue"), 2, "needs --yes and --to or --expect-active"),
@@ -367,6 +384,7 @@ def test_a_name_that_is_nearly_right_is_suggested(
         (("offsets", "--cluster", "west", "--topic", "nope", "--latest"), 2, "west has no topic 'nope'"),
         (("offsets", "--cluster", "west", "--topic", "orders", "--partition", "9", "--latest"), 2, "no partition 9"),
         (("frobnicate",), 2, "there is no verb 'frobnicate'"),
+        (("status",), 2, "there is no verb 'status'; did you mean 'watch'?"),
         (("-c", "nowhere.yaml", "list"), 2, "nowhere.yaml is not a file"),
         (("-c", "nowhere.yaml", "run", "--name", "a"), 78, "nowhere.yaml is not a file"),
         (("-c", "nowhere.yaml", "control"), 78, "nowhere.yaml is not a file"),

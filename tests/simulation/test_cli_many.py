@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli import main
+from orchestrator.decide.gates.readiness import Readiness
 from orchestrator.decide.times import instant
 from state.model.entities import Intent, IntentKind, RunState
+from state.model.plan import Gate
 from tests.contract import samples
 from tests.simulation.conftest import CONFIG, WAIT
 from tests.simulation.test_cli import Terminal, run, run_json
@@ -214,7 +216,8 @@ def test_the_moves_of_one_command_are_shown_in_one_report(
     pauses = [each["measured"]["switch_seconds"] for each in moves]
     assert found["longest_pause_seconds"] == max(pauses)
     assert run_json(capsys, "show-group", moves[0]["id"])[1] == found
-    code, out, _ = run(capsys, "show-group", group)
+    code, out, err = run(capsys, "show-group", group)
+    assert "exposure records: unknown for 2 of 2 moves, until the old cluster answers" in err
     assert (code, "revenue" in out, "longest pause" in out.lower().replace("_", " ")) == (0, True, True)
     for end, wanted in ((".html", "<h1>failover of 2 queries</h1>"), (".json", '"outcomes":{"done":2}')):
         target = folder / f"report{end}"
@@ -318,3 +321,21 @@ def test_check_shows_the_same_refusal_of_many_queries_once(
     code, told, _ = run(capsys, "check")
     assert (code, told.splitlines()[1]) == (whole[0], "revenue, clicks, search: NOT READY")
     assert told.count("  place-found: no resume offset") == 1
+
+
+def test_refusals_that_differ_in_a_number_are_alike(
+    three: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.cli.inspect.check.ALIKE", 2)
+    found = [
+        Readiness(
+            query=name, source="east", target="west", replication=None,
+            gates=(Gate(name="lag", ok=False, measured=age, limit="30 s", text=f"{age} old"),),
+        )
+        for name, age in (("revenue", "125.4 s"), ("clicks", "126.6 s"), ("search", "125.4 s"))
+    ]  # fmt: skip
+    monkeypatch.setattr("orchestrator.cli.inspect.check.check_queries", lambda *_, **__: found)
+    assert run(capsys, "check")[1].splitlines()[1:] == [
+        "revenue, clicks, search: NOT READY (with the numbers of revenue)",
+        "  lag: 125.4 s old (measured 125.4 s, limit 30 s)",
+    ]

@@ -136,7 +136,9 @@ def test_queries_away_from_a_cluster_that_is_up_can_be_planned_home(world: World
         judge(world.store, samples.term_of(world.store), east=Verdict.UP, west=Verdict.UP)
         text = text_of(look(served, "/", OPERATOR))
         assert re.search(
-            r"2 queries are away from east , which is up, since \S+ \S+ UTC .* Plan failback of these 2", text
+            r"2 queries are away from east , which is up, since \S+ \S+ UTC .* First reverse replication .* "
+            r"Plan failback of these 2",
+            text,
         )
         assert "tideover plan failback --all" in text
 

@@ -1,5 +1,6 @@
 """``check``: could every query be failed over now? For people, for cron, and for whatever reads exit codes."""
 
+import re
 from collections.abc import Sequence
 from textwrap import wrap
 
@@ -7,6 +8,7 @@ import click
 
 from orchestrator.cli import context, render, tables
 from orchestrator.cli.context import Context, pass_context
+from orchestrator.cli.inspect.list import say_gone
 from orchestrator.cli.operation_text import GATE_COLUMNS, gates_table
 from orchestrator.cli.selection import labels, select
 from orchestrator.decide.desk.status import Label, Status
@@ -60,7 +62,9 @@ def check(ctx: Context, queries: tuple[str, ...], labels: tuple[Label, ...], det
     elif details:
         render.say("\n\n".join([*_counted(found), *(_in_detail(each) for each in _worst_first(found))]))
     else:
-        render.say(_in_short(found, status_now(ctx.store, ctx.settings)))
+        status = status_now(ctx.store, ctx.settings)
+        render.say(_in_short(found, status))
+        say_gone(status)
     return max((READINESS[each.ready] for each in found), key=(ExitCode.DONE, ExitCode.UNKNOWN, ExitCode.REFUSED).index)
 
 
@@ -81,20 +85,23 @@ def _counted(found: Sequence[Readiness]) -> list[str]:
 
 ALIKE = 3
 """Of more queries than these that are not ready in the same words, the words are shown once."""
+_NUMBER = re.compile(r"(?<![\w.-])\d+(\.\d+)?(?![\w.])")
 READY_WHOLE = 10
 """Of more ready queries than these the names are shown."""
 
 
 def _in_short(found: Sequence[Readiness], status: Status) -> str:
     """One line a query, those first that are not ready, and below each of them the gates that refuse."""
-    lines, alike = _counted(found), {why: names for why, names in _by_why(found).items() if len(names) > ALIKE}
-    for (ready, gates), names in alike.items():
-        lines += [f"{few(names)}: {_ANSWERS[ready]}", *gates]
+    lines, alike = _counted(found), {why: each for why, each in _by_why(found).items() if len(each) > ALIKE}
+    for (ready, _), those in alike.items():
+        differ = len({_why(each) for each in those}) > 1
+        of = f" (with the numbers of {those[0].query})" if differ else ""
+        lines += [f"{few([each.query for each in those])}: {_ANSWERS[ready]}{of}", *_why(those[0])[1]]
     shown = {each.query: each for each in status.queries}
     able = [each for each in found if each.ready]
     has_names = len(able) > READY_WHOLE
     for each in _worst_first(found):
-        if (has_names and each.ready) or _why(each) in alike:
+        if (has_names and each.ready) or (not each.ready and _in_words(each) in alike):
             continue
         refused = _why(each)[1]
         age = f"; {replication_text(each.replication, status.at)}" if each.replication is not None else ""
@@ -121,12 +128,18 @@ def _why(found: Readiness) -> Why:
     return found.ready, tuple(lines)
 
 
-def _by_why(found: Sequence[Readiness]) -> dict[Why, list[str]]:
+def _in_words(found: Readiness) -> Why:
+    """The same without its numbers: the ages of a hundred queries differ by a tenth of a second."""
+    ready, lines = _why(found)
+    return ready, tuple(_NUMBER.sub("0", line) for line in lines)
+
+
+def _by_why(found: Sequence[Readiness]) -> dict[Why, list[Readiness]]:
     """Queries that are not ready in the same words, the worst first."""
-    alike: dict[Why, list[str]] = {}
+    alike: dict[Why, list[Readiness]] = {}
     for each in _worst_first(found):
         if not each.ready:
-            alike.setdefault(_why(each), []).append(each.query)
+            alike.setdefault(_in_words(each), []).append(each)
     return alike
 
 

@@ -8,7 +8,7 @@ import click
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.selection import labels, said
-from orchestrator.decide.desk.status import Label, QueryStatus, has_labels
+from orchestrator.decide.desk.status import Label, QueryStatus, Status, gone_lines, has_labels
 from orchestrator.decide.times import age
 from orchestrator.facts.status import status_now
 from orchestrator.shapes import json_shapes
@@ -31,6 +31,12 @@ def show_queries(queries: Sequence[QueryStatus], at: datetime, output: str) -> N
         render.show(rows, output, columns=columns)
     else:
         render.show(rows, output, columns=QUERY_COLUMNS)
+
+
+def say_gone(status: Status) -> None:
+    """What a person has to know before anything else: a cluster is gone, and queries are there."""
+    for line in gone_lines(status):
+        render.talk(line)
 
 
 def _row(query: QueryStatus, at: datetime) -> Mapping[str, object]:
@@ -80,5 +86,6 @@ def list_queries(ctx: Context, labels: tuple[Label, ...], cluster: str | None, n
         render.document([json_shapes.list_row(each, status.at) for each in queries], output)
     else:
         show_queries(queries, status.at, output)
+        say_gone(status)
     if len(queries) < len(status.queries):
         render.talk(f"{len(queries)} of {len(status.queries)} queries")

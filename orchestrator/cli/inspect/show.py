@@ -6,7 +6,7 @@ import click
 
 from orchestrator.cli import context, render, tables
 from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.inspect.list import show_queries
+from orchestrator.cli.inspect.list import say_gone, show_queries
 from orchestrator.decide.desk.status import QueryStatus
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.gates.meaning import columns_text
@@ -54,6 +54,7 @@ def show(ctx: Context, query: str, output: str) -> None:
         render.document(value, output)
         return
     show_queries([shown], now, output)
+    say_gone(status)
     if output == "tsv":
         return
     render.say(f"\ncheckpoint  {shown.checkpoint or '-'}")

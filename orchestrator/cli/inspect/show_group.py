@@ -1,5 +1,6 @@
 """``show-group``: what became of all moves of one command, and their report in one file."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -60,7 +61,26 @@ def show_group(ctx: Context, group: str, report: str | None, output: str) -> int
     if output in tables.PEOPLE:
         known = {key: value for key, value in found.items() if key not in {"queries", "group", "kind", "outcomes"}}
         render.say("\n" + tables.table([known], list(known)))
+        for line in _unknown(rows):
+            render.talk(line)
     return ExitCode.DONE
+
+
+_LATER = {
+    "exposure_records": "the old cluster answers",
+    "replay_records": "they have read what the new cluster held at the move",
+}
+
+
+def _unknown(rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """Why numbers of moves that are done are not known yet."""
+    done = [row for row in rows if row["outcome"] == "done"]
+    counts = {name: sum(row[name] is None for row in done) for name in _LATER}
+    return [
+        f"{name.replace('_', ' ')}: unknown for {count} of {len(done)} moves, until {_LATER[name]}"
+        for name, count in counts.items()
+        if count
+    ]
 
 
 def _report(store: ControllerStore, named: str) -> dict[str, object]:

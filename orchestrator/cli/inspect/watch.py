@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -19,7 +20,7 @@ from orchestrator.decide.times import length
 from orchestrator.facts.status import StatusReader
 from orchestrator.shapes.status import status_json, without_flows
 from state.errors import StoreUnavailable
-from state.model.cluster_status import ClusterStatus
+from state.model.cluster_status import WELL, ClusterStatus
 from state.model.entities import Event, Operation
 from state.settings.values import parse_duration
 from streaming.clocks import Clock, SystemClock
@@ -246,8 +247,20 @@ def _queries(status: Status, room: int) -> list[str]:
     lines = tables.table([_row(each, status.at) for each in shown], columns, indent="  ", is_plain=True).splitlines()
     rest = ordered[len(shown) :]
     if rest:
-        lines.append(f"  ... and {len(rest)} more, {sum(map(status.is_well, rest))} of them healthy")
+        lines.append(f"  ... and {len(rest)} more{_of_rest(rest, status)}")
     return lines
+
+
+def _of_rest(rest: list[QueryStatus], status: Status) -> str:
+    """What is to be known of queries that are not shown: how many are well, and which clusters of theirs are not."""
+    well = f"{sum(map(status.is_well, rest))} of them healthy"
+    counts = Counter(query.cluster or "" for query in rest)
+    doubted = [
+        f"{'all' if count == len(rest) else count} on {name}, which is {believed.verdict}"
+        for name, count in counts.items()
+        if (believed := status.clusters.get(name)) is not None and believed.verdict not in WELL
+    ]
+    return f", {', '.join(doubted)}" + (f"; {well}" if len(counts) > 1 else "") if doubted else f", {well}"
 
 
 def _row(query: QueryStatus, at: datetime) -> dict[str, object]:

@@ -203,6 +203,8 @@ def _of_cluster(
     is_left = believed.verdict in GONE and bool(there)
     if believed.verdict in GONE and not there:
         urgent, todo = False, "No query waits there: nothing has to be moved."
+        if believed.verdict is Verdict.DOWN:
+            todo += " Keep the replicator stopped, and let the producers write to the standby."
     reports = [": ".join([each.what, *each.details]) for each in _shown_together(reported)]
     command = f"tideover plan failover --all --expect-active {name}" if is_left else ""
     return Concern(

@@ -12,7 +12,7 @@ from orchestrator.decide.operation.snapshot import is_stuck
 from orchestrator.decide.operation.turns import waits
 from orchestrator.decide.times import iso
 from state.model.automation import NoticeCursor, Pause
-from state.model.cluster_status import ClusterStatus, ProbeReport, Verdict
+from state.model.cluster_status import GONE, ClusterStatus, ProbeReport, Verdict
 from state.model.entities import (
     COMPLETE,
     Assignment,
@@ -153,6 +153,17 @@ class Status:
         status = self.clusters.get(query.cluster or "")
         calm = status is None or status.verdict in {Verdict.UP, Verdict.DEGRADED}
         return calm and query.state in WELL_STATES and query.operation is None and query.error is None
+
+
+def gone_lines(status: Status) -> list[str]:
+    """A sentence for each cluster that is gone, and still has queries."""
+    found = []
+    for name, believed in status.clusters.items():
+        there = sum(query.cluster == name for query in status.queries)
+        if believed is not None and not status.is_stale(believed) and believed.verdict in GONE and there:
+            count = "1 query is" if there == 1 else f"{there} queries are"
+            found.append(f"{name} is {believed.verdict} since {believed.since:%H:%M:%S} UTC: {count} there")
+    return found
 
 
 Label = tuple[str, str]

@@ -143,6 +143,7 @@ class Overview:
             count=len(lines),
             is_paused=any(pause.scope == EVERY for pause in status.pauses),
             concerns=concerns_of(status, settings),
+            checked=any(query.ready is not None for query in status.queries),
             away=away_of(status),
             picture=picture_of(clusters, routes, limits, seconds),
             clusters=clusters,

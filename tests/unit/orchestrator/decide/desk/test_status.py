@@ -1,5 +1,6 @@
 """How things stand, put together from what the store says; and the picture of it, which fits whatever shows it."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.cli.inspect import watch
-from orchestrator.decide.desk.status import SAMPLE_STANDS, Leader, Rows, Status, status_of
+from orchestrator.decide.desk.status import SAMPLE_STANDS, Leader, Rows, Status, gone_lines, status_of
 from orchestrator.decide.gates.automatic import VERDICT_STANDS, Cooldown
 from orchestrator.shapes.status import status_json, without_flows
 from state.model.automation import EVERY, Pause
@@ -228,6 +229,18 @@ def test_queries_that_need_a_look_come_first_with_their_error() -> None:
     table = told[told.index("QUERIES") + 3 :][:4]
     assert [line.split()[0] for line in table] == ["c", "d", "a", "b"]
     assert table[1].endswith("no such table")
+
+
+def test_queries_that_are_not_shown_are_said_to_be_on_a_dead_cluster() -> None:
+    names = [f"query-{number}" for number in range(9)]
+    assignments = tuple(samples.assignment(query=name, cluster="west") for name in names)
+    rows = replace(ROWS, assignments=assignments, statuses=(status(Verdict.DOWN, cluster="west"),))
+    found = status_of(rows, settings(queries=names))
+    told = watch.text(found, height=17)
+    assert re.search(r"  \.\.\. and \d more, all on west, which is DOWN\n", told), told
+    assert gone_lines(found) == ["west is DOWN since 11:58:30 UTC: 9 queries are there"]
+    well = replace(ROWS, assignments=assignments, statuses=(status(Verdict.UP, cluster="west"),))
+    assert gone_lines(status_of(well, settings(queries=names))) == []
 
 
 @given(

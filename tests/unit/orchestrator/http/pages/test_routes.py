@@ -83,6 +83,7 @@ def test_the_overview_says_that_nothing_is_wrong(fresh: Served) -> None:
     assert (answer.code, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
     text = text_of(answer)
     assert "Nothing is wrong" in text
+    assert "every query runs. Each one that was checked could be moved." in text
     trend = "throughput unknown; lag 12, at most 12 unknown"
     assert re.search(rf"revenue east a running \d s ago – 0.4 s of 60 s 0.4 s {trend} ready off", text)
     assert re.search(r"east → west 0.4 s orders-4 of \w+ \d s ago west is 0.4 s behind east at most", text)
