@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import socket
 import threading
 import time
@@ -117,7 +118,7 @@ def raw_server(serve: Callable[[socket.socket], None]) -> Iterator[str]:
 
     def run() -> None:
         with listener.accept()[0] as connection:
-            connection.recv(1 << 16)
+            read_request(connection)
             serve(connection)
 
     thread = threading.Thread(target=run, daemon=True)
@@ -125,6 +126,20 @@ def raw_server(serve: Callable[[socket.socket], None]) -> Iterator[str]:
     with listener:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/token"
         thread.join(60)
+
+
+def read_request(connection: socket.socket) -> None:
+    """All of it: an end that is closed with bytes unread resets the connection, and takes its reply along."""
+    request, wanted = b"", -1
+    while wanted < 0 or len(request) < wanted:
+        more = connection.recv(1 << 16)
+        if not more:
+            return
+        request += more
+        head, end, _ = request.partition(b"\r\n\r\n")
+        if end:
+            (length,) = re.findall(rb"(?i)content-length: (\d+)", head)
+            wanted = len(head) + len(end) + int(length)
 
 
 def at(endpoint: str) -> ClientCredentials:
