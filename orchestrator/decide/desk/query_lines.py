@@ -4,7 +4,7 @@ The plots show what checks measured over the last hours, as lines in a box. A li
 times, where nothing could be measured, and where the query moved. What lies before a move is the age of other copies.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -136,18 +136,20 @@ def _plot(
         highest=highest,
         highest_at=at,
         top=top,
-        lines=tuple(tuple(point(*each) for each in piece) for piece in _pieces(samples, pick)),
+        lines=tuple(tuple(point(*each) for each in piece) for piece in pieces(samples, map(pick, samples), _is_apart)),
         limit_y=None if limit is None or limit > top else _down(limit, top),
     )
 
 
-def _pieces(
-    samples: Sequence[StandbySample], pick: Callable[[StandbySample], float | None]
+def pieces(
+    samples: Iterable[StandbySample],
+    values: Iterable[float | None],
+    is_apart: Callable[[StandbySample, StandbySample], bool],
 ) -> Iterator[list[tuple[StandbySample, float]]]:
+    """Samples that one line joins, each with its value; it breaks where a value is None and between two apart."""
     piece: list[tuple[StandbySample, float]] = []
-    for each in samples:
-        value = pick(each)
-        if piece and (value is None or _is_apart(piece[-1][0], each)):
+    for each, value in zip(samples, values, strict=True):
+        if piece and (value is None or is_apart(piece[-1][0], each)):
             yield piece
             piece = []
         if value is not None:
@@ -158,7 +160,12 @@ def _pieces(
 
 def _is_apart(one: StandbySample, other: StandbySample) -> bool:
     moved = (one.source, one.target) != (other.source, other.target)
-    return moved or other.sampled_at - one.sampled_at > SAMPLE_STANDS + timedelta(seconds=1)
+    return moved or is_gap(one, other)
+
+
+def is_gap(one: StandbySample, other: StandbySample) -> bool:
+    """Whether a minute was missed five times between two samples."""
+    return other.sampled_at - one.sampled_at > SAMPLE_STANDS + timedelta(seconds=1)
 
 
 def _down(value: float, top: float) -> float:

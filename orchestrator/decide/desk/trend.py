@@ -5,11 +5,12 @@ keeps that number, so two samples of one run give the records per second between
 known: where a run began, where its runner reported nothing new, and where no sample was taken for five minutes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+from orchestrator.decide.desk.query_lines import is_gap, pieces
 from orchestrator.decide.desk.status import SAMPLE_STANDS, lag_of
 from state.model.entities import Assignment, EndSample, QueryFact, TopicPartition
 from state.model.maintenance import StandbySample
@@ -50,7 +51,7 @@ def rates_of(samples: Sequence[StandbySample]) -> list[float | None]:
 
 
 def _rate(one: StandbySample, other: StandbySample) -> float | None:
-    if one.run_id is None or one.run_id != other.run_id or _is_apart(one, other):
+    if one.run_id is None or one.run_id != other.run_id or is_gap(one, other):
         return None
     if one.read_records is None or other.read_records is None or one.read_at is None or other.read_at is None:
         return None
@@ -104,32 +105,15 @@ def _line(samples: Sequence[StandbySample], values: Sequence[float | None], now:
     if not known:
         return None
     highest = max(known)
-    pieces = [
-        [(_along(each, now), _down(value, highest)) for each, value in piece] for piece in _pieces(samples, values)
+    drawn = [
+        [(_along(each, now), _down(value, highest)) for each, value in piece]
+        for piece in pieces(samples, values, is_gap)
     ]
     return TrendLine(
         newest=values[-1] if now - samples[-1].sampled_at <= SAMPLE_STANDS else None,
         highest=highest,
-        path="".join(map(_drawn, pieces)),
+        path="".join(map(_drawn, drawn)),
     )
-
-
-def _pieces(
-    samples: Sequence[StandbySample], values: Sequence[float | None]
-) -> Iterator[list[tuple[StandbySample, float]]]:
-    piece: list[tuple[StandbySample, float]] = []
-    for each, value in zip(samples, values, strict=True):
-        if piece and (value is None or _is_apart(piece[-1][0], each)):
-            yield piece
-            piece = []
-        if value is not None:
-            piece.append((each, value))
-    if piece:
-        yield piece
-
-
-def _is_apart(one: StandbySample, other: StandbySample) -> bool:
-    return other.sampled_at - one.sampled_at > SAMPLE_STANDS + timedelta(seconds=1)
 
 
 def _along(each: StandbySample, now: datetime) -> int:

@@ -1,10 +1,9 @@
 """The report of a group as one page for people: no script, no link, nothing from elsewhere; light and dark."""
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from orchestrator.facts.evidence.page import template
 
 COLUMNS = {
     "query": "query",
@@ -38,13 +37,4 @@ def group_page(report: Mapping[str, Any]) -> str:
     )
     count = len(report["queries"])
     title = f"{report['kind']} of {count} {'query' if count == 1 else 'queries'}"
-    return _template().render(report=report, title=title, facts=facts, columns=COLUMNS)
-
-
-@cache
-def _template() -> Template:
-    made = Environment(
-        loader=PackageLoader("orchestrator.facts.evidence"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
-    return made.get_template("group.html")
+    return template("group.html").render(report=report, title=title, facts=facts, columns=COLUMNS)

@@ -39,7 +39,7 @@ def page(kept: Evidence) -> str:
     said = json.loads(kept.document)
     operation, plan = said["operation"], Plan.of(said["plan"] or {})
     sides = (operation["query"], operation["from"], operation["to"])
-    return _template().render(
+    return template("evidence.html").render(
         operation=operation,
         title=headline(OperationKind(operation["kind"]), *sides, operation["parameters"]),
         who=list(_who(said)),
@@ -60,7 +60,8 @@ def page(kept: Evidence) -> str:
 
 
 @cache
-def _template() -> Template:
+def template(name: str) -> Template:
+    """One of the pages of this package: each name that it shows must be given, and texts are escaped."""
     made = Environment(
         loader=PackageLoader("orchestrator.facts.evidence"),
         autoescape=True,
@@ -69,7 +70,7 @@ def _template() -> Template:
         keep_trailing_newline=True,
     )
     made.filters |= {"json": _json, "seconds": "{:.3f}".format}
-    return made.get_template("evidence.html")
+    return made.get_template(name)
 
 
 def _json(value: object) -> str:
