@@ -31,7 +31,7 @@ from state.settings.values import (
     Pipeline,
     between,
     contradictions,
-    is_open,
+    login_mistakes,
 )
 
 
@@ -90,10 +90,8 @@ class SchemaRegistry(Settings):
 
     @model_validator(mode="after")
     def _username_and_password(self) -> Self:
-        if (self.username is None) != (self.password is None):
-            raise ValueError("username and password must be set together")
-        if self.password is not None and is_open(self.url):
-            raise ValueError(f"{self.url} would get the password unencrypted on another host: use https")
+        if mistakes := login_mistakes(self.url, self.username, self.password):
+            raise ValueError("\n".join(mistakes))
         return self
 
 

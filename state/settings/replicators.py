@@ -6,7 +6,7 @@ from typing import Annotated, Self
 from pydantic import Field, SecretStr, model_validator
 
 from state.settings.frozen import Settings
-from state.settings.values import is_open
+from state.settings.values import login_mistakes
 
 
 class ReplicatorKind(StrEnum):
@@ -55,10 +55,7 @@ class Replicator(Settings):
             mistakes.append(f"url: only cluster-linking and shadowing report their copies, not {self.kind}")
         if (self.link is not None) != (self.kind is ReplicatorKind.SHADOWING and self.url is not None):
             mistakes.append("link: the name of a shadow link belongs to kind: shadowing with url, and to nothing else")
-        if (self.username is None) != (self.password is None):
-            mistakes.append("username and password must be set together")
-        if self.password is not None and self.url is not None and is_open(self.url):
-            mistakes.append(f"{self.url} would get the password unencrypted on another host: use https")
+        mistakes += login_mistakes(self.url, self.username, self.password)
         if self.url is None and (self.username is not None or self.ca is not None):
             mistakes.append("url: username, password and ca are for its requests, so name it")
         if mistakes:

@@ -93,6 +93,16 @@ def is_open(url: str) -> bool:
     return found is not None and not is_loopback(found[1])
 
 
+def login_mistakes(url: str | None, username: str | None, password: object) -> list[str]:
+    """What is wrong with the login of a service, a sentence each."""
+    mistakes = []
+    if (username is None) != (password is None):
+        mistakes.append("username and password must be set together")
+    if password is not None and url is not None and is_open(url):
+        mistakes.append(f"{url} would get the password unencrypted on another host: use https")
+    return mistakes
+
+
 def _check_listen(text: str) -> str:
     if text == "off":
         return text
