@@ -109,7 +109,7 @@ class Behind:
     def suspects(self) -> list[int]:
         """Of the records behind the newest proven copy, some that are too old to be taken for unread; by position.
 
-        All of them where only contents show first copies.
+        All of them where only contents show first copies. Where times show nothing, a single one may be a copy as well.
         """
         if self.needs_contents:
             return list(range(self._last + 1, len(self.records)))
@@ -122,9 +122,8 @@ class Behind:
             if self.is_suspect(self.records[at]):
                 row.append(at)
                 continue
-            found += (
-                row if len(row) >= self._in_a_row else [old for old in row if self._is_no_latecomer(self.records[old])]
-            )
+            is_enough = len(row) >= self._in_a_row or self._is_timeless
+            found += row if is_enough else [old for old in row if self._is_no_latecomer(self.records[old])]
             row = []
         return _spread(found + row)
 

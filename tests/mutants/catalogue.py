@@ -17,6 +17,27 @@ class Mistake(NamedTuple):
 
 CATALOGUE = (
     Mistake(
+        "streaming/resume/sent_again.py",
+        "is_enough = len(row) >= self._in_a_row or self._is_timeless",
+        "is_enough = len(row) >= self._in_a_row",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "one record sent again counts as unread where times show nothing",
+    ),
+    Mistake(
+        "streaming/resume/methods/content_search.py",
+        "is_sole = self.matcher.is_telling and self.matcher.known.alike(self.records[at].digest) == 1",
+        "is_sole = self.matcher.is_telling",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "an unread record that equals one of the oldest remembered ones is taken for its copy",
+    ),
+    Mistake(
+        "streaming/resume/methods/fingerprint_match.py",
+        "shows_order = self.is_telling and not is_alone",
+        "shows_order = self.is_telling",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "on a compacted log, an unread record that equals one of the oldest remembered ones is taken for its copy",
+    ),
+    Mistake(
         "streaming/resolve/sent_again_scan.py",
         "if scan is None or not found.is_partial or (scan.found is not None and",
         "if scan is None or scan.found is None or (scan.found is not None and",

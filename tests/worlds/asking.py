@@ -30,6 +30,7 @@ def resolution(world: World, *, backwards: bool = False) -> Resolution:
         old_ends=dict(ends[::order]),
         now=datetime.fromtimestamp((EPOCH_MS + world.now) / 1000, UTC),
         timeout=_TIMEOUT,
+        search_seconds=_TIMEOUT,
     )
 
 

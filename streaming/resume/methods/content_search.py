@@ -477,7 +477,8 @@ class Search:
         walk = self.matcher.fit(self.records, at, index)
         if walk.agreed < TRUSTED:
             is_alone = walk.agreed < THIN and not (self.matcher.is_whole and at + 1 == walk.agreed)
-            if is_alone and not self.matcher.is_telling:
+            is_sole = self.matcher.is_telling and self.matcher.known.alike(self.records[at].digest) == 1
+            if is_alone and not is_sole:
                 return False  # an unread record may equal it, and nothing remembered lies before it
             if self.records[at].append_time or (self.cut and at + 1 == walk.agreed):
                 return False

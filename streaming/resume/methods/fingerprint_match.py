@@ -281,12 +281,14 @@ class FingerprintMatcher:
         others: list[LogRecord] = []
         surplus = None if self.is_telling else self.surplus(seen)
         survivors = len({self.newest(record) for record in seen} - {-1})
+        is_alone = survivors < FEW and any(self.known.alike(each.digest) > 1 for each in seen)
+        shows_order = self.is_telling and not is_alone
         for at, record in enumerate(seen):
             index = self.newest(record)
             if record is surplus:
                 return record
             if index < 0:
-                is_young = record.timestamp_ms >= (youngest if last is None and self.is_telling else oldest)
+                is_young = record.timestamp_ms >= (youngest if last is None and shows_order else oldest)
                 is_near = from_begin and record.timestamp_ms >= oldest - self._disorder_ms
                 may_follow = last is not None or (is_near and record.offset - at >= survivors)
                 if is_young or (self.is_whole and may_follow):

@@ -570,6 +570,27 @@ WORLDS = {
         buffer_ms=5000,
         knows_type=False,
     ),
+    "an older record again where all that is remembered has one time": _one(
+        "0 0 r0, 33 0 r33, 34 0 r34, 36 0 r36, 37 0 r37, 38 0 r38, 39 0 r39, 40 0 r40, 41 0 r41",
+        "0 0 r0 of 0, 1 0 r33 of 33, 2 0 r34 of 34, 3 0 r36 of 36, 4 0 r37 of 37, 5 0 r0 of 0, 6 1000 x6",
+        position=78,
+        written_end=136,
+        remembered=((25, 78),),
+        now=2000,
+    ),
+    "an unread record like the oldest one read, all of one content": _one(
+        "0 0 p0, 1 10 p0, 2 50 p0, 3 60 p0, 4 20 p0, 5 70 p0, 6 80 p0, 7 30 p0, 8 40 p0, 9 0 p0",
+        "0 40 p0 of 8, 1 0 p0 of 9",
+        position=8,
+        now=90,
+    ),
+    "a compacted log with an unread record like the oldest one read": _one(
+        "0 0 p0, 1 10 p0, 2 50 p0, 3 60 p0, 4 20 p0, 5 70 p0, 6 80 p0, 7 30 p0, 8 40 p0, 9 0 p0",
+        "0 40 p0 of 8, 1 0 p0 of 9",
+        position=8,
+        now=90,
+        compacted=True,
+    ),
     "a partition with the oldest remembered record alone, the others elsewhere": _spread_after_one(),
 }
 
