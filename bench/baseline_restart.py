@@ -19,7 +19,7 @@ _NAIVE_SECONDS = 120.0
 _POLL_SECONDS = 0.01
 
 
-def start_anew(on: Stage, query: str, struck_at: float) -> float:
+def restart(on: Stage, query: str, struck_at: float) -> float:
     """Seconds from the start of a new driver to the commit of its first batch, by the commit file's own time."""
     folder = on.config.parent
     checkpoint = folder / "naive-checkpoint"
@@ -46,14 +46,14 @@ def await_commits(on: Stage, driver: "Popen[bytes]", checkpoints: Sequence[Path]
 
 def naive_settings(configuration: Mapping[str, Any], query: str, folder: Path, struck_at: float) -> dict[str, Any]:
     """What ``bench.baseline_driver`` gets: the query as declared, from a guessed time, with nothing kept."""
-    told = configuration["queries"][query]
+    reported = configuration["queries"][query]
     return {
         "bootstrap": configuration["clusters"]["west"]["bootstrap"][0],
         "topic": TOPIC,
         "partitions": 4,
         "time_ms": int((struck_at - _GUESS_SECONDS) * 1000),
         "checkpoint": str(folder / "naive-checkpoint"),
-        "pipeline": told["pipeline"],
-        "settings": {**told["settings"], "sink": str(folder / "naive.db")},
+        "pipeline": reported["pipeline"],
+        "settings": {**reported["settings"], "sink": str(folder / "naive.db")},
         "conf": plain_conf(configuration["spark"]),
     }

@@ -48,27 +48,27 @@ _ENDS = {
 _LINE = re.compile(r" *\d+\.\d s  (.*)")
 _TRAFFIC_SECONDS = 120.0
 
-Told = Sequence[tuple[float, str]]
+Timed = Sequence[tuple[float, str]]
 """Lines of a demo, each with the seconds since its start."""
 
 
 def measure(setting: Setting) -> list[Row]:
     """Three samples of each kind. Raises BenchError where a demo broke its promise."""
     archive.make(setting.say)
-    stories: dict[str, list[Told]] = {mode: [] for mode in _MODES}
+    runs: dict[str, list[Timed]] = {mode: [] for mode in _MODES}
     floors: dict[str, list[float]] = {mode: [] for mode in _MODES}
     for number in range(setting.count(SAMPLES)):
         for mode, words in _MODES.items():
             floors[mode].append(_take_floor(setting, f"floor-{mode}-{number}", mode))
-            stories[mode].append(_play(setting, f"demo-{mode}-{number}", mode))
-            struck = sum(steps(stories[mode][-1]).values())
+            runs[mode].append(_play(setting, f"demo-{mode}-{number}", mode))
+            struck = sum(steps(runs[mode][-1]).values())
             setting.say(f"{words}: killed after {struck:.1f} s; plain {floors[mode][-1]:.1f} s")
-    return [row(words, stories[mode], floors[mode]) for mode, words in _MODES.items()]
+    return [row(words, runs[mode], floors[mode]) for mode, words in _MODES.items()]
 
 
-def row(words: str, stories: Sequence[Told], floors: Sequence[float]) -> Row:
+def row(words: str, runs: Sequence[Timed], floors: Sequence[float]) -> Row:
     """One kind as a line of the report."""
-    taken = [steps(told) for told in stories]
+    taken = [steps(lines) for lines in runs]
     return Row(
         measurement=NAME, what=f"start of the demo to the kill, {words}", unit="s",
         ours=Spread.of(sum(each.values()) for each in taken), limit=LIMIT_SECONDS,
@@ -81,12 +81,12 @@ def row(words: str, stories: Sequence[Told], floors: Sequence[float]) -> Row:
     )  # fmt: skip
 
 
-def steps(told: Told) -> dict[str, float]:
+def steps(timed: Timed) -> dict[str, float]:
     """Seconds of each step up to the kill. Raises BenchError where a line is missing."""
     found: dict[str, float] = {}
     began = 0.0
     for name, start in _ENDS.items():
-        ends = [at for at, text in told if text.startswith(start)]
+        ends = [at for at, text in timed if text.startswith(start)]
         if not ends:
             raise BenchError(f"the demo did not say {start!r}")
         found[name], began = ends[-1] - began, ends[-1]
@@ -110,7 +110,7 @@ def plain_settings(configuration: Mapping[str, Any], folder: Path) -> dict[str, 
     }
 
 
-def _play(setting: Setting, name: str, mode: str) -> Told:
+def _play(setting: Setting, name: str, mode: str) -> Timed:
     folder = setting.directory / name
     command = [
         sys.executable, "-m", "lab.demo", "--dir", str(folder), "--base-port", str(setting.base_port),
@@ -120,10 +120,10 @@ def _play(setting: Setting, name: str, mode: str) -> Told:
     environment = {**os.environ, class_archive.SETTING: mode}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         lines = ((time.monotonic() - began, line) for line in process.stdout or ())  # each timed as it comes
-        told = [(at, found[1]) for at, line in lines if (found := _LINE.match(line))]
+        timed = [(at, found[1]) for at, line in lines if (found := _LINE.match(line))]
     if process.returncode:
         raise BenchError(f"the demo ended with exit code {process.returncode}: see {folder / 'summary.txt'}")
-    return told
+    return timed
 
 
 def _take_floor(setting: Setting, name: str, mode: str) -> float:

@@ -108,8 +108,8 @@ def _file(on: Stage, number: int) -> Path:
 
 def _fail_over(on: Stage, to: str) -> float:
     code, printed = on.tideover("failover", QUERY, "--to", to, "--yes", "--reason", "bench", "-o", "json", check=False)
-    told = json.loads(printed)
-    operation: Mapping[str, object] = told[0] if isinstance(told, list) else told
+    answer = json.loads(printed)
+    operation: Mapping[str, object] = answer[0] if isinstance(answer, list) else answer
     measured = operation.get("measured")
     seconds = measured.get("switch_seconds") if isinstance(measured, Mapping) else None
     if code or not isinstance(seconds, float):

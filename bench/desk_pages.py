@@ -60,11 +60,11 @@ class Page:
 
     async def _fetch(self) -> None:
         began = time.monotonic()
-        code = await self._asked()
+        code = await self._requested()
         self.seen.answers.append(time.monotonic() - began)
         self.seen.refused += code != 200
 
-    async def _asked(self) -> int:
+    async def _requested(self) -> int:
         """The code of the answer; a connection that the server has closed is opened again."""
         for _ in range(2):
             with suppress(OSError, asyncio.IncompleteReadError):

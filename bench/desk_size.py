@@ -69,7 +69,7 @@ def _row(served: Served, what: str, path: str, limit: float) -> Row:
     for _ in range(ROUNDS):
         time.sleep(STATUS_SECONDS * 1.1)
         began = time.monotonic()
-        answer = served.ask(path, token=VIEWER, headers={"Accept": "*/*" if path.startswith("/api") else "text/html"})
+        answer = served.call(path, token=VIEWER, headers={"Accept": "*/*" if path.startswith("/api") else "text/html"})
         took.append(time.monotonic() - began)
         if answer.code != 200:
             raise BenchError(f"{path} answers {answer.code}")

@@ -119,8 +119,8 @@ def _take(on: Stage, checkpoint: Path, taken: Taken, *, with_it: bool) -> None:
 def _drill(on: Stage) -> tuple[float, float]:
     """Rehearse the failover; when the drill began and ended."""
     code, printed = on.tideover("drill", QUERY, "-o", "json", check=False)
-    told = json.loads(printed)
-    drill = told[0] if isinstance(told, list) else told
+    answer = json.loads(printed)
+    drill = answer[0] if isinstance(answer, list) else answer
     if code or drill.get("outcome") != "done":
         raise BenchError(f"the drill proved nothing: {printed[-500:]}")
     begin, end = (datetime.fromisoformat(drill[key]).timestamp() for key in ("started_at", "ended_at"))

@@ -52,7 +52,7 @@ ROUNDS = 9
 TIMES = 4.0
 """To reach, of the time that librdkafka takes for one look-up by time of the same partitions."""
 STORED = "from the store to the offsets"
-ASKED, READ, DECIDED = "the topic, ends, begins and times", "the records around each place", "deciding"
+LOOKED_UP, READ, DECIDED = "the topic, ends, begins and times", "the records around each place", "deciding"
 _BASE_MS = 1_700_000_000_000
 _PER_MS = 5
 _PER_BATCH = 4
@@ -84,26 +84,26 @@ def measure(setting: Setting) -> list[Row]:
                 "warm": lambda: _places(link, wants),
                 "parts": lambda: parts.append(_parts(link, wants)),
                 "cold": lambda: _cold(cluster, wants),
-                "time": lambda: theirs.ask_each(times),
+                "time": lambda: theirs.request_each(times),
             }
-            for ask in clients.values():
-                ask()
+            for request in clients.values():
+                request()
             for _ in range(ROUNDS):
-                for name, ask in clients.items():
-                    milliseconds.setdefault(name, []).append(_took(ask))
+                for name, request in clients.items():
+                    milliseconds.setdefault(name, []).append(_took(request))
             repeats = sum(
                 positions[TopicPartition(OLD, key.partition)] + FOREIGN - offset
-                for key, offset in theirs.ask_each(times).items()
+                for key, offset in theirs.request_each(times).items()
             )
             theirs.close()
             tracked.close()
     return _rows(milliseconds, parts, repeats)
 
 
-def _took(ask: Callable[[], object]) -> float:
+def _took(request: Callable[[], object]) -> float:
     gc.collect()
     started = time.perf_counter()
-    ask()
+    request()
     return (time.perf_counter() - started) * 1000
 
 
@@ -218,21 +218,23 @@ class _Timed:
         self.seconds: dict[str, float] = defaultdict(float)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        def ask(*questions: Any, **more: Any) -> Any:
+        def request(*questions: Any, **more: Any) -> Any:
             began = time.perf_counter()
             answer = getattr(self._log, name)(*questions, **more)
             self.seconds[name] += time.perf_counter() - began
             return answer
 
-        return ask
+        return request
 
 
 def _parts(link: Link, wants: Sequence[Want]) -> dict[str, float]:
     """Milliseconds of one look-up, warm, by what they went into."""
     log = _Timed(link)
     whole = _took(lambda: _places(cast(ClusterLog, log), wants))
-    asked, read = (1000 * sum(log.seconds[name] for name in names) for names in (("describe", "offsets"), ("fetch",)))
-    return {ASKED: asked, READ: read, DECIDED: whole - asked - read}
+    requested, read = (
+        1000 * sum(log.seconds[name] for name in names) for names in (("describe", "offsets"), ("fetch",))
+    )
+    return {LOOKED_UP: requested, READ: read, DECIDED: whole - requested - read}
 
 
 def _cold(cluster: Cluster, wants: Sequence[Want]) -> None:
@@ -280,7 +282,7 @@ def _rows(milliseconds: Mapping[str, Sequence[float]], parts: Sequence[Mapping[s
                 unit="ms",
                 ours=Spread.of(each[part] for each in parts[1:]),  # the first warms up
             )
-            for part in (ASKED, READ, DECIDED)
+            for part in (LOOKED_UP, READ, DECIDED)
         ),
         Row(
             measurement=NAME,

@@ -120,7 +120,7 @@ class FakeBrokers:
 
     def _metadata(self, node: int, version: int, request: Any) -> Any:
         topic_class = MetadataResponse.MetadataResponseTopic
-        asked = list(self._topics) if request.topics is None else [topic.name for topic in request.topics]
+        requested = list(self._topics) if request.topics is None else [topic.name for topic in request.topics]
         topics = [
             topic_class(
                 version=version,
@@ -130,7 +130,7 @@ class FakeBrokers:
                 is_internal=False,
                 partitions=[self._partition(version, number) for number in range(self._partitions)],
             )
-            for name in asked
+            for name in requested
         ]
         brokers = [
             MetadataResponse.MetadataResponseBroker(
@@ -170,9 +170,9 @@ class FakeBrokers:
             ],
         )
 
-    def _offset(self, node: int, version: int, asked: Any) -> Any:
-        number = asked.partition_index
-        offset = offset_at(number, asked.timestamp)
+    def _offset(self, node: int, version: int, requested: Any) -> Any:
+        number = requested.partition_index
+        offset = offset_at(number, requested.timestamp)
         not_leader = 0 if number % len(self.ports) == node else 6
         return ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
             version=version,
@@ -217,8 +217,8 @@ def _main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.fake_brokers")
     for name in ("brokers", "topics", "partitions"):
         parser.add_argument(name, type=int)
-    asked = parser.parse_args()
-    fake = FakeBrokers(brokers=asked.brokers, topics=asked.topics, partitions=asked.partitions)
+    arguments = parser.parse_args()
+    fake = FakeBrokers(brokers=arguments.brokers, topics=arguments.topics, partitions=arguments.partitions)
     print(",".join(f"127.0.0.1:{port}" for port in fake.ports), flush=True)
     sys.stdin.read()
 

@@ -16,14 +16,14 @@ class TheirLookup:
         self._timeout = timeout
         self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "log_level": 0})
 
-    def ask(self, partitions: Sequence[TopicPartition], time_ms: int) -> Answers:
+    def request(self, partitions: Sequence[TopicPartition], time_ms: int) -> Answers:
         """Offsets per partition at one time; those with an error are left out."""
-        return self.ask_each(dict.fromkeys(partitions, time_ms))
+        return self.request_each(dict.fromkeys(partitions, time_ms))
 
-    def ask_each(self, times: Mapping[TopicPartition, int]) -> Answers:
+    def request_each(self, times: Mapping[TopicPartition, int]) -> Answers:
         """Offsets per partition, each at a time of its own; those with an error are left out."""
-        asked = [ForeignPartition(topic, number, time_ms) for (topic, number), time_ms in times.items()]
-        answered = self._consumer.offsets_for_times(asked, timeout=self._timeout)
+        requested = [ForeignPartition(topic, number, time_ms) for (topic, number), time_ms in times.items()]
+        answered = self._consumer.offsets_for_times(requested, timeout=self._timeout)
         return {TopicPartition(each.topic, each.partition): each.offset for each in answered if each.error is None}
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ class OurLookup:
     def __init__(self, bootstrap: str) -> None:
         self._link = Link(Cluster(bootstrap=tuple(bootstrap.split(","))), name="bench")
 
-    def ask(self, partitions: Sequence[TopicPartition], time_ms: int) -> Mapping[TopicPartition, int]:
+    def request(self, partitions: Sequence[TopicPartition], time_ms: int) -> Mapping[TopicPartition, int]:
         """Offsets per partition. Raises BenchError when a partition has an error or no record."""
         looked = self._link.offsets(dict.fromkeys(partitions, time_ms), timeout=_SECONDS)
         answers = {partition: each.offset for partition, each in looked.items() if each.offset is not None}

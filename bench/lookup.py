@@ -22,7 +22,7 @@ from bench.link_lookup import OurLookup
 from bench.report import Row
 from bench.samples import multiple
 from bench.setting import Setting
-from bench.timings import Answers, Timings, ask_once
+from bench.timings import Answers, Timings, request_once
 from lab import java
 from lab.world import KAFKA_VERSIONS
 from state.model.entities import TopicPartition
@@ -37,7 +37,7 @@ TIMES = {"warm": 0.5, "cold": 0.6}
 _RECORDS = 8
 _BASE_MS = 1_700_000_000_000
 _STEP_MS = 1_000
-ASKED_MS = _BASE_MS + 4 * _STEP_MS + 1
+LOOKUP_MS = _BASE_MS + 4 * _STEP_MS + 1
 """Between the fifth and the sixth record of every partition."""
 EXPECTED = 5
 
@@ -68,10 +68,10 @@ def measure(setting: Setting) -> list[Row]:
 def _take_rounds(bootstrap: str, timings: Timings) -> None:
     ours, theirs = OurLookup(bootstrap), TheirLookup(bootstrap)
     clients: dict[str, Callable[[], Answers]] = {
-        "ours warm": lambda: ours.ask(PARTITIONS, ASKED_MS),
-        "theirs warm": lambda: theirs.ask(PARTITIONS, ASKED_MS),
-        "ours cold": lambda: ask_once(OurLookup(bootstrap), PARTITIONS, ASKED_MS),
-        "theirs cold": lambda: ask_once(TheirLookup(bootstrap), PARTITIONS, ASKED_MS),
+        "ours warm": lambda: ours.request(PARTITIONS, LOOKUP_MS),
+        "theirs warm": lambda: theirs.request(PARTITIONS, LOOKUP_MS),
+        "ours cold": lambda: request_once(OurLookup(bootstrap), PARTITIONS, LOOKUP_MS),
+        "theirs cold": lambda: request_once(TheirLookup(bootstrap), PARTITIONS, LOOKUP_MS),
     }
     try:
         timings.take_rounds(clients, ROUNDS)
@@ -83,7 +83,7 @@ def _take_rounds(bootstrap: str, timings: Timings) -> None:
 def _shell(bootstrap: str) -> Answers:
     command = java.command(
         "org.apache.kafka.tools.GetOffsetShell",
-        "--bootstrap-server", bootstrap, "--topic", "bench-.*", "--time", str(ASKED_MS), heap_mb=512,
+        "--bootstrap-server", bootstrap, "--topic", "bench-.*", "--time", str(LOOKUP_MS), heap_mb=512,
     )  # fmt: skip
     environment = {**os.environ, "CLASSPATH": ":".join(str(path) for path in jar_paths(f"kafka-{KAFKA_VERSIONS[0]}"))}
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)

@@ -16,7 +16,7 @@ from bench.link_lookup import OurLookup
 from bench.report import Row
 from bench.samples import multiple
 from bench.setting import Setting
-from bench.timings import Answers, Timings, ask_once
+from bench.timings import Answers, Timings, request_once
 from state.model.entities import TopicPartition
 
 NAME = "many"
@@ -30,7 +30,7 @@ WARM_MS = 1_500.0
 COLD_TIMES = 1.5
 """To reach, of our own time when connected."""
 _THEIR_SECONDS = 300.0
-ASKED_MS = BASE_MS + 500 * STEP_MS - 1
+LOOKUP_MS = BASE_MS + 500 * STEP_MS - 1
 
 
 @cache
@@ -41,7 +41,7 @@ def partitions() -> tuple[TopicPartition, ...]:
 
 def count_wrong(answers: Answers) -> int:
     """How many partitions were answered with another offset than theirs."""
-    return sum(answers.get(each) != offset_at(each.partition, ASKED_MS) for each in partitions())
+    return sum(answers.get(each) != offset_at(each.partition, LOOKUP_MS) for each in partitions())
 
 
 def measure(setting: Setting) -> list[Row]:
@@ -51,15 +51,15 @@ def measure(setting: Setting) -> list[Row]:
     with fake_brokers(brokers=BROKERS, topics=TOPICS, partitions=PARTITIONS_EACH) as bootstrap:
         with closing(OurLookup(bootstrap)) as ours:
             clients: dict[str, Callable[[], Answers]] = {
-                "ours warm": lambda: ours.ask(partitions(), ASKED_MS),
-                "ours cold": lambda: ask_once(OurLookup(bootstrap), partitions(), ASKED_MS),
+                "ours warm": lambda: ours.request(partitions(), LOOKUP_MS),
+                "ours cold": lambda: request_once(OurLookup(bootstrap), partitions(), LOOKUP_MS),
             }
             setting.say(f"{ROUNDS} rounds: ours")
             timings.take_rounds(clients, ROUNDS)
         timings.require_ours()
         setting.say(f"{THEIR_ROUNDS + 1} rounds: confluent-kafka")
         with closing(TheirLookup(bootstrap, timeout=_THEIR_SECONDS)) as theirs:
-            timings.take_rounds({"theirs warm": lambda: theirs.ask(partitions(), ASKED_MS)}, THEIR_ROUNDS)
+            timings.take_rounds({"theirs warm": lambda: theirs.request(partitions(), LOOKUP_MS)}, THEIR_ROUNDS)
     warm = timings.spread("ours warm")
     return [
         Row(

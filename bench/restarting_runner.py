@@ -31,7 +31,7 @@ from streaming.spark.runner import runner, supervisor
 from streaming.spark.runner.supervisor import QuerySupervisor
 
 DOOR = "BENCH_DOOR"
-ASKED, DONE = "restart", "restarted"
+ORDERED, DONE = "restart", "restarted"
 _LOOK_SECONDS = 0.05
 
 
@@ -97,8 +97,8 @@ class Door:
         """Restart what runs at each request, for ever."""
         while True:
             time.sleep(_LOOK_SECONDS)
-            if (self._folder / ASKED).exists():
-                (self._folder / ASKED).unlink()
+            if (self._folder / ORDERED).exists():
+                (self._folder / ORDERED).unlink()
                 partial = self._folder / f"{DONE}.partial"
                 partial.write_text(json.dumps(self._restart()), encoding="ascii")
                 partial.replace(self._folder / DONE)

@@ -66,7 +66,7 @@ TRIGGER_SECONDS = 2.0
 TICK_SECONDS, REST_SECONDS = 0.05, 0.25
 BEAT_SECONDS = 1.0
 """The last three are a runner's own."""
-_ASK_SECONDS = 1.0
+_ANSWER_SECONDS = 1.0
 _CATCH_UP_SECONDS = 2.0
 _NOTHING = -1
 """The batch of a checkpoint in which none was committed."""
@@ -89,7 +89,7 @@ class Run:
     data_batch: int
     first_commit_at: datetime | None = None
     progressed_at: datetime | None = None
-    told: float = 0.0
+    reported: float = 0.0
 
 
 class SimulatedRunner:
@@ -168,15 +168,15 @@ class SimulatedRunner:
                 threading.Thread(target=self._answer, args=(intent,), daemon=True).start()
         self._batches(now)
         for run in self._runs.values():
-            if now - run.told >= BEAT_SECONDS:
-                self._tell(run, RunState.RUNNING)
-                run.told = now
+            if now - run.reported >= BEAT_SECONDS:
+                self._report_run(run, RunState.RUNNING)
+                run.reported = now
 
     # -- streaming -------------------------------------------------------------------------------------------------
     def _start(self, row: Assignment, now: float) -> None:
         checkpoint = self._checkpoints.setdefault(row.checkpoint, Checkpoint())
         run = Run(row=row, due=now + BATCH_SECONDS, data_batch=checkpoint.batch + 1)
-        if self._tell(run, RunState.STARTING):
+        if self._report_run(run, RunState.STARTING):
             self._runs[row.query] = run
 
     def _batches(self, now: float) -> None:
@@ -184,20 +184,20 @@ class SimulatedRunner:
         due = [run for run in self._runs.values() if now >= run.due]
         for cluster in {run.row.cluster for run in due}:
             runs = [run for run in due if run.row.cluster == cluster]
-            asked = time.monotonic()
+            began = time.monotonic()
             ends = self._ends(cluster, runs)
             for run in runs:
                 run.due = time.monotonic() + TRIGGER_SECONDS
                 if ends is not None:
-                    self._commit(run, ends, asked)
+                    self._commit(run, ends, began)
 
     def _ends(self, cluster: str, runs: Sequence[Run]) -> Mapping[str, Mapping[str, int]] | None:
         """By topic and partition; None while the cluster does not answer, as a query makes no progress then."""
         names = {topic for run in runs for topic in self._topics(run.row)}
         try:
-            facts = self._links[cluster].describe(names, timeout=_ASK_SECONDS)
+            facts = self._links[cluster].describe(names, timeout=_ANSWER_SECONDS)
             wanted = [TopicPartition(topic, number) for topic, each in facts.items() for number in each.partitions]
-            found = self._links[cluster].offsets(dict.fromkeys(wanted, Spec.LATEST), timeout=_ASK_SECONDS)
+            found = self._links[cluster].offsets(dict.fromkeys(wanted, Spec.LATEST), timeout=_ANSWER_SECONDS)
         except KafkaError:
             return None
         ends: dict[str, dict[str, int]] = {name: {} for name in names}
@@ -207,7 +207,7 @@ class SimulatedRunner:
             ends[key.topic][str(key.partition)] = answer.offset
         return ends
 
-    def _commit(self, run: Run, ends: Mapping[str, Mapping[str, int]], asked: float) -> None:
+    def _commit(self, run: Run, ends: Mapping[str, Mapping[str, int]], requested: float) -> None:
         row = run.row
         checkpoint = self._checkpoints[row.checkpoint]
         offsets = {"records": {topic: dict(ends[topic]) for topic in self._topics(row)}}
@@ -218,11 +218,11 @@ class SimulatedRunner:
         subject = Subject(row.query, row.epoch, row.cluster, row.checkpoint)
         batch = checkpoint.batch + 1
         for committed in (False, True):
-            self._listener.see(subject, Batch(id=batch, offsets=offsets, committed=committed, planned_after=asked))
+            self._listener.see(subject, Batch(id=batch, offsets=offsets, committed=committed, planned_after=requested))
         self._checkpoints[row.checkpoint] = Checkpoint(batch=batch, offsets=offsets)
         if run.first_commit_at is None:
             run.first_commit_at = at
-            self._tell(run, RunState.RUNNING)
+            self._report_run(run, RunState.RUNNING)
 
     def _topics(self, row: Assignment) -> tuple[str, ...]:
         return tuple(topics_of(self._settings, self._settings.queries[row.query], row.cluster)["records"])
@@ -289,7 +289,7 @@ class SimulatedRunner:
             seen_at=datetime.now(UTC),
         )  # fmt: skip
 
-    def _tell(self, run: Run, state: RunState) -> bool:
+    def _report_run(self, run: Run, state: RunState) -> bool:
         row, checkpoint = run.row, self._checkpoints[run.row.checkpoint]
         process = self._process().model_dump(exclude={"epoch", "stopped"})
         return self._store.report_query(

@@ -173,7 +173,7 @@ def _strike(
         faults.thaw(world, PRIMARY, setting.say)
     wrong = [each for each in done if each.outcome != "done" or not _is_exact(each)]
     if wrong or len(done) != size or {row.cluster for row in store.assignments()} != {STANDBY}:
-        raise BenchError(f"{len(wrong)} of {len(done)} operations are not as expected, first: {_told(wrong[:1])}")
+        raise BenchError(f"{len(wrong)} of {len(done)} operations are not as expected, first: {_sentence(wrong[:1])}")
     down = next(
         event.at.timestamp() for event in store.history(limit=10_000)
         if event.kind == "verdict" and event.text.startswith(f"{PRIMARY} is DOWN")
@@ -208,7 +208,7 @@ def _is_exact(operation: Operation) -> bool:
     return len(right) == PARTITIONS and all(right)
 
 
-def _told(operations: Sequence[Operation]) -> str:
+def _sentence(operations: Sequence[Operation]) -> str:
     return "; ".join(f"{each.id} of {each.query}: {each.outcome}, {each.sentence}" for each in operations) or "none"
 
 

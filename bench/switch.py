@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from bench.baseline_restart import WHAT, start_anew
+from bench.baseline_restart import WHAT, restart
 from bench.errors import BenchError
 from bench.report import Other, Row
 from bench.samples import Spread
@@ -72,7 +72,7 @@ def measure(setting: Setting) -> list[Row]:
             with stage(setting.directory / f"{kind}-{number}", setting.say) as on:
                 moves[kind].append(_move(on, setting.base_port, program, kind))
                 struck_at = float((on.directory / "struck").read_text(encoding="ascii"))
-                naive.append(start_anew(on, QUERY, struck_at))
+                naive.append(restart(on, QUERY, struck_at))
     return _rows(moves, naive)
 
 
@@ -101,9 +101,9 @@ def _declare_alone(config: Path, resume: str) -> None:
 def _fail_over(on: Stage) -> Moved:
     typed_at = time.time()
     code, printed = on.tideover("failover", QUERY, "--to", "west", "--yes", "--reason", "bench", "-o", "json")
-    told = json.loads(printed)
-    identity = (told[0] if isinstance(told, list) else told)["id"]
-    operation = on.ask("show-op", identity)
+    answer = json.loads(printed)
+    identity = (answer[0] if isinstance(answer, list) else answer)["id"]
+    operation = on.query("show-op", identity)
     seconds = operation["measured"].get("switch_seconds")
     if code or seconds is None:
         raise BenchError(f"{QUERY} was not moved: {operation['outcome']}, see {on.directory / 'commands.log'}")

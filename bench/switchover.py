@@ -29,7 +29,7 @@ from typing import Any
 
 from bench.errors import BenchError
 from bench.report import STEPS, Other, Row
-from bench.restarting_runner import ASKED, DONE, DOOR
+from bench.restarting_runner import DONE, DOOR, ORDERED
 from bench.samples import Spread, multiple
 from bench.setting import Setting
 from lab.configuration import changing
@@ -232,7 +232,7 @@ def play(on: Stage, opened: Opened, rounds: int, *, rate: int = RATE) -> Taken:
         await_more(on, places)
         taken.ordinary += [gap for place in places.values() for gap in gaps(place, BATCHES)]
         places = _switch_over(on, places, there, taken)
-        _tell(on, f"round {number + 1} of {rounds}", taken, len(places))
+        _show(on, f"round {number + 1} of {rounds}", taken, len(places))
         if number + 1 == rounds or time.monotonic() > began + LATEST_BEGIN_SECONDS:
             break
         here, there = there, here
@@ -251,7 +251,7 @@ def _turn(on: Stage, traffic: "Popen[bytes]", cluster: str, rate: int) -> "Popen
 
 def restart(on: Stage, places: Places) -> list[float]:
     """Stop and start the queries the plain way; of each, the seconds from there to its first commit with data."""
-    (on.directory / ASKED).touch()
+    (on.directory / ORDERED).touch()
     done = on.directory / DONE
     await_until(on, done.exists, "the queries were not restarted")
     times = json.loads(done.read_text(encoding="ascii"))
@@ -274,8 +274,8 @@ def _switch_over(on: Stage, places: Places, to: str, taken: Taken) -> Places:
 def moved(on: Stage, places: Places, *words: str) -> Mapping[str, Mapping[str, Any]]:
     """Type what moves these queries; by query the operation that did. Raises BenchError where one was not moved."""
     code, printed = on.tideover(*words, "--yes", "--reason", "bench", "-o", "json", check=False)
-    told = json.loads(printed)
-    operations = {each["query"]: each for each in (told if isinstance(told, list) else [told])}
+    answer = json.loads(printed)
+    operations = {each["query"]: each for each in (answer if isinstance(answer, list) else [answer])}
     if code or operations.keys() != places.keys():
         raise BenchError(f"not every query was moved: exit code {code}, see {on.directory / 'commands.log'}")
     return operations
@@ -328,7 +328,7 @@ def await_until(on: Stage, holds: Callable[[], bool], otherwise: str, seconds: f
         time.sleep(_LOOK_SECONDS)
 
 
-def _tell(on: Stage, what: str, taken: Taken, count: int) -> None:
+def _show(on: Stage, what: str, taken: Taken, count: int) -> None:
     pauses, restarts = taken.pauses[-count:], taken.restarts[-count:]
     steps = ", ".join(f"{name} {each[-1]:.2f}" for name, each in taken.parts.items())
     on.say(

@@ -23,7 +23,7 @@ from typing import Any
 
 import yaml
 
-from bench.baseline_restart import WHAT, start_anew
+from bench.baseline_restart import WHAT, restart
 from bench.errors import BenchError
 from bench.report import Other, Row
 from bench.samples import Spread
@@ -87,13 +87,13 @@ def configuration(declared: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The world's configuration for one round: two queries, three runners, and all that is kept in ``folder``."""
 
     def query(name: str, *runners: str) -> dict[str, Any]:
-        told = declared["queries"][QUERY]
+        given = declared["queries"][QUERY]
         return {
-            **told,
+            **given,
             "runners": list(runners),
             "checkpoint": str(folder / "checkpoints" / name),
-            "settings": {**told["settings"], "sink": str(folder / f"{name}.db")},
-            "sources": {key: {**source, "starting": "latest"} for key, source in told["sources"].items()},
+            "settings": {**given["settings"], "sink": str(folder / f"{name}.db")},
+            "sources": {key: {**source, "starting": "latest"} for key, source in given["sources"].items()},
         }
 
     return {
@@ -167,7 +167,7 @@ def _play(
     cold.append(taken_over(_fail_over(on, _COLD), struck_at=struck_at, started_at=started_at))
     on.say(f"cold: {cold[-1]}")
     on.stop(successor)
-    naive.append(start_anew(on, _WARM, struck_at))
+    naive.append(restart(on, _WARM, struck_at))
     on.say(f"naive: {naive[-1]:.1f} s")
     on.lab("start", "east")
 
@@ -185,7 +185,7 @@ def _await_ready(on: Stage, active: "Popen[bytes]", standby: "Popen[bytes]") -> 
     while time.monotonic() < deadline:
         if active.poll() is not None:
             raise BenchError(f"runner a ended with exit code {active.returncode}: see {on.log_of(active).path.name}")
-        if all(row["state"] == "running" and (row["batch"] or 0) >= _BATCHES for row in on.ask("list")):
+        if all(row["state"] == "running" and (row["batch"] or 0) >= _BATCHES for row in on.query("list")):
             code, _ = on.tideover("plan", "failover", "--all", "--to", "west", check=False)
             if code == 0:
                 return
@@ -204,9 +204,9 @@ def _await_event(on: Stage, process: "Popen[bytes]", event: str, seconds: float)
 
 def _fail_over(on: Stage, query: str) -> Mapping[str, Any]:
     _, printed = on.tideover("failover", query, "--to", "west", "--yes", "--reason", "bench", "-o", "json", check=False)
-    told = json.loads(printed)
-    moved = told[0] if isinstance(told, list) else told
-    found: Mapping[str, Any] = on.ask("show-op", moved["id"]) if "id" in moved else {}
+    answer = json.loads(printed)
+    moved = answer[0] if isinstance(answer, list) else answer
+    found: Mapping[str, Any] = on.query("show-op", moved["id"]) if "id" in moved else {}
     if not found:
         raise BenchError(f"{query} was not moved: {printed[-500:]}")
     return found

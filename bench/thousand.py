@@ -63,9 +63,9 @@ def measure(setting: Setting) -> list[Row]:
 def _move(size: int) -> Moved:
     names = tuple(f"q{number:04}" for number in range(size))
     world = World(settings(queries=names), partitions=PARTITIONS)
-    asked, engines = Counter[str](), world.store.engines  # type: ignore[attr-defined] # a memory store
-    sa.event.listen(engines.read, "before_cursor_execute", lambda *_: asked.update(reads=1))
-    sa.event.listen(engines.write, "before_cursor_execute", lambda *_: asked.update(writes=1))
+    requested, engines = Counter[str](), world.store.engines  # type: ignore[attr-defined] # a memory store
+    sa.event.listen(engines.read, "before_cursor_execute", lambda *_: requested.update(reads=1))
+    sa.event.listen(engines.write, "before_cursor_execute", lambda *_: requested.update(writes=1))
     began = time.process_time()
     submit(
         world.store,
@@ -83,4 +83,6 @@ def _move(size: int) -> Moved:
     outcomes = Counter(str(each.outcome) for each in world.store.operations(limit=size))
     if outcomes != {"done": size} or {each.cluster for each in world.store.assignments()} != {"west"}:
         raise BenchError(f"not all of {size} queries were moved: {dict(outcomes)}")
-    return Moved(queries=size, processor=spent / size, reads=asked["reads"] / size, writes=asked["writes"] / size)
+    return Moved(
+        queries=size, processor=spent / size, reads=requested["reads"] / size, writes=requested["writes"] / size
+    )

@@ -17,15 +17,15 @@ Answers = Mapping[TopicPartition, int]
 class Lookup(Protocol):
     """A client that looks offsets up by time."""
 
-    def ask(self, partitions: Sequence[TopicPartition], time_ms: int) -> Answers: ...
+    def request(self, partitions: Sequence[TopicPartition], time_ms: int) -> Answers: ...
 
     def close(self) -> None: ...
 
 
-def ask_once(client: Lookup, partitions: Sequence[TopicPartition], time_ms: int) -> Answers:
+def request_once(client: Lookup, partitions: Sequence[TopicPartition], time_ms: int) -> Answers:
     """The first question of a client that is closed after it."""
     with closing(client):
-        return client.ask(partitions, time_ms)
+        return client.request(partitions, time_ms)
 
 
 class Timings:
@@ -36,22 +36,22 @@ class Timings:
         self.milliseconds: dict[str, list[float]] = {}
         self.wrong: dict[str, int] = {}
 
-    def take(self, name: str, ask: Callable[[], Answers]) -> None:
+    def take(self, name: str, request: Callable[[], Answers]) -> None:
         """Time one look-up; garbage of the one before is collected first, so that each pays for its own."""
         gc.collect()
         started = time.perf_counter()
-        answers = ask()
+        answers = request()
         took = (time.perf_counter() - started) * 1000
         self.milliseconds.setdefault(name, []).append(took)
         self.wrong[name] = self.wrong.get(name, 0) + self._count_wrong(answers)
 
     def take_rounds(self, clients: Mapping[str, Callable[[], Answers]], rounds: int) -> None:
         """Time all clients in turns, this many times; each looks up once before: page cache, and leaders."""
-        for ask in clients.values():
-            ask()
+        for request in clients.values():
+            request()
         for _ in range(rounds):
-            for name, ask in clients.items():
-                self.take(name, ask)
+            for name, request in clients.items():
+                self.take(name, request)
 
     def other(self, name: str, label: str) -> Other:
         """A client that ours is compared with."""

@@ -66,7 +66,7 @@ def _taken(setting: Setting, bootstrap: str, count: int) -> list[float]:
                 _write(bootstrap, count, ends)
                 time.sleep(_REST_SECONDS)
                 began = spent()
-                _tell(tracker, subject, number, ends)
+                _notify(tracker, subject, number, ends)
                 _await_stored(store, subject, number)
                 milliseconds.append((spent() - began) * 1000)
         finally:
@@ -84,7 +84,7 @@ def _write(bootstrap: str, count: int, ends: list[int]) -> None:
             ends[partition] += 1
 
 
-def _tell(tracker: Tracker, subject: Subject, number: int, ends: list[int]) -> None:
+def _notify(tracker: Tracker, subject: Subject, number: int, ends: list[int]) -> None:
     offsets = {"orders": {_topic(len(ends)): {str(partition): end for partition, end in enumerate(ends)}}}
     for committed in (False, True):
         tracker.see(subject, Batch(id=number, offsets=offsets, committed=committed, planned_after=time.monotonic()))

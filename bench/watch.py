@@ -130,14 +130,14 @@ def _pid_of(on: Stage, part: str) -> int:
 
 
 def _newest(on: Stage) -> int:
-    return max((int(event["sequence"]) for event in on.ask("history")), default=0)
+    return max((int(event["sequence"]) for event in on.query("history")), default=0)
 
 
 def _await_verdict(on: Stage, verdict: str, after: int) -> Mapping[str, Any]:
     """The event in which the controller first says so of the primary."""
     deadline = time.monotonic() + _VERDICT_SECONDS
     while time.monotonic() < deadline:
-        for event in on.ask("history"):
+        for event in on.query("history"):
             if event["sequence"] > after and event["text"].startswith(f"east is {verdict}:"):
                 return dict(event)
         time.sleep(0.5)  # each look is a process of its own

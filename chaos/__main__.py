@@ -3,8 +3,8 @@
 import sys
 
 from chaos.cli import main
-from lab.interrupt import heed_signals
+from lab.interrupt import handle_signals
 
 if __name__ == "__main__":
-    heed_signals()
+    handle_signals()
     sys.exit(main())

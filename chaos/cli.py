@@ -9,9 +9,9 @@ from contextlib import closing
 from pathlib import Path
 
 from chaos.docker import Environment, images, versions
-from chaos.errors import ChaosError, DockerFailed, StaleImage, StoryFailed
+from chaos.errors import ChaosError, DockerFailed, ScenarioFailed, StaleImage
 from chaos.play import WaitLimits
-from chaos.report import Story, as_json, joined, result_of, story_of
+from chaos.report import PlayedScenario, as_json, joined, played_of, result_of
 from chaos.scenarios import SCENARIOS, SECURED, Scenario, expected_of, named
 from chaos.soak import SMALLER, draw_soak
 from chaos.stage import PROJECT, Stage
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 _BUILD_SECONDS = 1800.0
 _MOST_UNSTRUCK = 2
 """After this many scenarios in a row that did not come as far as their fault, the rest is not tried."""
-_STORIES = "stories.json"
+_SCENARIOS = "stories.json"
 """Every scenario with all that was seen; ``report.json`` and its page are made of it."""
 _CLUSTERS = {
     False: "in plain text",
@@ -83,7 +83,7 @@ def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario], *, keep
     folder = Path(chosen.dir).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     env_file = _env_file(chosen)
-    before, left = _read(folder / _STORIES, on) if keep else ([], [])
+    before, left = _read(folder / _SCENARIOS, on) if keep else ([], [])
     if missing:
         over = {each["name"] for each in before}
         scenarios = [each for each in scenarios if each.name not in over]
@@ -94,47 +94,49 @@ def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario], *, keep
     files = (SECURED,) if chosen.secured else ()
     stage = Stage(root=ROOT, folder=folder, env_file=env_file, files=files, say=_say, patience=WaitLimits())
     surroundings = _surroundings(chosen, env_file, ours, on)
-    stories: list[Story] = []
+    all_played: list[PlayedScenario] = []
     names = [each.name for each in scenarios]
     with closing(stage.play(scenarios)) as played:
         for scenario, outcome in played:
             secured = SECURED in (*files, *scenario.files)
-            story = story_of(scenario, outcome, {**surroundings, "clusters": _CLUSTERS[secured]})
+            played_one = played_of(scenario, outcome, {**surroundings, "clusters": _CLUSTERS[secured]})
             unchanged(on, ROOT)
-            stories.append(story)
-            _say(f"{scenario.name}: {'; '.join(story['problems']) or 'ended as expected'}")
-            over = {each["name"] for each in stories}
+            all_played.append(played_one)
+            _say(f"{scenario.name}: {'; '.join(played_one['problems']) or 'ended as expected'}")
+            over = {each["name"] for each in all_played}
             unplayed = [each for each in dict.fromkeys((*left, *names)) if each not in over]
             _write(
-                folder, joined(before, stories), unplayed, on
+                folder, joined(before, all_played), unplayed, on
             )  # should the next one not be played, the report says so
-            if len(stories) >= _MOST_UNSTRUCK and not any(each["struck_at"] for each in stories[-_MOST_UNSTRUCK:]):
-                raise StoryFailed(f"the environment did not come up for {_MOST_UNSTRUCK} scenarios in a row")
+            if len(all_played) >= _MOST_UNSTRUCK and not any(
+                each["struck_at"] for each in all_played[-_MOST_UNSTRUCK:]
+            ):
+                raise ScenarioFailed(f"the environment did not come up for {_MOST_UNSTRUCK} scenarios in a row")
     _say(f"report: {folder / 'report.md'}")
-    return 0 if all(each["expected"] for each in joined(before if missing else (), stories)) else 1
+    return 0 if all(each["expected"] for each in joined(before if missing else (), all_played)) else 1
 
 
-def _read(path: Path, on: Origin) -> tuple[list[Story], list[str]]:
+def _read(path: Path, on: Origin) -> tuple[list[PlayedScenario], list[str]]:
     """The test runs of the report that is there, and what was not played; none where there is no such report."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        stories: list[Story] = list(told["scenarios"])
-        unplayed: list[str] = list(told.get("unplayed", ()))
+        answer = json.loads(path.read_text(encoding="utf-8"))
+        all_played: list[PlayedScenario] = list(answer["scenarios"])
+        unplayed: list[str] = list(answer.get("unplayed", ()))
         result_of(
-            "", stories, unplayed, on
+            "", all_played, unplayed, on
         )  # found out now, and not when an hour of scenarios is to be written beside them
     except FileNotFoundError:
         return [], []
     except (ValueError, KeyError, TypeError) as error:
         hint = "move it away, or give another --dir"
         raise ChaosError(f"{path} is not a report, or is one of an older version", hint=hint) from error
-    return stories, unplayed
+    return all_played, unplayed
 
 
-def _write(folder: Path, stories: Sequence[Story], unplayed: Sequence[str], on: Origin) -> None:
-    told = as_json(stories, unplayed)
-    (folder / _STORIES).write_text(json.dumps(told, indent=2, default=str) + "\n", encoding="utf-8")
-    write(result_of(folder.name, stories, unplayed, on), folder / "report.json")
+def _write(folder: Path, all_played: Sequence[PlayedScenario], unplayed: Sequence[str], on: Origin) -> None:
+    reported = as_json(all_played, unplayed)
+    (folder / _SCENARIOS).write_text(json.dumps(reported, indent=2, default=str) + "\n", encoding="utf-8")
+    write(result_of(folder.name, all_played, unplayed, on), folder / "report.json")
 
 
 def _look(folder: Path, env_file: Path | None, on: Origin, *, build: bool) -> str:
@@ -146,29 +148,31 @@ def _look(folder: Path, env_file: Path | None, on: Origin, *, build: bool) -> st
         environment = Environment(ROOT, project=PROJECT, files=(), env_file=env_file, log=log)
         if build:
             _build(environment, env_file, on)
-        used, told = _images(env_file), []
+        used, reported = _images(env_file), []
         for variable in OURS:
             _refuse_stale(environment, used[variable], on)
             user, version, rest = environment.contents(used[variable])
             if user != OUR_USER or rest:
                 raise DockerFailed(f"{used[variable]} runs as user {user}, and holds of its build: {', '.join(rest)}")
-            told.append(
+            reported.append(
                 f"{used[variable]} is {version}, of commit {on.commit}, as user {user}, with nothing of its build"
             )
-            _say(told[-1])
+            _say(reported[-1])
         if build:
-            told.append(_try_recipe(environment, used))
-            _say(told[-1])
-    return "; ".join(told)
+            reported.append(_try_recipe(environment, used))
+            _say(reported[-1])
+    return "; ".join(reported)
 
 
 def _try_recipe(environment: Environment, used: Mapping[str, str]) -> str:
     """Build the image with pipelines of one's own as docs/deployment.md says, and load the pipeline in it."""
     given = {name: used[name] for name in ("BASE_IMAGE", "TIDEOVER_IMAGE")}
     environment.build("conf/own-image", OWN, given, timeout=_BUILD_SECONDS)
-    told = environment.printed(OWN, "python", "-c", _OWN_LOOK)
-    if told != f"{OUR_USER} sizes":
-        raise DockerFailed(f"{OWN}, made by conf/own-image, does not load its pipeline as user {OUR_USER}: {told!r}")
+    reported = environment.printed(OWN, "python", "-c", _OWN_LOOK)
+    if reported != f"{OUR_USER} sizes":
+        raise DockerFailed(
+            f"{OWN}, made by conf/own-image, does not load its pipeline as user {OUR_USER}: {reported!r}"
+        )
     return f"{OWN}, made by conf/own-image, loads its pipeline as user {OUR_USER}"
 
 

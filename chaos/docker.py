@@ -103,21 +103,23 @@ class Environment:
         """Run a command in a service; its exit code and what it printed. Raises DockerFailed."""
         return self._run(["docker", "exec", self.container(service), *command], timeout, check=check)
 
-    def ask(self, service: str, *command: str, given: str = "", timeout: float = _QUICK_SECONDS) -> bytes:
+    def run_in(self, service: str, *command: str, given: str = "", timeout: float = _QUICK_SECONDS) -> bytes:
         """What a command in a service prints when it is given something on standard input: no log has either of them.
 
         Raises DockerFailed.
         """
         words = ["docker", "exec", "--interactive", self.container(service), *command]
-        told = f"{words[0]} {words[1]} {service} {command[0]}"
-        self._log.write(f"$ {told}, with what is not for a log\n")
+        reported = f"{words[0]} {words[1]} {service} {command[0]}"
+        self._log.write(f"$ {reported}, with what is not for a log\n")
         self._log.flush()
         try:
             done = subprocess.run(words, input=given.encode(), capture_output=True, timeout=timeout, check=False)
         except subprocess.TimeoutExpired as error:
-            raise DockerFailed(f"{told} took longer than {timeout:g} s") from error
+            raise DockerFailed(f"{reported} took longer than {timeout:g} s") from error
         if done.returncode:
-            raise DockerFailed(f"{told} ended with {done.returncode}: {done.stderr.decode(errors='replace')[-800:]}")
+            raise DockerFailed(
+                f"{reported} ended with {done.returncode}: {done.stderr.decode(errors='replace')[-800:]}"
+            )
         return done.stdout
 
     def stream(self, service: str, *command: str) -> subprocess.Popen[str]:
@@ -234,10 +236,10 @@ def versions() -> str:
 
 def _said(*command: str) -> str:
     try:
-        asked = subprocess.run(command, capture_output=True, text=True, timeout=_QUICK_SECONDS, check=False)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=_QUICK_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
-    return asked.stdout.strip() or "unknown"
+    return process.stdout.strip() or "unknown"
 
 
 def _log_of(identity: str) -> bytes:
@@ -253,7 +255,7 @@ def _log_of(identity: str) -> bytes:
 def _compose() -> list[str]:
     """Compose as a plugin of Docker's where there is one, else as a program of its own."""
     if shutil.which("docker"):
-        asked = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
-        if asked.returncode == 0:
+        process = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
+        if process.returncode == 0:
             return ["docker", "compose"]
     return COMPOSE_1

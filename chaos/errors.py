@@ -27,7 +27,7 @@ class StaleImage(ChaosError):
     kind = "stale-image"
 
 
-class StoryFailed(ChaosError):
+class ScenarioFailed(ChaosError):
     """The environment did not come as far as the fault."""
 
     kind = "story-failed"

@@ -129,7 +129,7 @@ class Action:
         return self.act in STRIKES and {*EAST} <= {*self.on}
 
     @property
-    def asks_to_leave(self) -> bool:
+    def requests_leave(self) -> bool:
         """Whether a person requested by it that the queries leave the primary."""
         return self.act is Act.SWITCHOVER
 
@@ -148,16 +148,16 @@ class Action:
 class Observation:
     """One situation as `tideover watch -o json` prints it."""
 
-    told: Mapping[str, Any]
+    status: Mapping[str, Any]
 
     @property
     def at(self) -> str:
-        return str(self.told["at"])
+        return str(self.status["at"])
 
     @property
     def leader(self) -> str | None:
         """The name of the leading controller."""
-        leader = self.told["leader"]
+        leader = self.status["leader"]
         return leader["name"] if leader else None
 
     def verdict(self, cluster: str) -> str | None:
@@ -172,32 +172,32 @@ class Observation:
     def has_progressed(self, since: float) -> bool:
         """Whether every query has made progress since a time, as Unix has it: a runner that is gone reports none."""
         at = datetime.fromisoformat(self.at).timestamp()
-        ages = [each["progress_age_seconds"] for each in self.told["queries"]]
+        ages = [each["progress_age_seconds"] for each in self.status["queries"]]
         return all(age is not None and at - age >= since for age in ages)
 
     @property
     def phases(self) -> Sequence[str]:
         """Of the open operations."""
-        return [str(each["phase"]) for each in self.told["operations"]]
+        return [str(each["phase"]) for each in self.status["operations"]]
 
     @property
     def all_run(self) -> bool:
         """Whether every query runs, wherever, and nothing is open."""
-        queries = self.told["queries"]
+        queries = self.status["queries"]
         running = all(each["state"] == "running" for each in queries)
-        return bool(queries) and running and not self.told["operations"]
+        return bool(queries) and running and not self.status["operations"]
 
     def all_on(self, cluster: str) -> bool:
         """Whether every query runs on a cluster and nothing is open."""
-        return self.all_run and all(each["cluster"] == cluster for each in self.told["queries"])
+        return self.all_run and all(each["cluster"] == cluster for each in self.status["queries"])
 
     @property
     def all_ready(self) -> bool:
         """Whether the last readiness check found that every query could move."""
-        return all(each["ready"] is True for each in self.told["queries"])
+        return all(each["ready"] is True for each in self.status["queries"])
 
     def _belief(self, cluster: str) -> Mapping[str, Any]:
-        return next((each for each in self.told["clusters"] if each["cluster"] == cluster), {})
+        return next((each for each in self.status["clusters"] if each["cluster"] == cluster), {})
 
     def shows(self, when: When, target: str = STANDBY, source: str = PRIMARY) -> bool:
         """Whether a moment has come."""
@@ -216,6 +216,6 @@ class Observation:
             case When.BACK:
                 return self.verdict(source) == "UP" and self.all_on(target)
             case When.REFUSED:
-                told = any(each["kind"] == "not-moved" for each in self.told["events"])
-                refused = told or bool(self.told["cooldowns"])
-                return self.verdict(source) == "DOWN" and refused and not self.told["operations"]
+                status = any(each["kind"] == "not-moved" for each in self.status["events"])
+                refused = status or bool(self.status["cooldowns"])
+                return self.verdict(source) == "DOWN" and refused and not self.status["operations"]

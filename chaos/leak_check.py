@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from chaos import secret_scanner
 from chaos.docker import Environment
-from chaos.errors import DockerFailed, StoryFailed
+from chaos.errors import DockerFailed, ScenarioFailed
 from chaos.faults import WORKERS
 from chaos.scenario_outcome import Outcome
 from chaos.watcher import TOOLS
@@ -62,7 +62,7 @@ def searched(outcome: Outcome, environment: Environment, log: Path) -> Outcome:
     try:
         for leak in search(environment, log):
             leaks.append(leak)  # noqa: PERF402  what was found before the search failed counts as well
-    except (StoryFailed, DockerFailed) as error:
+    except (ScenarioFailed, DockerFailed) as error:
         leaks.append(f"not everything could be searched for secrets: {error}")
     return replace(outcome, leaks=tuple(leaks))
 
@@ -74,7 +74,7 @@ def search(environment: Environment, log: Path) -> Iterator[str]:
     """
     environment.thaw()  # a frozen container answers nothing
     files: dict[str, str] = json.loads(_sift(environment, TOOLS, "gather", _MADE, _PASSWORD, _KEY))
-    address = environment.ask(TOOLS, *_ADDRESS, timeout=_SECONDS).decode().strip()
+    address = environment.run_in(TOOLS, *_ADDRESS, timeout=_SECONDS).decode().strip()
     secrets = secrets_of({**files, _STORE: urlsplit(address).password or ""})
     yield from leaks_in(secrets, {**files, _STORE: address}, _places(environment, log))
     yield from _leaks_in_folders(secrets, files, environment)
@@ -86,11 +86,11 @@ def secrets_of(files: Mapping[str, str]) -> dict[str, str]:
     for name, text in files.items():
         lines = [line for line in text.splitlines() if line and not line.startswith("-----")]
         if not lines or len(lines[0]) < _SHORTEST:
-            raise StoryFailed(f"{name} contains no secret to search for")
+            raise ScenarioFailed(f"{name} contains no secret to search for")
         found[name] = lines[0]
     for suffix in (_PASSWORD, _KEY):
         if not any(name.endswith(suffix) for name in found):
-            raise StoryFailed(f"no file *{suffix} was made, so there is nothing to search for")
+            raise ScenarioFailed(f"no file *{suffix} was made, so there is nothing to search for")
     return found
 
 
@@ -100,27 +100,31 @@ def leaks_in(secrets: Mapping[str, str], files: Mapping[str, str], places: Itera
     ``files`` are the texts that the secrets are from, to show that they can be found.
     """
     for name, secret in secrets.items():
-        if not _stands(secret, files[name].encode()):
-            raise StoryFailed(f"the search does not find {name} in its own source")
+        if not _holds(secret, files[name].encode()):
+            raise ScenarioFailed(f"the search does not find {name} in its own source")
     for place in places:
         if place.known.encode() not in place.text:
-            raise StoryFailed(f"{place.name} was not read: it does not contain {place.known!r}")
+            raise ScenarioFailed(f"{place.name} was not read: it does not contain {place.known!r}")
         yield from (
-            f"{name} was found in {place.name}" for name, secret in secrets.items() if _stands(secret, place.text)
+            f"{name} was found in {place.name}" for name, secret in secrets.items() if _holds(secret, place.text)
         )
 
 
-def leaks_in_folder(folder: str, service: str, known: str, told: Mapping[str, Sequence[Any]]) -> list[str]:
+def leaks_in_folder(folder: str, service: str, known: str, reported: Mapping[str, Sequence[Any]]) -> list[str]:
     """The same of what was searched in a container. Raises StoryFailed when it did not look into the files at stake."""
     where = f"{folder} of {service}"
-    if told["unread"]:
-        raise StoryFailed(f"{len(told['unread'])} files in {where} could not be read, {told['unread'][0]} for one")
-    if not any(known in path for path in told["read"] if path.startswith(f"{folder}/")):
-        raise StoryFailed(f"{where} was not read: there is no file *{known}* among {len(told['read'])}")
-    return [f"{name} was found in {path} of {service}" for path, name in told["hits"] if path.startswith(f"{folder}/")]
+    if reported["unread"]:
+        raise ScenarioFailed(
+            f"{len(reported['unread'])} files in {where} could not be read, {reported['unread'][0]} for one"
+        )
+    if not any(known in path for path in reported["read"] if path.startswith(f"{folder}/")):
+        raise ScenarioFailed(f"{where} was not read: there is no file *{known}* among {len(reported['read'])}")
+    return [
+        f"{name} was found in {path} of {service}" for path, name in reported["hits"] if path.startswith(f"{folder}/")
+    ]
 
 
-def _stands(secret: str, text: bytes) -> bool:
+def _holds(secret: str, text: bytes) -> bool:
     """Also as hexadecimal digits, in which a dump of the store has binary columns."""
     return secret.encode() in text or secret.encode().hex().encode() in text
 
@@ -130,30 +134,30 @@ def _places(environment: Environment, log: Path) -> Iterator[Place]:
         yield Place(f"the log of {service}", environment.log_of(service).encode(), _SAID.get(service, ""))
     for service in environment.running():
         try:
-            arguments = environment.ask(service, *_ARGUMENTS, timeout=_SECONDS)
+            arguments = environment.run_in(service, *_ARGUMENTS, timeout=_SECONDS)
         except DockerFailed:
             if service in environment.running():
                 raise
             continue  # it has ended, and its processes with it
         yield Place(f"the arguments of a process in {service}", arguments, "cmdline")  # for one: of this question
-    yield Place("what `config show` says", environment.ask(TOOLS, *_SHOW, timeout=_SECONDS), "SASL_SSL")
-    yield Place("the store", environment.ask("postgres", *_DUMP, timeout=_SECONDS), _DUMPED)
+    yield Place("what `config show` says", environment.run_in(TOOLS, *_SHOW, timeout=_SECONDS), "SASL_SSL")
+    yield Place("the store", environment.run_in("postgres", *_DUMP, timeout=_SECONDS), _DUMPED)
     yield Place("what verbs said", log.read_bytes(), "tideover list")
 
 
 def _leaks_in_folders(secrets: Mapping[str, str], files: Iterable[str], environment: Environment) -> Iterator[str]:
     given = json.dumps(secrets)
-    told = json.loads(_sift(environment, TOOLS, "look", _SHARED, _MADE, given=given))
+    reported = json.loads(_sift(environment, TOOLS, "look", _SHARED, _MADE, given=given))
     for name in files:
-        if [f"{_MADE}/{name}", name] not in told["hits"]:
-            raise StoryFailed(f"the search in {TOOLS} does not find {name} in its own file")
-    yield from leaks_in_folder(_SHARED, TOOLS, _IN_SHARED, told)
+        if [f"{_MADE}/{name}", name] not in reported["hits"]:
+            raise ScenarioFailed(f"the search in {TOOLS} does not find {name} in its own file")
+    yield from leaks_in_folder(_SHARED, TOOLS, _IN_SHARED, reported)
     workers = sorted({*environment.running()} & {*WORKERS})
     each = [json.loads(_sift(environment, worker, "look", _WORK, given=given)) for worker in workers]
-    both = {key: [found for told in each for found in told[key]] for key in ("read", "unread", "hits")}
+    both = {key: [found for reported in each for found in reported[key]] for key in ("read", "unread", "hits")}
     yield from leaks_in_folder(_WORK, " or ".join(WORKERS), _IN_WORK, both)  # one that was restarted may have none
 
 
 def _sift(environment: Environment, service: str, *words: str, given: str = "") -> bytes:
     text = Path(secret_scanner.__file__).read_text(encoding="utf-8")
-    return environment.ask(service, "python", "-c", text, *words, given=given, timeout=_SECONDS)
+    return environment.run_in(service, "python", "-c", text, *words, given=given, timeout=_SECONDS)

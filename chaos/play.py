@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from chaos.docker import Environment
-from chaos.errors import DockerFailed, StoryFailed
+from chaos.errors import DockerFailed, ScenarioFailed
 from chaos.faults import (
     LEADER,
     NO_WAIT,
@@ -73,7 +73,7 @@ class WaitLimits:
     verify: float = 120.0
 
 
-class Story:
+class ScenarioRun:
     """One scenario on one environment, which other scenarios may have left as they found it."""
 
     def __init__(
@@ -105,7 +105,7 @@ class Story:
         """What the verifier gets once the queries are at home."""
         self._unhealed = ""
 
-    def tell(self, environment_name: str) -> Outcome:
+    def play(self, environment_name: str) -> Outcome:
         """Play it to its end; what broke on the way is in the outcome."""
         begun = time.monotonic()
         seen, blinked = self._watcher.mark(), len(self._watcher.reconnects)
@@ -126,8 +126,8 @@ class Story:
             verdict = self._verify(operations)
             if (landed := self._scenario.landed) in self._loads:
                 self._loads[landed] = replace(self._loads[landed], after=verdict)
-            rows = self._ask("list")
-        except (StoryFailed, DockerFailed) as error:
+            rows = self._query("list")
+        except (ScenarioFailed, DockerFailed) as error:
             broke = str(error)
             self._say(broke)
             with contextlib.suppress(DockerFailed, ValueError):  # for the report: what was believed and done until then
@@ -156,7 +156,7 @@ class Story:
             self._environment.docker("start", [self._producer])
         self._await_moment(When.WELL)
         deadline = time.monotonic() + self._patience.running
-        while not _may_begin(rows := self._ask("list")):  # read again: what the watcher saw last may be old
+        while not _may_begin(rows := self._query("list")):  # read again: what the watcher saw last may be old
             _wait_again(deadline, "the queries did not commit three batches each on east, ready to be moved")
         self._epochs = {row["query"]: row["epoch"] for row in rows}
         while not all(_WARM in self._environment.log_of(each) for each in RUNNERS):
@@ -251,7 +251,7 @@ class Story:
                 before = self._checkpoints()
                 self._type(step, "--to", STANDBY)
                 if left := self._checkpoints() - before:
-                    raise StoryFailed(f"the drill left {', '.join(sorted(left))} in {_CHECKPOINTS}")
+                    raise ScenarioFailed(f"the drill left {', '.join(sorted(left))} in {_CHECKPOINTS}")
             case Act.FAILBACK:
                 self._home = ("--on", PRIMARY, "--tail", _TAIL)
                 self._type(step, "--yes")
@@ -260,7 +260,7 @@ class Story:
                 self._start(*services)
             case Act.TURN:
                 self._tail = self._report_tail()
-                self._tell_tool("python", "-m", "lab", "turn", *_LAB, "--from", STANDBY)
+                self._run_tool("python", "-m", "lab", "turn", *_LAB, "--from", STANDBY)
                 self._start(*services)
                 return f"{self._tail:,} records were on {PRIMARY} alone"
         return ""
@@ -283,9 +283,9 @@ class Story:
         """Have what only the primary has written down; how many records that are. Raises StoryFailed."""
         left = next((each for each in self._operations(self._history()) if each["outcome"] == "done"), None)
         if left is None:
-            raise StoryFailed("no query had left the primary, so there is no tail to report")
-        told = self._tell_tool("sh", "-c", f"tideover show-op {left['id']} --tail -o json > {_TAIL} && cat {_TAIL}")
-        return len(json.loads(told)["records"])
+            raise ScenarioFailed("no query had left the primary, so there is no tail to report")
+        reported = self._run_tool("sh", "-c", f"tideover show-op {left['id']} --tail -o json > {_TAIL} && cat {_TAIL}")
+        return len(json.loads(reported)["records"])
 
     def _start(self, *services: str) -> None:
         """Start what does not run, and nothing that it depends on: that was struck on purpose."""
@@ -299,8 +299,8 @@ class Story:
         """Whose executors are on those services that are workers."""
         found = []
         for worker in [each for each in services if each in WORKERS]:
-            told = json.loads(self._environment.execute(TOOLS, *_READ, f"http://{worker}.hall:8081/json/")[1])
-            found += [f"an executor of {each['appdesc']['name']}" for each in told["executors"]]
+            answer = json.loads(self._environment.execute(TOOLS, *_READ, f"http://{worker}.hall:8081/json/")[1])
+            found += [f"an executor of {each['appdesc']['name']}" for each in answer["executors"]]
         return ", ".join(found)
 
     def _order(self, line: str) -> str:
@@ -310,7 +310,7 @@ class Story:
         """
         passed, lost = map(int, self._environment.execute("link", "cat", str(TALLY))[1].split())
         if not line and not lost:
-            raise StoryFailed(f"the link lost none of {passed} chunks")
+            raise ScenarioFailed(f"the link lost none of {passed} chunks")
         self._environment.execute("link", "sh", "-c", f"echo '{line}' > {ORDERS}")
         if line:
             self._await_delay(Line.parse(line))
@@ -326,15 +326,15 @@ class Story:
     def _fill(self, service: str) -> None:
         """Write until the disk is full; it is, when that is what the writing ended with. Raises StoryFailed."""
         fill = f"LC_ALL=C dd if=/dev/zero of={_FILLER} bs=1M 2>&1"
-        told = self._environment.execute(service, "sh", "-c", fill, check=False)[1]
-        if _FULL not in told:
-            raise StoryFailed(f"the disk of {service} is not full: {told.strip()[-200:]}")
+        reported = self._environment.execute(service, "sh", "-c", fill, check=False)[1]
+        if _FULL not in reported:
+            raise ScenarioFailed(f"the disk of {service} is not full: {reported.strip()[-200:]}")
 
     def _check_clock(self, service: str, wanted: float) -> None:
         """Whether a clock is as far ahead as it shall be, by seconds. Raises StoryFailed."""
         ahead = round(float(self._environment.execute(service, "date", "+%s")[1]) - time.time())
         if abs(ahead - wanted) > _CLOCK_SECONDS:
-            raise StoryFailed(f"the clock of {service} is {ahead} s ahead, not {wanted:g} s")
+            raise ScenarioFailed(f"the clock of {service} is {ahead} s ahead, not {wanted:g} s")
 
     def _await_end(self) -> None:
         if self._scenario.moves:
@@ -350,7 +350,7 @@ class Story:
             time.sleep(self._scenario.hold_seconds)
             try:
                 self._await_moment(When.WELL)
-            except StoryFailed as error:  # where its queries are, and what was counted, is reported all the same
+            except ScenarioFailed as error:  # where its queries are, and what was counted, is reported all the same
                 self._unhealed = str(error)
             self._stop_producer()
 
@@ -375,12 +375,12 @@ class Story:
         time.sleep(self._scenario.hold_seconds)
 
     def _history(self) -> list[dict[str, Any]]:
-        return list(self._ask("history", "--limit", _EVENTS))
+        return list(self._query("history", "--limit", _EVENTS))
 
     def _operations(self, history: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Those of this test run, oldest first: in an environment that is shared there may be earlier ones."""
         own = [event["operation"] for event in history if _unix(event["at"]) >= self._begun_at]
-        return [self._ask("show-op", each) for each in dict.fromkeys(own) if each]
+        return [self._query("show-op", each) for each in dict.fromkeys(own) if each]
 
     def _verify(self, operations: list[dict[str, Any]]) -> dict[str, Any]:
         """Count until the counts are as they shall be, or patience ends: sinks and replicator may still be at work."""
@@ -392,19 +392,19 @@ class Story:
 
     def _count(self, wait_seconds: float) -> dict[str, Any]:
         """The verdicts of now, by query; it reads the clusters and the sinks, and not the store."""
-        return self._tell("--wait", f"{wait_seconds:g}", *self._home)
+        return self._run_json("--wait", f"{wait_seconds:g}", *self._home)
 
     def _load(self) -> dict[str, Any]:
         """What was acknowledged and delivered until now, by query: a verdict takes a minute behind an hour of load."""
-        return self._tell("--load")
+        return self._run_json("--load")
 
-    def _tell(self, *options: str) -> dict[str, Any]:
-        return dict(json.loads(self._tell_tool("python", "-m", "lab", "verify", *_LAB, "-o", "json", *options)))
+    def _run_json(self, *options: str) -> dict[str, Any]:
+        return dict(json.loads(self._run_tool("python", "-m", "lab", "verify", *_LAB, "-o", "json", *options)))
 
-    def _tell_tool(self, *command: str) -> str:
+    def _run_tool(self, *command: str) -> str:
         return self._environment.execute(TOOLS, *command, timeout=_MOST_QUESTIONS)[1]
 
-    def _ask(self, *words: str) -> Any:
+    def _query(self, *words: str) -> Any:
         return json.loads(self._tideover(*words, "-o", "json"))
 
     def _tideover(self, *words: str, timeout: float = _MOST_QUESTIONS, check: bool = True) -> str:
@@ -420,7 +420,7 @@ def _may_begin(rows: list[dict[str, Any]]) -> bool:
 
 def _wait_again(deadline: float, otherwise: str) -> None:
     if time.monotonic() > deadline:
-        raise StoryFailed(otherwise)
+        raise ScenarioFailed(otherwise)
     time.sleep(_AGAIN_SECONDS)
 
 

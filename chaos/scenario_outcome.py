@@ -82,9 +82,11 @@ class Outcome:
 def changes_of(history: Iterable[Mapping[str, Any]], struck_at: float) -> list[Change]:
     """Every change of a verdict, in order: the store has a line of history for each, whether anybody watched or not."""
     return [
-        Change(seconds=round(_unix(event["at"]) - struck_at, 3), cluster=told["cluster"], verdict=told["verdict"])
+        Change(
+            seconds=round(_unix(event["at"]) - struck_at, 3), cluster=reported["cluster"], verdict=reported["verdict"]
+        )
         for event in history
-        if event["kind"] == "verdict" and (told := _VERDICT.match(event["text"]))
+        if event["kind"] == "verdict" and (reported := _VERDICT.match(event["text"]))
     ]
 
 
@@ -262,9 +264,9 @@ def _unwanted(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
         return
     steps = outcome.deeds[scenario.calm_steps :]
     struck = next((deed.begun for deed in steps if deed.strikes_primary), math.inf) - _CLOCKS_SECONDS
-    asked = next((deed.begun for deed in steps if deed.asks_to_leave), math.inf) - _CLOCKS_SECONDS
+    requested = next((deed.begun for deed in steps if deed.requests_leave), math.inf) - _CLOCKS_SECONDS
     for operation in outcome.operations:
-        if _unix(operation["started_at"]) - outcome.struck_at < min(struck, asked):
+        if _unix(operation["started_at"]) - outcome.struck_at < min(struck, requested):
             yield f"{operation['kind']} of {operation['query']} began before there was a cause"
     own = steps[0].begun if steps else math.inf  # parts come before it, and say themselves what must not be believed
     for change in outcome.changes:

@@ -342,15 +342,15 @@ SCENARIOS = (
 
 def expected_of(scenario: Scenario) -> list[str]:
     """What is expected of a scenario, in words."""
-    told = [_moves_of(scenario)]
-    told += ["every query is drilled once, and keeps its epoch and its sink"] if scenario.drills else []
-    told += [f"runner {scenario.runner} hosts the queries in the end"]
-    told += [f"the primary is {verdict}" for verdict in sorted(scenario.verdicts)]
-    told += [f"neither cluster is ever {verdict}" for verdict in sorted(scenario.never)]
-    told += [f"one of the clusters is {' or '.join(sorted(scenario.either))}"] if scenario.either else []
-    told += ["it is refused without a consent, and something is left behind"] if scenario.consented else []
-    told += ["the primary is UP again and repeats are as announced"] if scenario.returns else []
-    return told
+    sentences = [_moves_of(scenario)]
+    sentences += ["every query is drilled once, and keeps its epoch and its sink"] if scenario.drills else []
+    sentences += [f"runner {scenario.runner} hosts the queries in the end"]
+    sentences += [f"the primary is {verdict}" for verdict in sorted(scenario.verdicts)]
+    sentences += [f"neither cluster is ever {verdict}" for verdict in sorted(scenario.never)]
+    sentences += [f"one of the clusters is {' or '.join(sorted(scenario.either))}"] if scenario.either else []
+    sentences += ["it is refused without a consent, and something is left behind"] if scenario.consented else []
+    sentences += ["the primary is UP again and repeats are as announced"] if scenario.returns else []
+    return sentences
 
 
 def _moves_of(scenario: Scenario) -> str:

@@ -36,18 +36,18 @@ def look(folders: Sequence[Path], secrets: Mapping[str, str], block: int = _BLOC
     A file that is gone before its turn could not be read by others. One that is there and cannot be read is reported.
     """
     wanted = {name: secret.encode() for name, secret in secrets.items()}
-    told: dict[str, list[Any]] = {"read": [], "unread": [], "hits": []}
-    for path in _files(folders, told["unread"]):
+    report: dict[str, list[Any]] = {"read": [], "unread": [], "hits": []}
+    for path in _files(folders, report["unread"]):
         try:
             found = _names_in(path, wanted, block)
         except FileNotFoundError:
             continue
         except OSError:
-            told["unread"].append(str(path))
+            report["unread"].append(str(path))
             continue
-        told["read"].append(str(path))
-        told["hits"] += [[str(path), name] for name in found]
-    return told
+        report["read"].append(str(path))
+        report["hits"] += [[str(path), name] for name in found]
+    return report
 
 
 def _files(folders: Sequence[Path], unread: list[Any]) -> Iterator[Path]:

@@ -10,7 +10,7 @@ from secrets import token_urlsafe
 from chaos.docker import Environment
 from chaos.errors import DockerFailed
 from chaos.leak_check import STORE_PASSWORD, searched
-from chaos.play import Say, Story, WaitLimits
+from chaos.play import Say, ScenarioRun, WaitLimits
 from chaos.scenario_outcome import Outcome, judge
 from chaos.scenarios import SECURED, Scenario
 from chaos.watcher import Watcher
@@ -57,9 +57,9 @@ class Stage:
                 scenario = waiting.pop(0)
                 self.say(f"{scenario.name}: {scenario.title}")
                 fresh = scenario.name == name
-                outcome = Story(scenario, environment, watcher, self.say, fresh=fresh, patience=self.patience).tell(
-                    name
-                )
+                outcome = ScenarioRun(
+                    scenario, environment, watcher, self.say, fresh=fresh, patience=self.patience
+                ).play(name)
                 if SECURED in files:
                     outcome = searched(outcome, environment, folder / "docker.log")
                 yield scenario, outcome

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from chaos.docker import Environment
-from chaos.errors import DockerFailed, StoryFailed
+from chaos.errors import DockerFailed, ScenarioFailed
 from chaos.faults import Observation
 
 TOOLS = "verifier"
@@ -58,10 +58,10 @@ class Watcher:
         The watch ends once its reader has gone, so this leaves no process behind.
         """
         try:
-            told = self._environment.execute(TOOLS, "sh", "-c", _ONE_LOOK, check=False)[1]
+            reported = self._environment.execute(TOOLS, "sh", "-c", _ONE_LOOK, check=False)[1]
         except DockerFailed:
             return None
-        return _read(told)
+        return _read(reported)
 
     def await_sight(
         self,
@@ -79,14 +79,14 @@ class Watcher:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if not self._thread.is_alive():  # else the newest situation would stand for ever
-                raise StoryFailed(f"the watch has ended, so it is unknown whether this happened: {what}")
+                raise ScenarioFailed(f"the watch has ended, so it is unknown whether this happened: {what}")
             if self._sights and holds(newest := self._sights[-1]):
                 if afresh is None:
                     return newest
                 if (seen := self.look()) is not None and afresh(seen):
                     return seen
             time.sleep(_LOOK_SECONDS)
-        raise StoryFailed(f"this did not happen within {seconds:g} s: {what}")
+        raise ScenarioFailed(f"this did not happen within {seconds:g} s: {what}")
 
     def _watch(self) -> None:
         while not self._over.is_set():
@@ -107,7 +107,7 @@ class Watcher:
 def _read(line: str) -> Observation | None:
     """A situation; nothing where the verb says what is wrong instead, as before the store is there."""
     try:
-        told = json.loads(line)
+        answer = json.loads(line)
     except ValueError:
         return None
-    return Observation(told) if isinstance(told, dict) and "clusters" in told else None
+    return Observation(answer) if isinstance(answer, dict) and "clusters" in answer else None

@@ -30,8 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run(chosen)
     except TideoverError as error:
         if getattr(chosen, "output", None) == "json":
-            told = {"error": {"kind": error.kind, "text": str(error), "hint": error.hint}}
-            sys.stdout.write(json.dumps(told) + "\n")
+            reported = {"error": {"kind": error.kind, "text": str(error), "hint": error.hint}}
+            sys.stdout.write(json.dumps(reported) + "\n")
         say(ERROR + str(error))
         if error.hint:
             say(error.hint)
@@ -77,14 +77,14 @@ def _archive(_: argparse.Namespace) -> int:
 
 
 def _status(chosen: argparse.Namespace) -> int:
-    told = lifecycle.status(World.load(chosen.dir))
+    reported = lifecycle.status(World.load(chosen.dir))
     if chosen.output == "json":
-        print(json.dumps(told))
+        print(json.dumps(reported))
         return 0
-    print(f"{told['phase']}: Kafka {told['options']['kafka']}, {told['configuration']}")
-    for cluster, about in told["clusters"].items():
+    print(f"{reported['phase']}: Kafka {reported['options']['kafka']}, {reported['configuration']}")
+    for cluster, about in reported["clusters"].items():
         print(f"  {cluster:<12}{','.join(about['bootstrap'])}")
-    for part in told["parts"]:
+    for part in reported["parts"]:
         print(f"  {part['name']:<12}{part['state']:<9}{part['pid'] or '-':>8}  {part['log']}")
     return 0
 
@@ -142,8 +142,12 @@ def _traffic(chosen: argparse.Namespace) -> int:
     say(f"run {run}: {shape.rate:,}/s to {chosen.topic} on {chosen.to} for {shape.seconds:g} s, seed {shape.seed}")
     with ledger.Ledger(world.acked, chosen.topic, run, chosen.to) as noted:
         tally = traffic.Sender(world.bootstrap(chosen.to), chosen.topic, shape, noted).run(stop)
-    told = {"run": run, "topic": chosen.topic, "cluster": chosen.to, **asdict(tally)}
-    print(json.dumps(told) if chosen.output == "json" else ", ".join(f"{key} {value}" for key, value in told.items()))
+    reported = {"run": run, "topic": chosen.topic, "cluster": chosen.to, **asdict(tally)}
+    print(
+        json.dumps(reported)
+        if chosen.output == "json"
+        else ", ".join(f"{key} {value}" for key, value in reported.items())
+    )
     return 0
 
 
@@ -156,24 +160,24 @@ def _verify(chosen: argparse.Namespace) -> int:
         print(json.dumps(verifier.counts()))
         return 0
     if not chosen.every:
-        _tell_verdicts(chosen, verifier.verdicts(chosen.wait))
+        _print_verdicts(chosen, verifier.verdicts(chosen.wait))
         return 0
     while True:
         try:
-            _tell_verdicts(chosen, verifier.verdicts(chosen.wait))
+            _print_verdicts(chosen, verifier.verdicts(chosen.wait))
         except (ClusterSilent, NoSink) as error:  # both may pass
             say(str(error))
         time.sleep(chosen.every)
 
 
-def _tell_verdicts(chosen: argparse.Namespace, verdicts: Mapping[str, QueryVerdict]) -> None:
-    told = {name: asdict(verdict) for name, verdict in verdicts.items()}
+def _print_verdicts(chosen: argparse.Namespace, verdicts: Mapping[str, QueryVerdict]) -> None:
+    reported = {name: asdict(verdict) for name, verdict in verdicts.items()}
     if chosen.output == "json":
-        print(json.dumps(told))
+        print(json.dumps(reported))
     else:
-        columns = [column for column in told[next(iter(told))] if column != "judged"]
+        columns = [column for column in reported[next(iter(reported))] if column != "judged"]
         print(f"{'query':<16}" + "".join(f"{column:>13}" for column in columns) + "  judged")
-        for name, row in told.items():
+        for name, row in reported.items():
             cells = ("-" if row[column] is None else f"{row[column]:,}" for column in columns)
             print(f"{name:<16}" + "".join(f"{cell:>13}" for cell in cells) + f"  {row['judged']}")
     sys.stdout.flush()

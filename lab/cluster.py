@@ -104,8 +104,8 @@ def _format(world: World, brokers: Sequence[Broker], classpath: str) -> None:
             process.kill()
             code = process.wait()
         if code:
-            told = tail(world.folder(broker.name) / "format.log")
-            raise StartFailed(f"the storage of {broker.name} could not be formatted:\n{told}")
+            output = tail(world.folder(broker.name) / "format.log")
+            raise StartFailed(f"the storage of {broker.name} could not be formatted:\n{output}")
 
 
 def _await(world: World, brokers: Sequence[Broker]) -> None:

@@ -44,17 +44,17 @@ def parse(words: Sequence[str]) -> dict[str, Wanted]:
 def make(directory: Path, wanted: Mapping[str, Wanted]) -> None:
     """Make what is not there yet. Raises StartFailed when openssl fails."""
     folder = directory / FOLDER
-    told: dict[str, object] = {}
+    settings: dict[str, object] = {}
     for cluster, each in wanted.items():
         access = Access(folder / cluster, each.kind, tuple(f"DNS:{host}" for host in each.hosts))
         access.make()
         _write(access.folder / "broker.properties", _lines(access.broker(LISTENERS)))
         _write(access.folder / "storage.arguments", "".join(f"{word}\n" for word in access.storage()))
-        told |= {f"{cluster}.{key}": value for key, value in access.java(REPLICATOR).items()}
+        settings |= {f"{cluster}.{key}": value for key, value in access.java(REPLICATOR).items()}
         access.folder.chmod(_FOLDER_MODE)
         for path in access.folder.iterdir():
             path.chmod(_FILE_MODE)
-    _write(folder / "replicator.properties", _lines(told))
+    _write(folder / "replicator.properties", _lines(settings))
 
 
 def _lines(settings: Mapping[str, object]) -> str:

@@ -22,9 +22,9 @@ import pyspark
 from lab import ports
 from lab.configuration import declaration
 from lab.homecoming import Homecoming
-from lab.interrupt import heed_signals
-from lab.scenario import Script, Story, tell
-from lab.stage import Say, Stage, StoryFailed
+from lab.interrupt import handle_signals
+from lab.scenario import Played, Script, play_script
+from lab.stage import Say, ScenarioFailed, Stage
 from lab.world import PORTS, Options
 from state.errors import TideoverError
 from streaming.jars import jar_paths
@@ -44,14 +44,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     directory = Path(options.dir)
 
     def act(say: Say) -> int:
-        def stay(on: Stage, story: Story) -> None:
-            _publish(story, directory)
+        def stay(on: Stage, played_run: Played) -> None:
+            _publish(played_run, directory)
             if options.keep:
                 keep(on, say)
 
         for jars in (f"kafka-{options.kafka}", f"spark-{pyspark.__version__}"):
             jar_paths(jars, progress=say)
-        return 1 if judge(tell(_script(options, say), directory, say, stay)) else 0
+        return 1 if judge(play_script(_script(options, say), directory, say, stay)) else 0
 
     return played(directory, act)
 
@@ -69,7 +69,7 @@ def played(directory: Path, act: Callable[[Say], int]) -> int:
 
     try:
         return act(say)
-    except (StoryFailed, TideoverError, OSError) as failure:
+    except (ScenarioFailed, TideoverError, OSError) as failure:
         print(f"\n{ended(failure, directory)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -103,10 +103,10 @@ def _script(options: argparse.Namespace, say: Say) -> Script:
     )  # fmt: skip
 
 
-def _publish(story: Story, directory: Path) -> None:
-    problems = judge(story)
-    (directory / "report.json").write_text(json.dumps(_report(story, problems), indent=2, default=str) + "\n")
-    page = "\n".join(_page(story, problems))
+def _publish(played_run: Played, directory: Path) -> None:
+    problems = judge(played_run)
+    (directory / "report.json").write_text(json.dumps(_report(played_run, problems), indent=2, default=str) + "\n")
+    page = "\n".join(_page(played_run, problems))
     (directory / "summary.txt").write_text(page + "\n")
     print(f"\n{page}\n\nreport: {directory / 'report.json'}", flush=True)
 
@@ -125,26 +125,28 @@ def keep(on: Stage, say: Say, seconds: float = KEPT_SECONDS) -> None:
     say("ending it")
 
 
-def judge(story: Story) -> list[str]:
+def judge(played_run: Played) -> list[str]:
     """What is wrong with the outcome, in sentences; empty when the promise was kept."""
-    problems = [] if story.failover_exit == 0 else [f"tideover failover ended with exit code {story.failover_exit}"]
-    moved = {operation["query"]: operation["plan"] for operation in story.operations}
+    problems = (
+        [] if played_run.failover_exit == 0 else [f"tideover failover ended with exit code {played_run.failover_exit}"]
+    )
+    moved = {operation["query"]: operation["plan"] for operation in played_run.operations}
     problems += [] if moved else ["no query was moved"]
-    problems += [f"{query} was not judged" for query in moved.keys() - story.verdict.keys()]
-    problems += [f"{query} was not moved" for query in story.verdict.keys() - moved.keys()]
-    for query in [each for each in story.verdict if each in moved]:
-        row, plan = story.verdict[query], moved[query]
+    problems += [f"{query} was not judged" for query in moved.keys() - played_run.verdict.keys()]
+    problems += [f"{query} was not moved" for query in played_run.verdict.keys() - moved.keys()]
+    for query in [each for each in played_run.verdict if each in moved]:
+        row, plan = played_run.verdict[query], moved[query]
         if not row["delivered"]:
             problems.append(f"{query}: nothing was delivered")
         if row["lost"]:
             problems.append(f"{query}: lost {row['lost']}")
         if plan["resume"] != "fresh" and row["duplicated"]:
             problems.append(f"{query}: repeated {row['duplicated']}")
-        if plan["resume"] == "fresh" and row["duplicated"] not in forecasts(story.operation(query)):
+        if plan["resume"] == "fresh" and row["duplicated"] not in forecasts(played_run.operation(query)):
             problems.append(
-                f"{query}: {row['duplicated']} repeated, and the forecast was {_forecast(story.operation(query))}"
+                f"{query}: {row['duplicated']} repeated, and the forecast was {_forecast(played_run.operation(query))}"
             )
-    return problems + (judge_home(story.home) if story.home is not None else [])
+    return problems + (judge_home(played_run.home) if played_run.home is not None else [])
 
 
 def judge_home(home: Homecoming) -> list[str]:
@@ -173,10 +175,10 @@ def forecasts(operation: Mapping[str, Any]) -> set[int]:
     return set() if replay is None else {replay, replay + (possible or 0)}
 
 
-def judged(story: Story) -> str:
+def judged(played_run: Played) -> str:
     """By what each query was judged, in words: queries that were judged alike are named together."""
     ways: dict[str, list[str]] = {}
-    for query, row in story.verdict.items():
+    for query, row in played_run.verdict.items():
         ways.setdefault(str(row["judged"]), []).append(query)
     return "; ".join(f"{', '.join(queries)} {way}" for way, queries in ways.items())
 
@@ -193,28 +195,32 @@ def _forecast(operation: Mapping[str, Any]) -> str:
     return "unknown" if replay is None else f"{replay:,}{in_flight}"
 
 
-def _page(story: Story, problems: Sequence[str]) -> list[str]:
+def _page(played_run: Played, problems: Sequence[str]) -> list[str]:
     columns = f"{'acked':>9}{'replicated':>12}{'delivered':>11}{'exposed':>9}{'lost':>6}{'repeated':>10}"
     lines = [f"{'query':<20}{'resume':<8}{columns}{'switch':>9}{'from fault':>12}"]
-    rows = {query: row for query, row in story.verdict.items() if any(op["query"] == query for op in story.operations)}
+    rows = {
+        query: row
+        for query, row in played_run.verdict.items()
+        if any(op["query"] == query for op in played_run.operations)
+    }
     for query, row in rows.items():
-        operation = story.operation(query)
+        operation = played_run.operation(query)
         lines.append(
             f"{query:<20}{operation['plan']['resume']:<8}{_count(row['acked']):>9}{_count(row['replicated']):>12}"
             f"{_count(row['delivered']):>11}{_count(row['exposed']):>9}{_count(row['lost']):>6}"
             f"{_count(row['duplicated']):>10}{_seconds(operation['measured'].get('switch_seconds')):>9}"
-            f"{_seconds(story.fault_to_first_commit_seconds.get(query)):>12}"
+            f"{_seconds(played_run.fault_to_first_commit_seconds.get(query)):>12}"
         )
-    lines += ["", f"judged: {judged(story)}"]
+    lines += ["", f"judged: {judged(played_run)}"]
     for query, row in rows.items():
-        operation = story.operation(query)
+        operation = played_run.operation(query)
         if operation["plan"]["resume"] == "fresh":
             lines += ["", *_fresh(query, operation, row)]
-    if story.script.automatic:
-        lines += ["", *_events(story)]
-    if story.home is not None:
-        lines += ["", *_home(story.home)]
-    lines += ["", "verdict: " + ("; ".join(problems) if problems else _kept(story))]
+    if played_run.script.automatic:
+        lines += ["", *_events(played_run)]
+    if played_run.home is not None:
+        lines += ["", *_home(played_run.home)]
+    lines += ["", "verdict: " + ("; ".join(problems) if problems else _kept(played_run))]
     return lines
 
 
@@ -248,25 +254,25 @@ def _fresh(query: str, operation: Mapping[str, Any], row: Mapping[str, Any]) -> 
     return lines
 
 
-def _events(story: Story) -> list[str]:
+def _events(played_run: Played) -> list[str]:
     """What the history says of it, from the fault to the last query that settled, but for the waiting in between."""
-    told = [event for event in story.events if not event["text"].startswith(("ordering", "waiting"))]
+    reported = [event for event in played_run.events if not event["text"].startswith(("ordering", "waiting"))]
     return ["what happened, from tideover history:"] + [
         f"  {event['at'][11:23]}  {event['kind']:<10}{event['query'] or '':<10}{event['text']}"
-        for event in sorted(told, key=lambda event: event["at"])
+        for event in sorted(reported, key=lambda event: event["at"])
     ]
 
 
-def _kept(story: Story) -> str:
-    carried = [query for query in story.verdict if story.operation(query)["plan"]["resume"] != "fresh"]
-    both = " there and back" if story.home is not None else ""
+def _kept(played_run: Played) -> str:
+    carried = [query for query in played_run.verdict if played_run.operation(query)["plan"]["resume"] != "fresh"]
+    both = " there and back" if played_run.home is not None else ""
     done = {"carry": "carried", "switch": "switched"}
-    ways = " or ".join(sorted({done[story.operation(query)["plan"]["resume"]] for query in carried}))
+    ways = " or ".join(sorted({done[played_run.operation(query)["plan"]["resume"]] for query in carried}))
     return f"lost 0, repeated 0 in {len(carried)} {ways} queries{both}; the fresh query repeated what was forecast"
 
 
-def _report(story: Story, problems: Sequence[str]) -> dict[str, Any]:
-    return {"kept": not problems, "problems": list(problems), **dataclasses.asdict(story)}
+def _report(played_run: Played, problems: Sequence[str]) -> dict[str, Any]:
+    return {"kept": not problems, "problems": list(problems), **dataclasses.asdict(played_run)}
 
 
 def _count(number: int | None) -> str:
@@ -297,5 +303,5 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    heed_signals()
+    handle_signals()
     sys.exit(main())

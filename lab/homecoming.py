@@ -38,7 +38,7 @@ def come_home(on: Stage, left: Sequence[Mapping[str, Any]], *, rate: int, fault:
     on.say("east comes up again; the replicator from east to west stays stopped")
     on.lab("thaw" if fault == "freeze" else "start", "east")
     report = on.directory / "tail.json"
-    tail = on.ask("show-op", left[0]["id"], "--tail")
+    tail = on.query("show-op", left[0]["id"], "--tail")
     report.write_text(json.dumps(tail, indent=2) + "\n", encoding="utf-8")
     on.say(f"{len(tail['records'])} records are on east alone; replication is reversed: west to east")
     on.lab("turn")
@@ -52,5 +52,5 @@ def come_home(on: Stage, left: Sequence[Mapping[str, Any]], *, rate: int, fault:
     chosen = [word for query in queries for word in ("--query", query)]
     verdict = on.lab("verify", "--on", "east", "--tail", str(report), *chosen, "--wait", "60", "-o", "json")
     return Homecoming(
-        exit=code, operations=[on.ask("show-op", each) for each in identities], tail=tail, verdict=json.loads(verdict)
+        exit=code, operations=[on.query("show-op", each) for each in identities], tail=tail, verdict=json.loads(verdict)
     )

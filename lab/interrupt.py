@@ -3,7 +3,7 @@
 import signal
 
 
-def heed_signals() -> None:
+def handle_signals() -> None:
     """Let SIGTERM end this process as Ctrl-C does, by ``KeyboardInterrupt``.
 
     Ctrl-C and its signal, too, where a shell has made this process deaf to them, as it does with what it starts in the

@@ -21,9 +21,9 @@ import pyspark
 
 from lab.configuration import changing
 from lab.demo import free_ports, played
-from lab.interrupt import heed_signals
+from lab.interrupt import handle_signals
 from lab.scenario import Script, open_world
-from lab.stage import Say, Stage, StoryFailed, stage
+from lab.stage import Say, ScenarioFailed, Stage, stage
 from streaming.jars import jar_paths
 from streaming.spark.attach.attached import MOVED
 
@@ -85,7 +85,7 @@ def play(job: Path, directory: Path, base_port: int, say: Say) -> Count:
         say("tideover failover --all --to west --yes")
         code, _ = on.move("failover", "--all", "--to", "west", "--reason", "demo")
         if code:
-            raise StoryFailed(f"tideover failover ended with exit code {code}: see commands.log")
+            raise ScenarioFailed(f"tideover failover ended with exit code {code}: see commands.log")
         _traffic(on)
         _until(lambda: count(on.world, out).is_exact, "every record counted once on west", shop)
         say("kill -9 of the driver, and the same command again")
@@ -146,7 +146,7 @@ class Shop:
             self.on.say(f"the application ended with exit code {MOVED}, and is started again")
             self.start()
         elif code is not None:
-            raise StoryFailed(f"the driver ended with exit code {code}: see {APPLICATION}.log")
+            raise ScenarioFailed(f"the driver ended with exit code {code}: see {APPLICATION}.log")
 
 
 def _can_move(on: Stage) -> bool:
@@ -162,7 +162,7 @@ def _until(holds: Callable[[], bool], what: str, shop: Shop) -> None:
     while not holds():
         shop.look()
         if time.monotonic() >= deadline:
-            raise StoryFailed(f"not within {_LONGEST_SECONDS:g} s: {what}")
+            raise ScenarioFailed(f"not within {_LONGEST_SECONDS:g} s: {what}")
         time.sleep(_LOOK_SECONDS)
     shop.on.say(what)
 
@@ -194,5 +194,5 @@ def page(found: Count) -> list[str]:
 
 
 if __name__ == "__main__":
-    heed_signals()
+    handle_signals()
     sys.exit(main())

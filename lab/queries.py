@@ -54,29 +54,29 @@ def read(configuration: Path, only: Collection[str] = ()) -> list[Query]:
     if unknown:
         raise Unjudgeable(f"{configuration} names no query {', '.join(sorted(unknown))}")
     known = set(declared.get("clusters") or ())
-    return [_query(name, told or {}, known, routes) for name, told in queries.items() if not only or name in only]
+    return [_query(name, given or {}, known, routes) for name, given in queries.items() if not only or name in only]
 
 
-def _query(name: str, told: Mapping[str, Any], known: Iterable[str], routes: Sequence[Mapping[str, Any]]) -> Query:
-    pipeline = told.get("pipeline")
+def _query(name: str, given: Mapping[str, Any], known: Iterable[str], routes: Sequence[Mapping[str, Any]]) -> Query:
+    pipeline = given.get("pipeline")
     sink = SINKS.get(str(pipeline))
     if sink is None:
         raise Unjudgeable(
             f"query {name}: the sink of pipeline {pipeline} cannot be judged",
             hint=f"the judge knows {', '.join(sorted(SINKS))}; name the queries to judge by --query",
         )
-    clusters = list(told.get("clusters") or ())
+    clusters = list(given.get("clusters") or ())
     if len(clusters) != 2:
         raise Unjudgeable(f"query {name} names {len(clusters)} clusters, and the judge compares two: primary, standby")
     for cluster in clusters:
         if cluster not in known:
             raise Unjudgeable(f"query {name}: cluster {cluster} is not among the clusters of the configuration")
-    sources = [source or {} for source in (told.get("sources") or {}).values()]
+    sources = [source or {} for source in (given.get("sources") or {}).values()]
     topics = {topic for source in sources for topic in source.get("topics") or ()}
     patterns = {source["pattern"] for source in sources if source.get("pattern")}
     if not sources or not all(source.get("topics") or source.get("pattern") for source in sources):
         raise Unjudgeable(f"query {name} has no source, or one without topics and pattern")
-    settings = told.get("settings") or {}
+    settings = given.get("settings") or {}
     if not settings.get("sink"):
         raise Unjudgeable(f"query {name}: settings.sink does not say where its sink is")
     primary, standby = clusters

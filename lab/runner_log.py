@@ -55,17 +55,17 @@ def parsed(line: str) -> Entry | None:
 
 def in_words(entries: Sequence[Entry]) -> list[str]:
     """What these lines mean to a person who waits for the queries, in their order; most of them mean nothing."""
-    told: list[str] = []
+    lines_found: list[str] = []
     started = [entry.values["query"] for entry in entries if entry.event == STARTED]
     for entry in entries:
         if entry.event == UP:
-            told.append(f"runner {entry.values['runner']} is up, with Spark {entry.values['spark']}")
+            lines_found.append(f"runner {entry.values['runner']} is up, with Spark {entry.values['spark']}")
         elif entry.event == STARTED and entry.values["query"] == started[-1]:
-            told.append(f"started on {entry.values['cluster']}: {', '.join(started)}")
+            lines_found.append(f"started on {entry.values['cluster']}: {', '.join(started)}")
         elif entry.event == WARM:
             read = " and ".join(re.findall(r"\d+", entry.values["records"]))
-            told.append(
+            lines_found.append(
                 f"warmed up, in {entry.values['seconds']} s: a throw-away query with state read {read} records of the "
                 "standby, stopped in between, as in a move"
             )
-    return told
+    return lines_found

@@ -21,8 +21,8 @@ from lab.homecoming import Homecoming, carried_of, come_home
 from lab.stage import (
     GRACE_SECONDS,
     Say,
+    ScenarioFailed,
     Stage,
-    StoryFailed,
     TooSlow,
     await_running,
     await_spare,
@@ -93,7 +93,7 @@ class Script:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Story:
+class Played:
     """What happened."""
 
     script: Script
@@ -117,12 +117,12 @@ class Story:
         return next(operation for operation in self.operations if operation["query"] == query)
 
 
-def tell(
+def play_script(
     script: Script,
     directory: Path,
     say: Say = lambda _: None,
-    stay: Callable[[Stage, Story], None] = lambda on, story: None,
-) -> Story:
+    stay: Callable[[Stage, Played], None] = lambda on, played: None,
+) -> Played:
     """Play the script once, from an empty directory to the verdict; ``stay`` is called before all of it ends."""
     with stage(directory, say) as on:
         watch = _Stopwatch()
@@ -150,12 +150,12 @@ def tell(
         after.wait(script.after_seconds + GRACE_SECONDS)
         verdict = json.loads(on.lab("verify", "--wait", "60", "-o", "json"))
         watch.mark("verdict")
-        operations = [on.ask("show-op", identity) for identity in identities]
-        events = [event for event in on.ask("history", "--limit", "1000") if _at(event["at"]) >= struck_at]
+        operations = [on.query("show-op", identity) for identity in identities]
+        events = [event for event in on.query("history", "--limit", "1000") if _at(event["at"]) >= struck_at]
         home = come_home(on, carried_of(operations), rate=script.rate, fault=script.fault) if script.returns else None
         if home is not None:
             watch.mark("way_home")
-        story = Story(
+        played = Played(
             script=script,
             plan=plan,
             operations=operations,
@@ -167,9 +167,9 @@ def tell(
             home=home,
             seconds=watch.seconds,
         )
-        stay(on, story)
+        stay(on, played)
         on.stop(spare or runner)
-        return story
+        return played
 
 
 def bring_up_queries(on: Stage, script: Script) -> tuple["Popen[bytes]", "Popen[bytes]", "Popen[bytes] | None"]:
@@ -227,7 +227,7 @@ def foreseen(
     while not refused or time.monotonic() < deadline:
         code, printed = on.tideover("plan", "failover", "--all", "--to", "west", "-o", "json", check=False)
         if code not in {0, 1}:
-            raise StoryFailed(f"tideover plan ended with exit code {code}: see commands.log")
+            raise ScenarioFailed(f"tideover plan ended with exit code {code}: see commands.log")
         plans: list[Mapping[str, Any]] = json.loads(printed)
         refused = [f"{plan['query']}: {gate['text']}" for plan in plans for gate in plan["gates"] if not gate["ok"]]
         refused += [] if most_behind is None else _behind(plans, most_behind)
@@ -257,13 +257,15 @@ def _watch_it(on: Stage, _: Script, struck_at: float) -> tuple[int, list[str]]:
     """The controller moves automatically: wait until every query has left, each by one operation."""
     on.say("no command is typed; the controller acts")
     while time.time() < struck_at + _MOVED_SECONDS:
-        rows = on.ask("list")
+        rows = on.query("list")
         if all(row["cluster"] == "west" and row["operation"] is None for row in rows):
-            held = {event["query"]: event["operation"] for event in on.ask("history") if event["kind"] == "hold"}
+            held = {event["query"]: event["operation"] for event in on.query("history") if event["kind"] == "hold"}
             return 0, [held[row["query"]] for row in rows]
         time.sleep(0.5)
-    told = "\n".join(f"{each['at']} {each['query'] or ''} {each['kind']}: {each['text']}" for each in on.ask("history"))
-    raise StoryFailed(f"not every query was moved within {_MOVED_SECONDS:g} s; the history says\n{told}")
+    reported = "\n".join(
+        f"{each['at']} {each['query'] or ''} {each['kind']}: {each['text']}" for each in on.query("history")
+    )
+    raise ScenarioFailed(f"not every query was moved within {_MOVED_SECONDS:g} s; the history says\n{reported}")
 
 
 def declare(config: Path, script: Script) -> None:

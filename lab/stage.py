@@ -26,11 +26,11 @@ _LOOK_SECONDS, _RARE_SECONDS = 3.0, 20.0
 """Between two looks by a command: for what no log says, and where it says when it is time to look."""
 
 
-class StoryFailed(Exception):
+class ScenarioFailed(Exception):
     """A step of the run did not come to its end; the sentence names the step and the log to look at."""
 
 
-class TooSlow(StoryFailed):
+class TooSlow(ScenarioFailed):
     """The machine does not keep up with the load: a failover would be refused, or the replicator falls behind."""
 
 
@@ -56,7 +56,7 @@ class Stage:
         command = [sys.executable, "-m", "orchestrator", "-c", str(self.config), *arguments]
         return self._run(command, timeout, check)
 
-    def ask(self, *arguments: str, timeout: float = 60.0) -> Any:
+    def query(self, *arguments: str, timeout: float = 60.0) -> Any:
         """Run a verb of the product with ``-o json`` and parse its answer."""
         return json.loads(self.tideover(*arguments, "-o", "json", timeout=timeout)[1])
 
@@ -125,12 +125,12 @@ class Stage:
         try:
             done = subprocess.run(command, capture_output=True, timeout=timeout, env=self._environment(), check=False)
         except subprocess.TimeoutExpired as error:
-            raise StoryFailed(f"{' '.join(command[2:5])} did not end within {timeout:g} s") from error
+            raise ScenarioFailed(f"{' '.join(command[2:5])} did not end within {timeout:g} s") from error
         with (self.directory / "commands.log").open("ab") as log:
             log.write(" ".join(command[2:]).encode() + b"\n" + done.stderr + done.stdout + b"\n")
         if check and done.returncode:
             said = reason_in((done.stderr or done.stdout).decode(errors="replace"))
-            raise StoryFailed(f"{' '.join(command[2:5])} ended with exit code {done.returncode}: {said}")
+            raise ScenarioFailed(f"{' '.join(command[2:5])} ended with exit code {done.returncode}: {said}")
         return done.returncode, done.stdout.decode()
 
     def _environment(self) -> dict[str, str]:
@@ -164,16 +164,16 @@ def await_running(
     look_at = time.monotonic() + (_LOOK_SECONDS if wanted in log.said else _RARE_SECONDS)
     while time.monotonic() < deadline:
         if runner.poll() is not None:
-            raise StoryFailed(f"the runner ended with exit code {runner.returncode}: see {log.path.name}")
+            raise ScenarioFailed(f"the runner ended with exit code {runner.returncode}: see {log.path.name}")
         if wanted in on.hear(runner) or time.monotonic() >= look_at:
-            rows = on.ask("list")
+            rows = on.query("list")
             is_running = bool(rows) and all(row["state"] == "running" for row in rows)
             is_ready = is_running and (not warm or WARM in log.said)
             if is_ready and all(_committed(row) >= batches for row in rows):
                 return
             look_at = time.monotonic() + (_LOOK_SECONDS if is_ready else _RARE_SECONDS)
         time.sleep(_GLANCE_SECONDS)
-    raise StoryFailed(f"not every query ran within {timeout:g} s: see {log.path.name}")
+    raise ScenarioFailed(f"not every query ran within {timeout:g} s: see {log.path.name}")
 
 
 def await_spare(on: Stage, process: subprocess.Popen[bytes], name: str, *, warm: bool, timeout: float = 180.0) -> None:
@@ -181,12 +181,12 @@ def await_spare(on: Stage, process: subprocess.Popen[bytes], name: str, *, warm:
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise StoryFailed(f"the runner ended with exit code {process.returncode}: see runner-{name}.log")
-        runners = on.ask("show", on.ask("list")[0]["query"])["runners"]
+            raise ScenarioFailed(f"the runner ended with exit code {process.returncode}: see runner-{name}.log")
+        runners = on.query("show", on.query("list")[0]["query"])["runners"]
         if any(each["runner"] == name and (each["warm"] or not warm) for each in runners):
             return
         time.sleep(2.0)
-    raise StoryFailed(f"runner {name} did not stand by within {timeout:g} s: see runner-{name}.log")
+    raise ScenarioFailed(f"runner {name} did not stand by within {timeout:g} s: see runner-{name}.log")
 
 
 def await_batches(on: Stage, queries: Collection[str], *, more: int, timeout: float = 120.0) -> None:
@@ -195,14 +195,14 @@ def await_batches(on: Stage, queries: Collection[str], *, more: int, timeout: fl
     late: list[str] = list(queries)
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
-        rows = {row["query"]: row for row in on.ask("list") if row["query"] in queries}
+        rows = {row["query"]: row for row in on.query("list") if row["query"] in queries}
         before = before or {name: _committed(row) for name, row in rows.items()}
         since = {name: _committed(row) - before[name] for name, row in rows.items()}
         late = [f"{name} ({rows[name]['state']}) {since[name]}" for name in queries if since[name] < more]
         if not late:
             return
         time.sleep(1.0)
-    raise StoryFailed(f"of {more} more batches within {timeout:g} s committed: {', '.join(late)}; see runner-a.log")
+    raise ScenarioFailed(f"of {more} more batches within {timeout:g} s committed: {', '.join(late)}; see runner-a.log")
 
 
 def _committed(row: Mapping[str, Any]) -> int:
@@ -214,8 +214,8 @@ def await_verdicts(on: Stage, timeout: float = 60.0) -> None:
     """Wait until the controller has given a verdict on both clusters."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
-        told = {event["text"].partition(" is ")[0] for event in on.ask("history") if event["kind"] == "verdict"}
-        if {"east", "west"} <= told:
+        reported = {event["text"].partition(" is ")[0] for event in on.query("history") if event["kind"] == "verdict"}
+        if {"east", "west"} <= reported:
             return
         time.sleep(1.0)
-    raise StoryFailed(f"the controller gave no verdict within {timeout:g} s: see controller-one.log")
+    raise ScenarioFailed(f"the controller gave no verdict within {timeout:g} s: see controller-one.log")

@@ -44,7 +44,7 @@ class Home:
     @classmethod
     def read(cls, cluster: str, reports: Iterable[Path]) -> Self:
         """From what ``tideover show-op ID --tail -o json`` printed. Raises LabError."""
-        told: set[tuple[str, int, int]] = set()
+        reported: set[tuple[str, int, int]] = set()
         for path in reports:
             try:
                 report = json.loads(path.read_text(encoding="utf-8"))
@@ -53,8 +53,8 @@ class Home:
                 raise LabError(f"{path} is no report of a tail: {error!r}") from error
             if report["cluster"] != cluster:
                 raise LabError(f"{path} is about {report['cluster']}, not about {cluster}")
-            told |= records
-        return cls(cluster, frozenset(told))
+            reported |= records
+        return cls(cluster, frozenset(reported))
 
 
 class Verifier:

@@ -133,27 +133,27 @@ class World:
         """Read a world back; NoWorld when nothing was brought up here."""
         path = directory / "world.json"
         try:
-            told = json.loads(path.read_text(encoding="utf-8"))
+            answer = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise NoWorld(
                 f"there is no world in {directory}", hint="bring one up: python -m lab up --dir DIR"
             ) from None
         except ValueError as error:
             raise LabError(f"{path} cannot be read: {error}", hint="remove the directory") from error
-        if told.pop("format", None) != _FORMAT:
+        if answer.pop("format", None) != _FORMAT:
             raise LabError(f"{path} was written by another version of the lab", hint="remove the directory")
-        parts = {name: Process(**process) if process else None for name, process in told.pop("started").items()}
-        return cls(directory=directory, options=Options(**told.pop("options")), started=parts, **told)
+        parts = {name: Process(**process) if process else None for name, process in answer.pop("started").items()}
+        return cls(directory=directory, options=Options(**answer.pop("options")), started=parts, **answer)
 
     def save(self) -> None:
         """Write the world, whole or not at all."""
-        told = {
+        reported = {
             "format": _FORMAT, "token": self.token, "phase": self.phase, "options": asdict(self.options),
             "cluster_ids": self.cluster_ids, "source": self.source,
             "started": {name: asdict(process) if process else None for name, process in self.started.items()},
         }  # fmt: skip
         partial = self.directory / "world.json.partial"
-        partial.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+        partial.write_text(json.dumps(reported, indent=2) + "\n", encoding="utf-8")
         partial.replace(self.directory / "world.json")
 
     def enter(self, phase: Phase) -> None:

@@ -20,9 +20,9 @@ from typing import Any
 from lab import topics
 from lab.configuration import changing
 from lab.demo import free_ports, played
-from lab.interrupt import heed_signals
+from lab.interrupt import handle_signals
 from lab.scenario import Script, open_world
-from lab.stage import GRACE_SECONDS, Say, Stage, StoryFailed, await_running, stage
+from lab.stage import GRACE_SECONDS, Say, ScenarioFailed, Stage, await_running, stage
 
 TOPIC = "parcels"
 WRONG, RIGHT = "once", "once-at-home"
@@ -87,7 +87,7 @@ def play(directory: Path, base_port: int, say: Say) -> Outcome:
         say(f"  exit code {refused}")
         moves = {name: _moved(on, name) for name in (RIGHT, WRONG)}
         if moves[RIGHT]:
-            raise StoryFailed(f"tideover failover {RIGHT} ended with exit code {moves[RIGHT]}: see commands.log")
+            raise ScenarioFailed(f"tideover failover {RIGHT} ended with exit code {moves[RIGHT]}: see commands.log")
         after = _traffic(on, "west", _CALM_SECONDS)
         after.wait(_CALM_SECONDS + GRACE_SECONDS)
         verdict = json.loads(on.lab("verify", "--wait", "60", "-o", "json"))
@@ -134,7 +134,7 @@ def _traffic(on: Stage, cluster: str, seconds: float) -> Any:
 def _gate(on: Stage, query: str) -> Mapping[str, Any]:
     code, printed = on.tideover("check", query, "-o", "json", check=False)
     if code not in {0, 1, 3}:
-        raise StoryFailed(f"tideover check ended with exit code {code}: see commands.log")
+        raise ScenarioFailed(f"tideover check ended with exit code {code}: see commands.log")
     (row,) = json.loads(printed)
     found: Mapping[str, Any] = next(gate for gate in row["gates"] if gate["name"] == "offset-in-logic")
     return found
@@ -171,5 +171,5 @@ def page(outcome: Outcome, problems: Sequence[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    heed_signals()
+    handle_signals()
     sys.exit(main())

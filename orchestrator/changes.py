@@ -36,7 +36,7 @@ class Changes:
         self._marks: Mapping[str, Hashable] = {}
         self._waiting = 0
         self._waited_at = 0.0
-        self._asks = False
+        self._is_polling = False
 
     def mark(self, operation: str) -> Hashable:
         """The state of an operation at the last look; read this before its rows are read, so that nothing falls in
@@ -49,16 +49,16 @@ class Changes:
         """Return when something came since ``mark``, at the latest after ``seconds``."""
         with self._came:
             self._waiting += 1
-            if not self._asks:
-                self._asks = True
-                threading.Thread(target=self._ask, name="changes", daemon=True).start()
+            if not self._is_polling:
+                self._is_polling = True
+                threading.Thread(target=self._read, name="changes", daemon=True).start()
             try:
                 self._came.wait_for(lambda: self._marks.get(operation) != mark, timeout=seconds)
             finally:
                 self._waiting -= 1
                 self._waited_at = time.monotonic()
 
-    def _ask(self) -> None:
+    def _read(self) -> None:
         while self._is_wanted():
             pause, woken = LOOK_SECONDS, self._wakeups.count
             try:
@@ -75,7 +75,7 @@ class Changes:
 
     def _is_wanted(self) -> bool:
         with self._came:
-            self._asks = self._waiting > 0 or time.monotonic() - self._waited_at < _IDLE_SECONDS
-            if not self._asks:
+            self._is_polling = self._waiting > 0 or time.monotonic() - self._waited_at < _IDLE_SECONDS
+            if not self._is_polling:
                 self._marks = {}
-            return self._asks
+            return self._is_polling

@@ -126,7 +126,7 @@ class ClusterWatch:
 
     A leader is called ten times a second, and most of the time nothing has happened since: then the verdict stays, and
     the store is neither read nor written. While every cluster is well, no other report can change a verdict. So it is
-    written only as often as its readers need, who take a verdict for present that is 10 s old (``VERDICT_STANDS``). A
+    written only as often as its readers need, who take a verdict for present that is 10 s old (``VERDICT_VALID``). A
     controller that does not lead reports every look. The leader that loses sight of a cluster counts half-seconds, and
     a fresh sign of life has to be there by then.
     """
@@ -170,7 +170,7 @@ class ClusterWatch:
         (at the latest after ``REST_SECONDS``), and other ``StoreError``: then nothing new is believed.
         """
         windows = self._observer.latest()
-        if self._given is not None and self._stands(self._given, windows, term):
+        if self._given is not None and self._is_same(self._given, windows, term):
             return self._given.believed
         before, self._given = self._given, None
         is_due = before is None or windows.at - self._written_at >= REPEAT_SECONDS
@@ -180,7 +180,7 @@ class ClusterWatch:
         self._given = _Given(term=term, windows=windows, believed=believed)
         return believed
 
-    def _stands(self, given: _Given, windows: ProbeWindows, term: int) -> bool:
+    def _is_same(self, given: _Given, windows: ProbeWindows, term: int) -> bool:
         """Whether judging again would say the same."""
         age = windows.at - given.windows.at
         if term != given.term or age >= REST_SECONDS:
@@ -191,7 +191,7 @@ class ClusterWatch:
         """Judge on what is in the store and in this process; write what is news, and all of it when it is due."""
         own = self._observer.probe_reports(self._store)
         stored, now = self._store.probe_reports(), self._now()
-        self._heed_namesakes(stored, own, now)
+        self._note_namesakes(stored, own, now)
         if is_due:
             self._store.save_probe_reports(own)
             self._identities.keep(self._store, actor=self._actor)
@@ -214,7 +214,7 @@ class ClusterWatch:
                     event = verdict_event(status, standing=before, actor=self._actor, queries=there)
                     self._store.record_status(status, term=term, event=event)
                 believed[cluster] = status
-            self._tell_defect(cluster, wrong)
+            self._report_defect(cluster, wrong)
         return believed
 
     def _left_there(self, status: ClusterStatus, before: ClusterStatus | None) -> list[str]:
@@ -224,7 +224,7 @@ class ClusterWatch:
             return []
         return [each.query for each in self._store.assignments() if each.cluster == status.cluster]
 
-    def _tell_defect(self, cluster: str, wrong: Sequence[Exception]) -> None:
+    def _report_defect(self, cluster: str, wrong: Sequence[Exception]) -> None:
         """A cluster that cannot be judged has no verdict, which moves nothing; the others have theirs."""
         said = repr(wrong[0]) if wrong else ""
         if said and self._defects.get(cluster) != said:
@@ -232,7 +232,7 @@ class ClusterWatch:
                       error=said, exc_info=wrong[0])  # fmt: skip
         self._defects[cluster] = said
 
-    def _heed_namesakes(self, stored: Iterable[ProbeReport], own: Iterable[ProbeReport], now: datetime) -> None:
+    def _note_namesakes(self, stored: Iterable[ProbeReport], own: Iterable[ProbeReport], now: datetime) -> None:
         """Keep what another process says under this one's name, before it is written over; report it once.
 
         A controller's name is its observer's name, and has one row for each cluster. Where a second controller runs
@@ -250,10 +250,10 @@ class ClusterWatch:
 
     def _now(self) -> datetime:
         """The store's time; whether it was set since the last question is kept."""
-        asked = self._observer.latest().at
+        before = self._observer.latest().at
         now = self._store.now()
         answered = self._observer.latest().at
-        jump = self._drift.jumped(now, asked=asked, answered=answered)
+        jump = self._drift.jumped(now, requested=before, answered=answered)
         if jump:
             self._set = answered, now, jump
         elif self._set is not None and answered - self._set[0] > self._limit:

@@ -84,7 +84,7 @@ class Controller:
     _believed: Mapping[str, ClusterStatus] = field(default_factory=dict)
     _phases: Mapping[str, Phase] = field(default_factory=dict)
     """By cluster: where queries on it are that no operation moves."""
-    _told: dict[str, str] = field(default_factory=dict)
+    _reported: dict[str, str] = field(default_factory=dict)
     _defects: dict[str, str] = field(default_factory=dict)
     """By part of a round, the one that it met last time."""
 
@@ -132,7 +132,7 @@ class Controller:
         with self._apart("take"):
             self.scheduler.take()
         with self._apart("tell"):
-            self._tell_failures()
+            self._report_failures()
 
     def _watch(self, now: float) -> None:
         is_due = now >= self._next_view
@@ -180,19 +180,19 @@ class Controller:
     def _is_calm(self) -> bool:
         return all(phase is Phase.WATCHING for phase in self._phases.values())
 
-    def _tell_failures(self) -> None:
+    def _report_failures(self) -> None:
         """Say of each operation, once, what keeps it from being driven on here; it is tried again."""
         failures = dict(self.scheduler.failures)
         for name, error in failures.items():
-            if self._told.get(name) == str(error):
+            if self._reported.get(name) == str(error):
                 continue
             operation = self.scheduler.store.operation(name)
             about = {} if operation is None else {"query": operation.query, "epoch": operation.epoch}
             log.warning("an operation cannot continue", operation=name, error=str(error), hint=error.hint, **about)
-        self._told = {name: str(error) for name, error in failures.items()}
+        self._reported = {name: str(error) for name, error in failures.items()}
 
     def _is_leading(self) -> bool:
-        leads = self.lead.stands()
+        leads = self.lead.holds()
         if leads and not self._leads:
             self._next_view = self._next_resume = 0.0
             log.info("leading", term=self.lead.term)

@@ -106,9 +106,9 @@ class OutcomeUnknown(OrchestratorError):
     kind = "outcome-unknown"
     exit_code = ExitCode.UNKNOWN
 
-    def __init__(self, message: str = "", *, hint: str = "", asked: Sequence[Request] = ()) -> None:
+    def __init__(self, message: str = "", *, hint: str = "", requested: Sequence[Request] = ()) -> None:
         super().__init__(message, hint=hint)
-        self.asked = tuple(asked)
+        self.requested = tuple(requested)
         """The requests whose outcome is unknown, as far as it is known that they were written."""
 
 

@@ -43,7 +43,7 @@ class HistoryLog:
         self._over.set()
         self._thread.join(grace)
 
-    def tell(self) -> int:
+    def write_news(self) -> int:
         """Log what is new, and how much it was; the first call only finds the end. Raises ``StoreError``."""
         if not self._begun:
             self._tail.begin(1)
@@ -62,7 +62,7 @@ class HistoryLog:
 
     def _try(self) -> None:
         try:
-            self.tell()
+            self.write_news()
         except StoreError:
             return  # the loop says that the store is away, once
 

@@ -33,12 +33,12 @@ from orchestrator.errors import NotLeading
 from orchestrator.facts.current import open_operations
 from orchestrator.facts.evidence.folder import Folder
 from orchestrator.facts.evidence.keeping import keep_evidence
-from orchestrator.facts.former_checkpoints import ask_to_clean, keep_of
+from orchestrator.facts.former_checkpoints import keep_of, request_cleaning
 from orchestrator.facts.measure import keep_counts
 from orchestrator.facts.preflight import check_queries
 from orchestrator.facts.timestamp_disorder import measure_disorder
 from orchestrator.rounds import apart
-from orchestrator.schedules import ask_for_due
+from orchestrator.schedules import request_due
 from state.errors import Damaged, StaleTerm, StoreUnavailable, TideoverError
 from state.model.entities import EndSample, TopicPartition
 from state.model.maintenance import PrunedRows
@@ -101,7 +101,7 @@ class Housekeeping:
         self._jobs = {
             "evidence": _Job(self.keep_evidence),
             "readiness": _Job(self.sample),
-            "schedules": _Job(self.ask),
+            "schedules": _Job(self.request_scheduled),
             "later": _Job(self._when_due(LATER_EVERY, self.count)),
             "disorder": _Job(self._when_due(DISORDER_EVERY, self.measure)),
             "retention": _Job(
@@ -180,9 +180,9 @@ class Housekeeping:
             sample = with_flow(sample, assignment, report, ends[assignment.cluster])
         self._store.keep_readiness(fact, term=term, event=event, replication=replication, sample=sample)
 
-    def ask(self) -> int:
+    def request_scheduled(self) -> int:
         """Request what is scheduled and due; of how many schedules. Raises ``StoreError``."""
-        return ask_for_due(self._store, self._settings, term=self._leading)
+        return request_due(self._store, self._settings, term=self._leading)
 
     def count(self) -> int:
         """Count what moves announced to come later; how many numbers grew. Raises ``StoreError``."""
@@ -237,7 +237,9 @@ class Housekeeping:
             if (term := self._leading()) is None:
                 break
             with apart(wrong):
-                requested += len(ask_to_clean(self._store, self._settings, query, keep, actor=self._actor, term=term))
+                requested += len(
+                    request_cleaning(self._store, self._settings, query, keep, actor=self._actor, term=term)
+                )
         if wrong:
             raise wrong[0]
         return requested
@@ -345,10 +347,10 @@ def _scheduler(jobs: dict[str, _Job], every: timedelta) -> BackgroundScheduler:
     seconds, now = every.total_seconds(), datetime.now(UTC)
     for name, job in jobs.items():
         scheduler.add_job(job, "interval", seconds=seconds, id=name, next_run_time=now)
-    scheduler.add_listener(_tell_defect, EVENT_JOB_ERROR)
+    scheduler.add_listener(_report_defect, EVENT_JOB_ERROR)
     return scheduler
 
 
-def _tell_defect(event: JobExecutionEvent) -> None:
+def _report_defect(event: JobExecutionEvent) -> None:
     """The scheduler swallows what a job raises, and continues."""
     log.error("a bug in housekeeping", job=event.job_id, error=repr(event.exception), trace=event.traceback)

@@ -76,7 +76,7 @@ class Leadership:
     def take(self) -> bool:
         """Take the lease if it is free, expired, ours, or held by a process that is proven dead."""
         with self._lock:
-            return self._ask()
+            return self._request()
 
     def keep(self) -> None:
         """Renew when due. Raises ``NotLeading`` once the time to act is over; a later ``take`` starts a new term."""
@@ -91,11 +91,11 @@ class Leadership:
                 )
             if now - self._renewed >= RENEW_EVERY:
                 term = self._lease.term
-                if not self._ask() or self._lease.term != term:
+                if not self._request() or self._lease.term != term:
                     self._lease = None
                     raise NotLeading("another process took the lease")
 
-    def stands(self) -> bool:
+    def holds(self) -> bool:
         """Whether this process leads: kept, or tried for again, at most every ``AGAIN_EVERY`` seconds.
 
         False while another leads, and while the store is away: a caller in a loop leads as soon as it can.
@@ -132,13 +132,13 @@ class Leadership:
                 self._store.resign(self._lease)
             self._lease = None
 
-    def _ask(self) -> bool:
+    def _request(self) -> bool:
         sent_at = self._clock.monotonic()
         lease = self._store.lead(NAME, self._holder, self._ttl)
         if lease is None:
-            stands = self._store.leader(NAME)
-            if stands is not None and is_gone(stands.holder):
-                lease = self._store.seize(NAME, self._holder, stands.holder, self._ttl)
+            holds = self._store.leader(NAME)
+            if holds is not None and is_gone(holds.holder):
+                lease = self._store.seize(NAME, self._holder, holds.holder, self._ttl)
         self._lease = lease
         if lease is not None:
             self._renewed = sent_at

@@ -83,7 +83,7 @@ GRACE = {OperationKind.SWITCHOVER: timedelta(minutes=10), OperationKind.DRILL: t
 class Due:
     """What is done with a schedule whose time has come."""
 
-    asks: bool
+    is_due: bool
     """Whether requests are written; else it came too late."""
     next_at: datetime | None
     text: str
@@ -98,9 +98,9 @@ def due(schedule: Schedule, now: datetime, following: datetime | None) -> Due | 
         return None
     late, grace = now - schedule.next_at, GRACE[schedule.kind]
     if late <= grace:
-        return Due(asks=True, next_at=following, text=f"{schedule.kind.value} requested as scheduled")
+        return Due(is_due=True, next_at=following, text=f"{schedule.kind.value} requested as scheduled")
     return Due(
-        asks=False,
+        is_due=False,
         next_at=following,
         text=f"{schedule.kind.value} missed: no controller led for {late.total_seconds() / 60:.0f} minutes, "
         f"and it may begin at most {grace.total_seconds() / 60:.0f} minutes late",
@@ -110,7 +110,7 @@ def due(schedule: Schedule, now: datetime, following: datetime | None) -> Due | 
 log = structlog.get_logger()
 
 
-def ask_for_due(store: ControllerStore, settings: Tideover, *, term: Callable[[], int | None]) -> int:
+def request_due(store: ControllerStore, settings: Tideover, *, term: Callable[[], int | None]) -> int:
     """Write the requests of every schedule that is due; of how many. Raises ``StoreError`` and ``StaleTerm``.
 
     The requests and the next time are one transaction: a leader that dies before it leaves both to the next one. What
@@ -122,22 +122,24 @@ def ask_for_due(store: ControllerStore, settings: Tideover, *, term: Callable[[]
         if leading is None or schedule.is_over:
             break
         with apart(wrong):
-            requested += _asked(store, settings, schedule, now, term=leading)
+            requested += _requested(store, settings, schedule, now, term=leading)
     if wrong:
         raise wrong[0]
     return requested
 
 
-def _asked(store: ControllerStore, settings: Tideover, schedule: Schedule, now: datetime, *, term: int) -> bool:
+def _requested(store: ControllerStore, settings: Tideover, schedule: Schedule, now: datetime, *, term: int) -> bool:
     """Whether the requests of one schedule were written now."""
     following = next_time(schedule.cron, schedule.zone, now) if schedule.cron is not None else None
     found = due(schedule, now, following)
     if found is None:
         return False
-    requests = _requests(store, settings, schedule) if found.asks else ()
+    requests = _requests(store, settings, schedule) if found.is_due else ()
     event = _event(store, schedule, found)
     try:
-        fired = store.fire(schedule, next_at=found.next_at, outcome=found.text, asked=requests, event=event, term=term)
+        fired = store.fire(
+            schedule, next_at=found.next_at, outcome=found.text, requested=requests, event=event, term=term
+        )
     except Conflict as error:  # ids are drawn again in the next round
         log.warning("a schedule is tried again", schedule=schedule.id, error=str(error))
         return False

@@ -23,13 +23,13 @@ def records_of(file: Path, topic: str) -> Sequence[Record]:
         raise Refused(f"{file} is not the tail of an operation: {error!r}", hint=hint) from error
 
 
-def _record(told: Any, topic: str) -> Record:
-    headers = tuple((name, content(value)) for name, value in told["headers"])
-    return Record(topic, content(told["key"]), content(told["value"]), headers, told["timestamp_ms"])
+def _record(reported: Any, topic: str) -> Record:
+    headers = tuple((name, content(value)) for name, value in reported["headers"])
+    return Record(topic, content(reported["key"]), content(reported["value"]), headers, reported["timestamp_ms"])
 
 
-def content(told: Any) -> bytes | None:
+def content(reported: Any) -> bytes | None:
     """Bytes of a key, a value or a header as the report has them."""
-    if isinstance(told, dict):
-        return base64.b64decode(told["base64"])
-    return None if told is None else str(told).encode()
+    if isinstance(reported, dict):
+        return base64.b64decode(reported["base64"])
+    return None if reported is None else str(reported).encode()

@@ -90,12 +90,12 @@ class Drift:
         self._limit = limit
         self._before: tuple[float, float, float] | None = None
 
-    def jumped(self, now: datetime, *, asked: float, answered: float) -> float:
+    def jumped(self, now: datetime, *, requested: float, answered: float) -> float:
         """By how many seconds the store's clock was set since the last call; 0.0 when it was not set.
 
         A slow answer is no jump: that half of its round trip may be wrong counts for nothing.
         """
-        here = (now.timestamp(), (asked + answered) / 2, (answered - asked) / 2)
+        here = (now.timestamp(), (requested + answered) / 2, (answered - requested) / 2)
         before, self._before = self._before or here, here
         jump = (here[0] - before[0]) - (here[1] - before[1])
         return jump if abs(jump) > self._limit + here[2] + before[2] else 0.0

@@ -59,13 +59,13 @@ def read_last_records(
     known = known or {}
     searches = {each: _Search(end=end, count=count, known=known.get(each, 0)) for each, end in ends.items()}
     while not deadline.passed:
-        asking = {partition: search for partition, search in searches.items() if not search.over}
-        if not asking:
+        requesting = {partition: search for partition, search in searches.items() if not search.over}
+        if not requesting:
             break
-        starts = {partition: (search.position, search.bytes) for partition, search in asking.items()}
-        until = {partition: search.upper for partition, search in asking.items()}
+        starts = {partition: (search.position, search.bytes) for partition, search in requesting.items()}
+        until = {partition: search.upper for partition, search in requesting.items()}
         answers = log.fetch(starts, until=until, read_committed=read_committed, timeout=deadline.remaining)
-        missed = [partition for partition, search in asking.items() if not search.take(answers[partition])]
+        missed = [partition for partition, search in requesting.items() if not search.take(answers[partition])]
         if missed:
             begins = log.offsets(dict.fromkeys(missed, Spec.EARLIEST), timeout=deadline.remaining)
             for partition in missed:

@@ -48,10 +48,10 @@ def set_up_logs(form: str | None = None) -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for name in _NOISY:
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    threading.excepthook = _tell_end_of_thread
+    threading.excepthook = _report_end_of_thread
 
 
-def _tell_end_of_thread(ended: threading.ExceptHookArgs) -> None:
+def _report_end_of_thread(ended: threading.ExceptHookArgs) -> None:
     if ended.exc_type is SystemExit or ended.exc_value is None:
         return
     name = ended.thread.name if ended.thread else None

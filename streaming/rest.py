@@ -38,7 +38,7 @@ class Service:
     what: str = "the service"
     """What it should be, for sentences."""
 
-    def ask(self, path: str, *, timeout: float, body: object = None, accept: str = "application/json") -> Any:
+    def query(self, path: str, *, timeout: float, body: object = None, accept: str = "application/json") -> Any:
         """The JSON at a path below the address, by POST where there is a body. Raises ``ServiceTrouble``."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Accept": accept, **({} if data is None else {"Content-Type": "application/json"}), **self._login()}

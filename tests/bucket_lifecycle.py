@@ -22,7 +22,7 @@ class Lifecycles:
 
     port: int = 0
     answers: dict[str, tuple[HTTPStatus, str]] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    requested: list[str] = field(default_factory=list)
 
     def has(self, bucket: str, *rules: str) -> str:
         """Give a bucket rules; the bucket's name."""
@@ -54,7 +54,7 @@ def lifecycles() -> Iterator[Lifecycles]:
         def do_GET(self) -> None:
             address = urlparse(self.path)
             bucket = address.path.strip("/")
-            known.asked.append(self.path)
+            known.requested.append(self.path)
             status, body = known.answers.get(bucket, (HTTPStatus.NOT_FOUND, ""))
             if not address.query.startswith("lifecycle"):
                 status, body = HTTPStatus.BAD_REQUEST, ""

@@ -75,8 +75,10 @@ class Course:
             if look is not None:
                 windows[what] = windows[what].after(look)
                 continue
-            mine, told = _seen(windows["mine"], "controller:one"), _seen(windows["runner"], "runner:a")
-            others = [each for each in (told, None if heard is None else heard.probe_report(now)) if each is not None]
+            mine, reported = _seen(windows["mine"], "controller:one"), _seen(windows["runner"], "runner:a")
+            others = [
+                each for each in (reported, None if heard is None else heard.probe_report(now)) if each is not None
+            ]
             verdict = judge_cluster(mine, others, at(now), DETECTION).verdict
             if not changes or changes[-1][1] is not verdict:
                 changes.append((now, verdict))

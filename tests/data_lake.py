@@ -48,7 +48,7 @@ class Entry:
 class DataLake:
     """One file system; names are below it, without a slash in front."""
 
-    heeds_conditions: bool = True
+    obeys_conditions: bool = True
     port: int = 0
     entries: dict[str, Entry] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -79,7 +79,7 @@ class DataLake:
         return {f"spark.hadoop.{key}": value for key, value in self.conf().items()}
 
     def _is_taken(self, name: str, condition: str | None) -> bool:
-        return name in self.entries and condition == "*" and self.heeds_conditions
+        return name in self.entries and condition == "*" and self.obeys_conditions
 
     def create(self, name: str, kind: str, condition: str | None) -> Any:
         if self._is_taken(name, condition):

@@ -56,8 +56,8 @@ def draw(folder: Path) -> None:
         for window, name in ((desktop, "desk"), (phone, "desk-phone")):
             window.shown("operations", "failover of")
             take(window, folder / f"{name}.webp")
-        until(lambda: not desk.on.ask("list")[0]["operation"], "the failover does not end")
-        (newest, *_) = desk.on.ask("show", "orders")["operations"]
+        until(lambda: not desk.on.query("list")[0]["operation"], "the failover does not end")
+        (newest, *_) = desk.on.query("show", "orders")["operations"]
         desktop.go(f"/operations/{newest['id']}")
         desktop.shown("state", "done")
         take(desktop, folder / "desk-operation.webp")

@@ -102,8 +102,8 @@ def place(store: ControllerStore, query: str, *, partitions: int = 4, **fact: ob
     now = store.now()
     store.adopt(samples.assignment(query=query, checkpoint=f"/cp/{query}", changed_at=now))
     offsets = {"orders": {"orders": {str(each): 100 for each in range(partitions)}}}
-    told = {"query": query, "offsets": offsets, "progressed_at": now, "reported_at": now, "started_at": now, **fact}
-    assert store.report_query(samples.fact(**told))
+    reported = {"query": query, "offsets": offsets, "progressed_at": now, "reported_at": now, "started_at": now, **fact}
+    assert store.report_query(samples.fact(**reported))
 
 
 def fill(store: ControllerStore, queries: Sequence[str], *, partitions: int = 4) -> int:

@@ -85,7 +85,7 @@ class FakeCluster:
         """Brokers that are of another cluster."""
         self.lie: Callable[[int, int, tuple[int, int]], tuple[int, int]] | None = None
         """Makes of broker, time that was requested, and the true offset and time: what is answered to a look-up."""
-        self.asked: list[tuple[int, int, int]] = []
+        self.requested: list[tuple[int, int, int]] = []
         """Broker, api key and version of every request."""
         self.created: list[str] = []
         """Topics that a metadata request would have created."""
@@ -152,7 +152,7 @@ class FakeCluster:
             while len(size := stream.read(4)) == 4:
                 frame = stream.read(struct.unpack(">i", size)[0])
                 key, version, correlation = struct.unpack_from(">hhi", frame)
-                self.asked.append((node, key, version))
+                self.requested.append((node, key, version))
                 if node in self.hung or connection in self._deaf:
                     continue
                 time.sleep(self.delay_seconds)
@@ -282,22 +282,28 @@ class FakeCluster:
             topics.append(topic_class(version=version, name=topic.name, partitions=partitions))
         return ListOffsetsResponse(version=version, throttle_time_ms=0, topics=topics)
 
-    def _segments(self, asked: int, limit: int) -> list[int]:
+    def _segments(self, requested: int, limit: int) -> list[int]:
         bases = range(0, self.records, SEGMENT_RECORDS)
         written = [(base, BASE_MS + (base + SEGMENT_RECORDS - 1) * STEP_MS) for base in bases]
         written.append((self.records, 1 << 62))
-        found = written if asked == -1 else written[:1] if asked == -2 else [w for w in written if w[1] <= asked]
+        found = (
+            written
+            if requested == -1
+            else written[:1]
+            if requested == -2
+            else [w for w in written if w[1] <= requested]
+        )
         return [base for base, _ in reversed(found)][:limit]
 
-    def _look_up(self, asked: int) -> tuple[int, int]:
+    def _look_up(self, requested: int) -> tuple[int, int]:
         special = {
             -1: (self.records, -1),
             -2: (0, -1),
             -3: (self.records - 1, BASE_MS + (self.records - 1) * STEP_MS),
         }
-        if asked in special:
-            return special[asked]
-        offset = max(0, -(-(asked - BASE_MS) // STEP_MS))
+        if requested in special:
+            return special[requested]
+        offset = max(0, -(-(requested - BASE_MS) // STEP_MS))
         return (offset, BASE_MS + offset * STEP_MS) if offset < self.records else (-1, -1)
 
     def _fetch(self, node: int, version: int, request: Any) -> Any:
@@ -345,11 +351,11 @@ class FakeCluster:
             topics.append(topic_class(version=version, topic=topic.topic, partitions=partitions))
         return OffsetForLeaderEpochResponse(version=version, throttle_time_ms=0, topics=topics)
 
-    def _epoch_end(self, asked: int) -> tuple[int, int]:
-        later = [start for epoch, start in EPOCH_STARTS.items() if epoch > asked]
-        if asked > max(EPOCH_STARTS):
+    def _epoch_end(self, requested: int) -> tuple[int, int]:
+        later = [start for epoch, start in EPOCH_STARTS.items() if epoch > requested]
+        if requested > max(EPOCH_STARTS):
             return -1, -1
-        return max(epoch for epoch in EPOCH_STARTS if epoch <= asked), later[0] if later else self.records
+        return max(epoch for epoch in EPOCH_STARTS if epoch <= requested), later[0] if later else self.records
 
     def _batches(self, offset: int, size: int) -> bytes:
         batches = b""

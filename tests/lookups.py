@@ -42,7 +42,7 @@ class Elect(NamedTuple):
     """Another replica leads."""
 
 
-class Ask(NamedTuple):
+class Question(NamedTuple):
     """A question and its answer; where the test that is cited leaves a part of it open, ``...``."""
 
     time: int
@@ -53,7 +53,7 @@ class Ask(NamedTuple):
     """Whether the leader epoch of the answer is that of a later leader than the first."""
 
 
-Step = Write | Commit | Delete | Elect | Ask
+Step = Write | Commit | Delete | Elect | Question
 
 
 class Writer(Protocol):
@@ -86,7 +86,7 @@ def follow(case: Case, log: ClusterLog, writer: Writer, *, patience: float = 0.0
     """Play a script; an answer may be late by ``patience`` seconds, as a marker or a leader is on real brokers."""
     keys = [TopicPartition(case.name, number) for number in range(case.partitions)]
     for step in case.script:
-        if not isinstance(step, Ask):
+        if not isinstance(step, Question):
             writer.take(step)
             continue
         deadline = time.monotonic() + patience
@@ -99,7 +99,7 @@ def follow(case: Case, log: ClusterLog, writer: Writer, *, patience: float = 0.0
             assert _agrees(step, found[key]), f"{case.known_as}: {step} of {key}: {found[key]}"
 
 
-def _agrees(step: Ask, found: OffsetAnswer) -> bool:
+def _agrees(step: Question, found: OffsetAnswer) -> bool:
     return (
         found.error is None
         and step.offset in (..., found.offset)
@@ -108,8 +108,8 @@ def _agrees(step: Ask, found: OffsetAnswer) -> bool:
     )
 
 
-def _ends(latest: int, newest: int, timestamp_ms: int | EllipsisType = ...) -> tuple[Ask, ...]:
-    return Ask(Spec.EARLIEST, 0), Ask(Spec.LATEST, latest), Ask(Spec.MAX_TIMESTAMP, newest, timestamp_ms)
+def _ends(latest: int, newest: int, timestamp_ms: int | EllipsisType = ...) -> tuple[Question, ...]:
+    return Question(Spec.EARLIEST, 0), Question(Spec.LATEST, latest), Question(Spec.MAX_TIMESTAMP, newest, timestamp_ms)
 
 
 _THREE = (100, 999, 200)
@@ -124,11 +124,14 @@ CASES: tuple[Case, ...] = (
         config={"index.interval.bytes": "100"},
         script=(
             Write(tuple(range(400, 500, 10))),
-            Ask(Spec.MAX_TIMESTAMP, 9, 490),
-            *(Ask(asked, offset, 400 + 10 * offset) for asked, offset in ((420, 2), (421, 3), (430, 3), (431, 4))),
-            Ask(491, None),
-            Ask(401, 1, 410),
-            Ask(399, 0, 400),
+            Question(Spec.MAX_TIMESTAMP, 9, 490),
+            *(
+                Question(requested, offset, 400 + 10 * offset)
+                for requested, offset in ((420, 2), (421, 3), (430, 3), (431, 4))
+            ),
+            Question(491, None),
+            Question(401, 1, 410),
+            Question(399, 0, 400),
         ),
     ),
     Case(
@@ -136,15 +139,15 @@ CASES: tuple[Case, ...] = (
         known_as="LogOffsetTest.testFetchOffsetByTimestampForMaxTimestampWithUnorderedTimestamps",
         script=(
             Write((10, 11, 12, 13, 14, 16, 15)),
-            Ask(Spec.LATEST, 7),
-            Ask(Spec.MAX_TIMESTAMP, 5, 16),
-            Ask(15, 5, 16),
+            Question(Spec.LATEST, 7),
+            Question(Spec.MAX_TIMESTAMP, 5, 16),
+            Question(15, 5, 16),
         ),
     ),
     Case(
         name="empty",
         known_as="LogOffsetTest.testFetchOffsetByTimestampForMaxTimestampWithEmptyLog",
-        script=(Ask(Spec.LATEST, 0), Ask(Spec.MAX_TIMESTAMP, None), Ask(0, None), Ask(NOW, None)),
+        script=(Question(Spec.LATEST, 0), Question(Spec.MAX_TIMESTAMP, None), Question(0, None), Question(NOW, None)),
     ),
     # -- the largest time, by batch and by codec
     *(
@@ -155,8 +158,12 @@ CASES: tuple[Case, ...] = (
             script=(
                 Write(_THREE, together=together),
                 *(_ends(3, 0 if together else 2) if stamped else _ends(3, 1, 999)),
-                *((Ask(0, 0, ...), Ask(1, 0, ...)) if stamped else (Ask(0, 0, 100), Ask(101, 1, 999))),
-                Ask(NOW * 2, None),
+                *(
+                    (Question(0, 0, ...), Question(1, 0, ...))
+                    if stamped
+                    else (Question(0, 0, 100), Question(101, 1, 999))
+                ),
+                Question(NOW * 2, None),
             ),
         )
         for codec, config in (("plain", {}), ("gzip", GZIP), ("lz4", LZ4))
@@ -171,11 +178,11 @@ CASES: tuple[Case, ...] = (
             partitions=count,
             script=(
                 Write((NOW,) * count),
-                Ask(Spec.LATEST, count),
-                Ask(Spec.EARLIEST, 0),
-                Ask(Spec.MAX_TIMESTAMP, 0, NOW),
-                Ask(NOW // 2, 0, NOW),
-                Ask(NOW * 2, None),
+                Question(Spec.LATEST, count),
+                Question(Spec.EARLIEST, 0),
+                Question(Spec.MAX_TIMESTAMP, 0, NOW),
+                Question(NOW // 2, 0, NOW),
+                Question(NOW * 2, None),
             ),
         )
         for count in (1, 2, 3, 4)
@@ -186,14 +193,14 @@ CASES: tuple[Case, ...] = (
         known_as="PlaintextAdminIntegrationTest.testOffsetsForTimesAfterDeleteRecords",
         script=(
             Write(tuple(range(NOW, NOW + 10))),
-            Ask(0, 0, NOW),
+            Question(0, 0, NOW),
             Delete(5),
-            Ask(0, 5, NOW + 5),
-            Ask(Spec.EARLIEST, 5),
+            Question(0, 5, NOW + 5),
+            Question(Spec.EARLIEST, 5),
             Delete(10),
-            Ask(0, None),
-            Ask(Spec.EARLIEST, 10),
-            Ask(Spec.LATEST, 10),
+            Question(0, None),
+            Question(Spec.EARLIEST, 10),
+            Question(Spec.LATEST, 10),
         ),
     ),
     # -- transactions
@@ -204,17 +211,17 @@ CASES: tuple[Case, ...] = (
             Write((NOW,), by="other"),
             Write((NOW + 1, NOW + 1), by="first"),
             Write((NOW + 1,), by="other"),
-            Ask(Spec.MAX_TIMESTAMP, 1, NOW + 1),
-            Ask(Spec.MAX_TIMESTAMP, None, committed=True),
+            Question(Spec.MAX_TIMESTAMP, 1, NOW + 1),
+            Question(Spec.MAX_TIMESTAMP, None, committed=True),
             Commit("other"),  # whose marker is stamped by its broker, and then the newest of all
-            Ask(Spec.LATEST, 5),
-            Ask(NOW + 1, 1, NOW + 1),
-            Ask(Spec.LATEST, 1, committed=True),
-            Ask(NOW, 0, NOW, committed=True),
-            Ask(NOW + 1, None, committed=True),
+            Question(Spec.LATEST, 5),
+            Question(NOW + 1, 1, NOW + 1),
+            Question(Spec.LATEST, 1, committed=True),
+            Question(NOW, 0, NOW, committed=True),
+            Question(NOW + 1, None, committed=True),
             Commit("first"),
-            Ask(Spec.LATEST, 6, committed=True),
-            Ask(NOW + 1, 1, NOW + 1, committed=True),
+            Question(Spec.LATEST, 6, committed=True),
+            Question(NOW + 1, 1, NOW + 1, committed=True),
         ),
     ),
     # -- another leader
@@ -223,15 +230,15 @@ CASES: tuple[Case, ...] = (
         known_as="ListOffsetsRequestTest.testResponseIncludesLeaderEpoch",
         script=(
             Write((*(NOW,) * 9, NOW + 10)),
-            Ask(0, 0, NOW, elected=False),
-            Ask(Spec.EARLIEST, 0, elected=False),
-            Ask(Spec.LATEST, 10, elected=False),
-            Ask(Spec.MAX_TIMESTAMP, 9, NOW + 10, elected=False),
+            Question(0, 0, NOW, elected=False),
+            Question(Spec.EARLIEST, 0, elected=False),
+            Question(Spec.LATEST, 10, elected=False),
+            Question(Spec.MAX_TIMESTAMP, 9, NOW + 10, elected=False),
             Elect(),
-            Ask(0, 0, NOW, elected=False),
-            Ask(Spec.EARLIEST, 0, elected=False),
-            Ask(Spec.LATEST, 10, elected=True),
-            Ask(Spec.MAX_TIMESTAMP, 9, NOW + 10, elected=False),
+            Question(0, 0, NOW, elected=False),
+            Question(Spec.EARLIEST, 0, elected=False),
+            Question(Spec.LATEST, 10, elected=True),
+            Question(Spec.MAX_TIMESTAMP, 9, NOW + 10, elected=False),
         ),
     ),
 )

@@ -266,17 +266,17 @@ class MemoryCluster:
             count = max((index + 1 for index, (_, at) in enumerate(written) if at <= time), default=0)
         return Segments(offsets=tuple(base for base, _ in reversed(written[:count]))[:limit])
 
-    def _epoch_end(self, partition: TopicPartition, asked: int) -> EpochEnd:
+    def _epoch_end(self, partition: TopicPartition, requested: int) -> EpochEnd:
         log, error = self._find(partition)
         if log is None or error is not None:
             return EpochEnd(leader_epoch=None, end_offset=None, error=error)
         newest = max(log.epoch_starts, default=-1)
-        if asked == newest:
-            return EpochEnd(leader_epoch=asked, end_offset=log.end)
-        if asked > newest:
+        if requested == newest:
+            return EpochEnd(leader_epoch=requested, end_offset=log.end)
+        if requested > newest:
             return EpochEnd(leader_epoch=None, end_offset=None)
-        following = min(epoch for epoch in log.epoch_starts if epoch > asked)
-        kept = max((epoch for epoch in log.epoch_starts if epoch <= asked), default=asked)
+        following = min(epoch for epoch in log.epoch_starts if epoch > requested)
+        kept = max((epoch for epoch in log.epoch_starts if epoch <= requested), default=requested)
         return EpochEnd(leader_epoch=kept, end_offset=log.epoch_starts[following])
 
     def _read(

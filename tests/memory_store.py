@@ -87,11 +87,11 @@ class MemoryStore(SqlStore):
 def _kept(read: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(read)
     def answer(self: MemoryStore, *args: object, **kwargs: Any) -> object:
-        asked = (read.__name__, args, *kwargs.items())
-        before, found = self._kept.get(asked, ({"": -1}, None))
+        requested = (read.__name__, args, *kwargs.items())
+        before, found = self._kept.get(requested, ({"": -1}, None))
         if any(self._writes[table] != writes for table, writes in before.items()):
             found = read(self, *args, **kwargs)
-            self._kept[asked] = (self._reading.tables, found)
+            self._kept[requested] = (self._reading.tables, found)
         return copy(found) if isinstance(found, dict | list | set) else found  # the rest is frozen
 
     return answer

@@ -10,13 +10,13 @@ from tests.memory_log import MemoryCluster
 class CatchingUp(MemoryCluster):
     """Its replicas have everything by the second question for a largest timestamp."""
 
-    asked = 0
+    requested = 0
 
     def offsets(
         self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
     ) -> Mapping[TopicPartition, OffsetAnswer]:
-        self.asked += Spec.MAX_TIMESTAMP in times.values()
-        for topic in self.topics.values() if self.asked == 2 else ():
+        self.requested += Spec.MAX_TIMESTAMP in times.values()
+        for topic in self.topics.values() if self.requested == 2 else ():
             for log in topic.partitions.values():
                 log.end = len(log.records)
         return super().offsets(times, read_committed=read_committed, timeout=timeout)

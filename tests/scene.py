@@ -25,7 +25,7 @@ from tests.streams import Cluster
 from tests.waiting import PROCESS_SECONDS
 
 ROOT = Path(__file__).resolve().parents[1]
-_TELLING = ("stream execution", "Executor task", "tideover")
+_OF_INTEREST = ("stream execution", "Executor task", "tideover")
 """By their names, the threads of a query, of its tasks, and of the companion."""
 
 
@@ -62,7 +62,7 @@ class Typed:
         self.process.kill()
         self.process.communicate()
 
-    def told(self) -> str:
+    def output(self) -> str:
         """How it is, for a test that has failed; it is ended to hear what it said."""
         if self.process.stderr is None or self.process.stderr.closed:
             return f"{self.words}: ended with {self.process.returncode}"
@@ -175,8 +175,8 @@ class Driver:
         except subprocess.TimeoutExpired:
             return "the JVM stands still"
         busy = [each for each in printed.stdout.split("\n\n") if "org.apache" in each]  # a pool's own frames are Java's
-        told = [each for each in busy if any(name in each[:80] for name in _TELLING)]
-        return "\n\n".join(told) or printed.stderr
+        output = [each for each in busy if any(name in each[:80] for name in _OF_INTEREST)]
+        return "\n\n".join(output) or printed.stderr
 
     def _pids(self) -> list[int]:
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
@@ -262,15 +262,15 @@ class Scene:
         self.until(f"{query} is in {', '.join(phases)}", holds)
         return found[0]
 
-    def await_asked(self, query: str) -> Operation:
+    def await_requested(self, query: str) -> Operation:
         """Wait until a runner got a request, which it has not done."""
 
-        def asked() -> bool:
+        def requested() -> bool:
             standing = self.store.operations(query=query, only_open=True, limit=1)
             intents = [intent for each in standing for intent in self.store.intents(each.id)]
             return any(intent.state is IntentState.PENDING for intent in intents)
 
-        self.until(f"something is asked for {query}", asked)
+        self.until(f"something is asked for {query}", requested)
         return self.store.operations(query=query, only_open=True, limit=1)[0]
 
     def until(
@@ -286,13 +286,13 @@ class Scene:
         deadline = time.monotonic() + seconds
         while not holds():
             if time.monotonic() > deadline or any(driver.has_failed for driver in self.drivers.values()):
-                raise AssertionError(f"not within {seconds:g} s: {what} {instead()}\n{self._told()}")
+                raise AssertionError(f"not within {seconds:g} s: {what} {instead()}\n{self._progress()}")
             time.sleep(0.005)
 
-    def _told(self) -> str:
+    def _progress(self) -> str:
         lines = [f"{each.query}: {each.phase} {each.sentence}" for each in self.store.operations(limit=6)]
         lines += [f"{fact.query} on {fact.cluster}: {fact.state} {fact.error}" for fact in self.store.query_facts()]
-        lines += [each.told() for each in self.typed[-3:]]
+        lines += [each.output() for each in self.typed[-3:]]
         lines += [f"{each.name}: {each.log()[-3000:]}" for each in self.drivers.values()]
         lines += [f"{each.name}: {each.stacks()}" for each in self.drivers.values() if each.process.poll() is None]
         return "\n".join(lines)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 def process_arguments() -> str:
     """Of every process that there is."""
-    told = []
+    reported = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):  # it has ended
-            told.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-    return "\n".join(told)
+            reported.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return "\n".join(reported)
 
 
 def files_below(folder: Path) -> list[Path]:

@@ -19,7 +19,7 @@ def written_at(offset: int) -> int:
 
 
 over_segments = pytest.mark.parametrize(
-    ("asked", "limit", "offsets"),
+    ("requested", "limit", "offsets"),
     [
         (-1, 1, (1000,)),
         (-1, 3, (1000, 900, 800)),

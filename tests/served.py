@@ -74,7 +74,7 @@ class Served:
         assert self.server.port is not None
         return self.server.port
 
-    def ask(
+    def call(
         self, path: str, *, token: str | None = None, method: str = "GET", headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
     ) -> Answer:  # fmt: skip
@@ -94,7 +94,7 @@ class Served:
     ) -> Answer:
         """One request with a document in it."""
         more = {"Content-Type": "application/json", **(headers or {})}
-        return self.ask(path, token=token, method="POST", headers=more, body=json.dumps(value).encode())
+        return self.call(path, token=token, method="POST", headers=more, body=json.dumps(value).encode())
 
     def send(self, data: bytes) -> bytes:
         """Send bytes as they stand, and return all that comes until the server ends the connection."""

@@ -130,18 +130,18 @@ def main(suites: Sequence[str]) -> int:
     worst = 0
     for suite in suites:
         with tempfile.TemporaryDirectory(prefix="tideover-suites-") as scratch:
-            told = run_suite(suite, Path(scratch))
-            elsewhere = run_suite(suite, Path(scratch), sparks_own=True).failed if told.failed else ()
-        ours = [name for name in told.failed if name not in elsewhere]
+            result = run_suite(suite, Path(scratch))
+            elsewhere = run_suite(suite, Path(scratch), sparks_own=True).failed if result.failed else ()
+        ours = [name for name in result.failed if name not in elsewhere]
         unknown = [name for name in ours if name not in KNOWN]
-        state = "complete" if told.complete else "did not come to its end"
-        state += f", {told.exchanged} plans read by our source" if suite in BY_OUR_SOURCE else ""
-        both = len(told.failed) - len(ours)
-        _say(f"{suite}: {len(told.passed)} passed, {len(ours)} failed, {both} failed with Spark's own, {state}")
+        state = "complete" if result.complete else "did not come to its end"
+        state += f", {result.exchanged} plans read by our source" if suite in BY_OUR_SOURCE else ""
+        both = len(result.failed) - len(ours)
+        _say(f"{suite}: {len(result.passed)} passed, {len(ours)} failed, {both} failed with Spark's own, {state}")
         for name in ours:
             _say(f"    failed: {name}" + (f" ({KNOWN[name]})" if name in KNOWN else ""))
-        unread = suite in BY_OUR_SOURCE and not told.exchanged
-        worst = max(worst, int(bool(unknown) or not told.complete or unread))
+        unread = suite in BY_OUR_SOURCE and not result.exchanged
+        worst = max(worst, int(bool(unknown) or not result.complete or unread))
     return worst
 
 

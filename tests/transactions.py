@@ -78,7 +78,7 @@ class Plot:
 
 
 @dataclass
-class Told:
+class Played:
     """What came of it: the truth by the tools, the sinks, the standby's log, and the operations."""
 
     plot: Plot
@@ -99,15 +99,15 @@ class Told:
     operations: Mapping[str, Any] = field(default_factory=dict)
 
 
-def tell(plot: Plot, folder: Path) -> Told:
+def play_plot(plot: Plot, folder: Path) -> Played:
     """Play it once, from two empty clusters to what the sinks hold when all is read."""
-    told, tools = Told(plot), []
+    played, tools = Played(plot), []
     with _opened(plot, folder) as stage:
         east, west = (stage.clusters[name].bootstrap for name in CLUSTERS)
         source = Producer.start(folder / "numbers.json", east, NUMBERS, most=PARTITIONS * TRANSACTIONS * plot.size)
         assert source.tool.process.wait(PROCESS_SECONDS) == 0
         acked = source.acknowledged()
-        told.numbers = {number: [acked[number][at] for at in sorted(acked[number])] for number in range(PARTITIONS)}
+        played.numbers = {number: [acked[number][at] for at in sorted(acked[number])] for number in range(PARTITIONS)}
         stage.run()
         stage.until("all queries run", lambda: len(_running(stage)) == len(_QUERIES))
         plain = Producer.start(folder / "plain.json", east, COPIED, rate=150, prefix=BEFORE)
@@ -131,19 +131,19 @@ def tell(plot: Plot, folder: Path) -> Told:
             for tool in tools:
                 tool.end()
         assert said.code == 0, said
-        told.operations = said.operations
-        told.committed = {number: copier.committed() for number, copier in copiers.items()}
-        told.plain = {number: set(values.values()) for number, values in plain.acknowledged().items()}
+        played.operations = said.operations
+        played.committed = {number: copier.committed() for number, copier in copiers.items()}
+        played.plain = {number: set(values.values()) for number, values in plain.acknowledged().items()}
         after = Producer.start(folder / "after.json", west, COPIED, most=LAST, prefix=AFTER)
         assert after.tool.process.wait(PROCESS_SECONDS) == 0
-        told.last = {number: set(values.values()) for number, values in after.acknowledged().items()}
-        assert sum(map(len, told.last.values())) == LAST
+        played.last = {number: set(values.values()) for number, values in after.acknowledged().items()}
+        assert sum(map(len, played.last.values())) == LAST
         stage.until("the queries have read the last messages", lambda: _has_read(stage, LAST))
-        told.rows = {name: _rows(folder / name) for name in _QUERIES if name.startswith("rows")}
-        told.counts = {name: _counts(folder / name) for name in _QUERIES if name.startswith("counts")}
-        told.standby = _read(west)
-        told.operations = {name: stage.operations(name)[0] for name in _QUERIES}
-    return told
+        played.rows = {name: _rows(folder / name) for name in _QUERIES if name.startswith("rows")}
+        played.counts = {name: _counts(folder / name) for name in _QUERIES if name.startswith("counts")}
+        played.standby = _read(west)
+        played.operations = {name: stage.operations(name)[0] for name in _QUERIES}
+    return played
 
 
 def _has_read_aborted(sink: Path) -> bool:
@@ -166,82 +166,82 @@ def _is_remembered(stage: Stage, query: str) -> bool:
     return len(ends) == PARTITIONS * len(newest) and all(each.ring for each in ends)
 
 
-def judged(told: Told) -> list[str]:
+def judged(played: Played) -> list[str]:
     """What was lost, or repeated, or other than forecast: one sentence each."""
-    found = [*_judged_standby(told)]
+    found = [*_judged_standby(played)]
     for name, (_, isolation) in _QUERIES.items():
-        if name in told.rows:
-            found += [f"{name}: {each}" for each in _judged_rows(told, name, isolation == "read_committed")]
-        found += [f"{name}: {each}" for each in _judged_plan(told, name)]
+        if name in played.rows:
+            found += [f"{name}: {each}" for each in _judged_rows(played, name, isolation == "read_committed")]
+        found += [f"{name}: {each}" for each in _judged_plan(played, name)]
     for name, rows in (("counts_all", "rows_all"), ("counts_committed", "rows_committed")):
-        found += [f"{name}: {each}" for each in _judged_counts(told, name, rows)]
+        found += [f"{name}: {each}" for each in _judged_counts(played, name, rows)]
     return found
 
 
-def _judged_standby(told: Told) -> Iterator[str]:
+def _judged_standby(played: Played) -> Iterator[str]:
     """What the replicator copied: aborted attempts only if it reads read_uncommitted."""
-    copies = Counter((each.partition, each.value) for each in told.standby.elements() if each.value.isdigit())
+    copies = Counter((each.partition, each.value) for each in played.standby.elements() if each.value.isdigit())
     attempted = sum(count > 1 for count in copies.values())
-    if told.plot.replicator == "read_committed" and attempted:
+    if played.plot.replicator == "read_committed" and attempted:
         yield f"the standby holds {attempted} numbers more than once: aborted attempts arrived"
-    if told.plot.replicator == "read_uncommitted" and not attempted:
+    if played.plot.replicator == "read_uncommitted" and not attempted:
         yield "the standby holds no aborted attempt: this story shows nothing"
 
 
-def _judged_rows(told: Told, name: str, committed: bool) -> Iterator[str]:
-    delivered = sum(told.rows[name].values(), Counter[Attempt]())
+def _judged_rows(played: Played, name: str, committed: bool) -> Iterator[str]:
+    delivered = sum(played.rows[name].values(), Counter[Attempt]())
     twice = {each: times for each, times in delivered.items() if times > 1}
     if twice:
         yield f"{sum(twice.values()) - len(twice)} repeated: {_some(twice)}"
-    clean = committed and told.plot.replicator == "read_committed"
+    clean = committed and played.plot.replicator == "read_committed"
     if not committed or clean:
-        lost = told.standby.keys() - delivered.keys()
+        lost = played.standby.keys() - delivered.keys()
         if lost:
             yield f"{len(lost)} that the standby holds were not delivered: {_some(lost)}"
-    here = {(each.partition, each.value) for each in told.standby}
+    here = {(each.partition, each.value) for each in played.standby}
     given = Counter((each.partition, each.value) for each in delivered)
     for number in range(PARTITIONS):
-        certain = [*told.numbers[number][: told.committed[number]], *told.plain.get(number, ())]
+        certain = [*played.numbers[number][: played.committed[number]], *played.plain.get(number, ())]
         lost_values = [value for value in certain if (number, value) in here and not given[number, value]]
         if lost_values:
             yield f"{len(lost_values)} acknowledged values of partition {number} lost: {lost_values[:3]}"
-        unread = [value for value in told.last.get(number, ()) if given[number, value] != 1]
+        unread = [value for value in played.last.get(number, ()) if given[number, value] != 1]
         if unread:
             yield f"{len(unread)} values sent after the move came not once: {unread[:3]}"
-        east = told.rows[name].get(1, Counter()) if not clean else delivered
+        east = played.rows[name].get(1, Counter()) if not clean else delivered
         if committed:
-            yield from _judged_copies(told, number, [each for each in east.elements() if each.partition == number])
+            yield from _judged_copies(played, number, [each for each in east.elements() if each.partition == number])
 
 
-def _judged_copies(told: Told, number: int, given: list[Attempt]) -> Iterator[str]:
+def _judged_copies(played: Played, number: int, given: list[Attempt]) -> Iterator[str]:
     """A read_committed query is given the copied numbers once each, in the order of the source, without a hole."""
     values = sorted(int(each.value) for each in given if each.value.isdigit())
-    expected = [int(value) for value in told.numbers[number][: len(values)]]
+    expected = [int(value) for value in played.numbers[number][: len(values)]]
     if values != sorted(expected):
         yield f"partition {number}: the {len(values)} copies are not the first {len(values)} numbers, once each"
-    most = told.committed[number] + told.plot.size
+    most = played.committed[number] + played.plot.size
     if len(values) > most:
         yield f"partition {number}: {len(values)} copies, at most {most} were committed"
 
 
-def _judged_counts(told: Told, name: str, rows: str) -> Iterator[str]:
+def _judged_counts(played: Played, name: str, rows: str) -> Iterator[str]:
     """State counts what its query was given: on the standby that is what was read there, so no more and no less."""
-    plain = {(number, value) for known in (told.plain, told.last) for number in known for value in known[number]}
-    here = {(each.partition, each.value) for each in told.standby}
-    wrong = {each: told.counts[name].get(each, 0) for each in plain & here if told.counts[name].get(each, 0) != 1}
+    plain = {(number, value) for known in (played.plain, played.last) for number in known for value in known[number]}
+    here = {(each.partition, each.value) for each in played.standby}
+    wrong = {each: played.counts[name].get(each, 0) for each in plain & here if played.counts[name].get(each, 0) != 1}
     if wrong:
         yield f"{len(wrong)} values are not counted once: {_some(wrong)}"
-    if name.endswith("committed") and told.plot.replicator == "read_committed":
-        odd = {each: count for each, count in told.counts[name].items() if count != 1}
+    if name.endswith("committed") and played.plot.replicator == "read_committed":
+        odd = {each: count for each, count in played.counts[name].items() if count != 1}
         if odd:
             yield f"{len(odd)} committed values counted more than once: {_some(odd)}"
-    most = max(told.counts[name].values(), default=0)
+    most = max(played.counts[name].values(), default=0)
     if not most:
         yield "nothing was counted"
 
 
-def _judged_plan(told: Told, name: str) -> Iterator[str]:
-    operation = told.operations[name]
+def _judged_plan(played: Played, name: str) -> Iterator[str]:
+    operation = played.operations[name]
     totals = plan_of(operation)["totals"]
     measured = operation.measured.replay_records
     if totals["replay_records"] != 0:

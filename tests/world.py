@@ -53,8 +53,10 @@ class RunningWorld:
 
     def traffic(self, *arguments: str, rate: int = 500, seconds: float = 2.0, to: str = "east") -> dict[str, Any]:
         """Send orders and return the tally."""
-        told = self.lab("traffic", "--rate", str(rate), "--seconds", str(seconds), "--to", to, "-o", "json", *arguments)
-        return dict(json.loads(told))
+        reported = self.lab(
+            "traffic", "--rate", str(rate), "--seconds", str(seconds), "--to", to, "-o", "json", *arguments
+        )
+        return dict(json.loads(reported))
 
     def start_traffic(
         self, *arguments: str, rate: int = 500, seconds: float = 600.0, to: str = "east"

@@ -301,7 +301,7 @@ def require_person(*, hint: str) -> None:
         raise UsageError("without a terminal, this command needs --yes", hint=hint)
 
 
-def ask_yes(question: str) -> None:
+def confirm(question: str) -> None:
     """Return when the answer is yes. Raises ``Refused``."""
     try:
         if click.confirm(question, err=True):
@@ -311,7 +311,7 @@ def ask_yes(question: str) -> None:
     raise Refused("you answered no: nothing was changed")
 
 
-def ask_to_type(word: str, question: str) -> None:
+def confirm_by_typing(word: str, question: str) -> None:
     """Return when the person types the word, so that it is not given in passing. Raises ``Refused``."""
     try:
         typed = click.prompt(f"{question} Type {word!r} to accept", err=True)

@@ -25,12 +25,12 @@ def said(plans: Sequence[Plan], moved: Sequence[Operation], *, at_once: int, det
         return "there is nothing to move"
     if len(plans) == 1:
         return plan_text(plans[0], cost(plans, moved, at_once=at_once), details=details)
-    told = [summary(plans, moved, at_once=at_once)]
+    text = [summary(plans, moved, at_once=at_once)]
     if details or len(plans) <= MOST_WHOLE:
-        told += [plan_text(each, cost([each], moved, at_once=1), details=details) for each in plans]
+        text += [plan_text(each, cost([each], moved, at_once=1), details=details) for each in plans]
     else:
-        told += [tables.table([_row(each) for each in _refused_first(plans)], _COLUMNS), "--details shows every plan"]
-    return "\n\n".join(told)
+        text += [tables.table([_row(each) for each in _refused_first(plans)], _COLUMNS), "--details shows every plan"]
+    return "\n\n".join(text)
 
 
 def counted(plans: Iterator[Plan], most: int) -> Iterator[Plan]:

@@ -148,10 +148,10 @@ class Progress:
     def _say_who_waits(self, standing: Sequence[Request]) -> None:
         moves = [each for each in standing if each.kind in MOVES]
         open_ones = [each for each in moves if each.operation is None and each.refused is None]
-        untold = [each for each in open_ones if each.id not in self._waiting]
-        under_way = open_operations(self._store) if untold else ()
+        unknown = [each for each in open_ones if each.id not in self._waiting]
+        under_way = open_operations(self._store) if unknown else ()
         turns = Turns(self._store, self._upstream)
-        for request in untold:
+        for request in unknown:
             why = waits(request, under_way, self._at_once)
             turn = turns.turn_of(request)
             why = turn.text if turn is not None and not turn.never else why
@@ -166,7 +166,7 @@ class Counts(Progress):
     What is wrong with many in the same words is said of the first.
     """
 
-    _told = 0
+    _reported = 0
     _ended: frozenset[str] = frozenset()
     _wrong: frozenset[str] = frozenset()
     """What was said to be wrong."""
@@ -180,9 +180,9 @@ class Counts(Progress):
                 self._say_what_failed(request)
         self._ended = frozenset(ended)
         total, open_count = len(standing), sum(each.operation in open_ones for each in standing)
-        if len(ended) == self._told or (len(ended) < total and len(ended) - self._told < max(1, total // 20)):
+        if len(ended) == self._reported or (len(ended) < total and len(ended) - self._reported < max(1, total // 20)):
             return
-        self._told = len(ended)
+        self._reported = len(ended)
         waiting = total - len(ended) - open_count
         self._talk(f"{len(ended)} of {total} have ended, {open_count} in progress, {waiting} waiting")
 
@@ -246,7 +246,7 @@ def _answer_nothing(answered: Sequence[Answered], output: str, *, many: bool) ->
     sentences = "\n".join(_said_once(turned_down))
     if any(request.refused is None for request in turned_down):
         open_yet = [request for request in turned_down if request.refused is None]
-        raise OutcomeUnknown(sentences, hint=_JOIN, asked=open_yet)
+        raise OutcomeUnknown(sentences, hint=_JOIN, requested=open_yet)
     raise Refused(sentences, hint=_SEE_GATES.format(kind=turned_down[0].kind, query=turned_down[0].query))
 
 
@@ -270,7 +270,10 @@ def _value(store: ControllerStore, request: Request, operation: Operation | None
         return json_shapes.operation_json(operation, store.steps(operation.id), store.evidence(operation.id))
     see_gates = _SEE_GATES.format(kind=request.kind, query=request.query)
     kind, hint = ("outcome-unknown", _JOIN) if request.refused is None else ("refused", see_gates)
-    return {**json_shapes.asked_row(request), **render.error_json(kind, f"{request.query}: {_sentence(request)}", hint)}
+    return {
+        **json_shapes.row_of_request(request),
+        **render.error_json(kind, f"{request.query}: {_sentence(request)}", hint),
+    }
 
 
 def _code(request: Request, operation: Operation | None) -> ExitCode:

@@ -18,7 +18,7 @@ import yaml
 
 from orchestrator.cli.tables import Row, cell, table
 
-NOBODY_READS = frozenset({errno.EPIPE, errno.EIO})
+NO_READER = frozenset({errno.EPIPE, errno.EIO})
 
 
 def show(rows: Sequence[Row], output: str, *, columns: Sequence[str]) -> None:
@@ -58,7 +58,7 @@ def _print(text: str, stream: TextIO | None) -> None:
     try:
         click.echo(in_letters_of(stream, text), file=stream)
     except OSError as error:
-        if error.errno not in NOBODY_READS:
+        if error.errno not in NO_READER:
             raise
         # What is still buffered would raise again when the interpreter ends, and change the exit code.
         with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:
@@ -101,8 +101,8 @@ def print_error(kind: str, text: str, hint: str, arguments: Sequence[str], reque
     output = wanted_output(arguments)
     if output in {"json", "yaml"}:
         try:
-            asked = {"requests": list(requests)} if requests else {}
-            document({**error_json(kind, text, hint), **asked}, output)
+            requested = {"requests": list(requests)} if requests else {}
+            document({**error_json(kind, text, hint), **requested}, output)
             return
         except OSError:  # a full disk behind stdout is what is being reported: then people are
             pass

@@ -66,16 +66,16 @@ class OutputClock:
 def until_enough(clock: Clock) -> Iterator[OutputClock]:
     """Ends on SIGINT, on SIGTERM, and when the reader of its output has gone; gives the clock to wait by."""
     waiting = OutputClock(clock)
-    heeded = [signal.SIGTERM]
+    handled = [signal.SIGTERM]
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as a shell has it for what runs in the background
-        heeded.append(signal.SIGINT)
-    before = {number: signal.signal(number, waiting.interrupt) for number in heeded}
+        handled.append(signal.SIGINT)
+    before = {number: signal.signal(number, waiting.interrupt) for number in handled}
     try:
         yield waiting
     except KeyboardInterrupt:
         return
     except OSError as error:
-        if error.errno not in render.NOBODY_READS:
+        if error.errno not in render.NO_READER:
             raise
         sys.stdout = None  # the interpreter would flush into the closed pipe and complain
     finally:

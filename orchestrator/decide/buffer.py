@@ -31,7 +31,7 @@ LOOK = 32
 LEAST_MARGIN = timedelta(seconds=10)
 MARGIN_SHARE = 4
 """The margin is a quarter of what was measured, at least ten seconds: each look sees the last 32 records only."""
-STANDS_FOR = timedelta(hours=24)
+VALID_FOR = timedelta(hours=24)
 """What was measured longer ago than this is not believed."""
 _DEFAULT_MS = DEFAULT_BUFFER // timedelta(milliseconds=1)
 
@@ -152,7 +152,7 @@ def _kept(given: Measures) -> tuple[dict[str, TopicDisorder], str]:
     if (disorder.placed_epoch, disorder.cluster) != (assignment.placed_epoch, assignment.cluster):
         return {}, f"not measured since the query moved to {assignment.cluster}"
     age = given.now - disorder.measured_at
-    if age > STANDS_FOR:
+    if age > VALID_FOR:
         return kept, f"the last measurement is {age / timedelta(hours=1):.0f} h old; no controller has measured since"
     return kept, ""
 

@@ -26,7 +26,7 @@ class Disposition(StrEnum):
     """What becomes of a former checkpoint now."""
 
     GOES = "goes"
-    ASKED = "asked"
+    ORDERED = "ordered"
     """A runner is at it, or will be."""
     CLEANED = "cleaned"
     STAYS = "stays"
@@ -77,9 +77,9 @@ def judge_formers(
     keep: KeepRules,
     now: datetime,
     *,
-    asked_by_hand: bool = False,
+    requested_by_hand: bool = False,
 ) -> list[JudgedFormer]:
-    """Newest first. ``asked_by_hand``: what a runner could not clean a while ago is tried again."""
+    """Newest first. ``requested_by_hand``: what a runner could not clean a while ago is tried again."""
     newest_first = sorted(formers, key=lambda each: (each.left_epoch, each.checkpoint), reverse=True)
     kept = [each.checkpoint for each in newest_first if each.cleaned_at is None][: keep.newest]
     uncertain = _uncertain(found)
@@ -88,7 +88,7 @@ def judge_formers(
         fate, why = _done(former, found.alive)
         if fate is Disposition.STAYS and not why:
             why = uncertain or _needed(found, former, former.checkpoint in kept, keep)
-            why = why or _young(former, keep, now) or _in_vain(found, former, None if asked_by_hand else now)
+            why = why or _young(former, keep, now) or _in_vain(found, former, None if requested_by_hand else now)
             fate = Disposition.STAYS if why else Disposition.GOES
         judged.append(JudgedFormer(former=former, fate=fate, why=why or _old(former, keep, now)))
     return judged
@@ -98,8 +98,8 @@ def _done(former: FormerCheckpoint, alive: Collection[str]) -> tuple[Disposition
     if former.cleaned_at is not None:
         files = "its files are" if former.files is None else amount(former.files, "file")
         return Disposition.CLEANED, f"{files} deleted; its last batch and its fence are kept"
-    if former.is_asked and former.runner in alive:
-        return Disposition.ASKED, f"waiting for runner {former.runner} to clean it"
+    if former.is_requested and former.runner in alive:
+        return Disposition.ORDERED, f"waiting for runner {former.runner} to clean it"
     return Disposition.STAYS, ""
 
 

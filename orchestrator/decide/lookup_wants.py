@@ -82,12 +82,12 @@ def sound_ends(
         key
         for row in newest_of(positions)
         if (sample := ends.get(key := TopicPartition(row.topic, row.partition))) is not None
-        and (is_made_anew(row, sample) or is_cut_off(row, sample))
+        and (is_recreated(row, sample) or is_cut_off(row, sample))
     }
     return {key: sample for key, sample in ends.items() if key not in other}
 
 
-def is_made_anew(row: Position, sample: EndSample) -> bool:
+def is_recreated(row: Position, sample: EndSample) -> bool:
     """Whether the sample is of another topic of that name."""
     return _are_two_topics(row.topic_id, sample.topic_id)
 

@@ -189,15 +189,15 @@ def undone_lost(
 
 
 def release_of(
-    operation: Operation, held: Assignment, *, planted_by: str, asked: int = 0, below: str | None = None
+    operation: Operation, held: Assignment, *, planted_by: str, requested: int = 0, below: str | None = None
 ) -> Intent:
     """The request with which any operation ends that is given up: the runner takes away what it planted.
 
     ``planted_by`` is the operation whose files go: this one, or one that is over. What led the query to its place
-    stays. ``asked`` is how often the operation requested that before. ``below`` is where the runner looks for
+    stays. ``requested`` is how often the operation requested that before. ``below`` is where the runner looks for
     checkpoints that were run since the hold, where it was unknown what runs.
     """
-    name = Intent.name_of(IntentKind.RELEASE, asked)
+    name = Intent.name_of(IntentKind.RELEASE, requested)
     request = ReleaseRequest(
         checkpoint=held.checkpoint,
         planted=(),

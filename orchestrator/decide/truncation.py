@@ -10,7 +10,7 @@ as the consumer raises ``LogTruncationException``. The consent ``gap`` stands fo
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.decide.lookup_wants import is_cut_off, is_made_anew, newest_of
+from orchestrator.decide.lookup_wants import is_cut_off, is_recreated, newest_of
 from orchestrator.decide.move_facts import Reset
 from state.messages import Offsets
 from state.model.entities import EndSample, Position, TopicPartition
@@ -44,7 +44,7 @@ def sampled_standings(
         sample = ends.get(key)
         if sample is None:
             continue
-        if is_made_anew(row, sample):
+        if is_recreated(row, sample):
             note = f"the topic was recreated: its id was {row.topic_id} and is now {sample.topic_id}"
             found.append(_gone(row, Finding.RECREATED, 0, note))
         elif is_cut_off(row, sample):

@@ -28,7 +28,7 @@ def judged_of(
 ) -> Sequence[JudgedFormer]:
     """What becomes of each checkpoint that a query has left, newest first. Raises ``StoreError``."""
     formers = store.formers(query)
-    return judge_formers(whereabouts(store, settings, query), formers, keep, store.now(), asked_by_hand=by_hand)
+    return judge_formers(whereabouts(store, settings, query), formers, keep, store.now(), requested_by_hand=by_hand)
 
 
 def whereabouts(store: ControllerStore, settings: Tideover, query: str) -> Whereabouts:
@@ -52,7 +52,7 @@ def whereabouts(store: ControllerStore, settings: Tideover, query: str) -> Where
     )
 
 
-def ask_to_clean(
+def request_cleaning(
     store: ControllerStore,
     settings: Tideover,
     query: str,
@@ -72,10 +72,10 @@ def ask_to_clean(
         return []
     agreed = None if only is None else set(only)
     given = []
-    for judged in judge_formers(found, store.formers(query), keep, at, asked_by_hand=term is None):
+    for judged in judge_formers(found, store.formers(query), keep, at, requested_by_hand=term is None):
         if judged.fate is Disposition.GOES and (agreed is None or judged.former.checkpoint in agreed):
             epoch, runner = found.assignment.epoch, found.runner
             event = cleaning_event(judged, runner, epoch=epoch, at=at, actor=actor, reason=reason)
-            if store.ask_to_clean(judged.former, runner=runner, epoch=epoch, event=event, term=term):
+            if store.request_cleaning(judged.former, runner=runner, epoch=epoch, event=event, term=term):
                 given.append(judged.former)
     return given

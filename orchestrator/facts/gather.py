@@ -25,8 +25,8 @@ from orchestrator.facts.rewind import with_rewound, with_time
 from orchestrator.facts.source_cluster import (
     DESCRIBE_SECONDS,
     STILL_WITHIN_SECONDS,
-    ask_replicator,
     event_times,
+    query_replicator,
 )
 from state.messages import CheckpointReport
 from state.model.entities import MOVES, Operation, OperationKind, RunnerFact
@@ -170,8 +170,8 @@ class FactGatherer:
         against = None
         if back is not None and _keeps_names(facts.route, facts.topics) and _keeps_names(back, facts.topics):
             log = self.logs(facts.source)
-            against = ask_replicator(log, back, now, within_seconds=STILL_WITHIN_SECONDS)
-        replicating = ask_replicator(self.logs(facts.target), facts.route, now)
+            against = query_replicator(log, back, now, within_seconds=STILL_WITHIN_SECONDS)
+        replicating = query_replicator(self.logs(facts.target), facts.route, now)
         return replace(facts, active=active, replicating=replicating, against=against)
 
     def _names(self, facts: MoveFacts) -> tuple[NamedCluster, ...]:
@@ -200,7 +200,7 @@ class FactGatherer:
             return None
         topics = {there for there in (facts.topics or {}).values() if there is not None}
         try:
-            states = self._questions.ask(facts.route.replicator, topics)
+            states = self._questions.request(facts.route.replicator, topics)
         except ServiceTrouble as trouble:
             return MirrorAnswer(error=str(trouble))
         if states is None:

@@ -182,7 +182,7 @@ def keep_counts(
             if counted == newest:
                 continue
             has_grown = _number(counted) > _number(newest)
-            store.record(counted, term=leading, events=[_told(counted, at=at, actor=actor)] if has_grown else [])
+            store.record(counted, term=leading, events=[_event(counted, at=at, actor=actor)] if has_grown else [])
             grew += has_grown
     if wrong:
         raise wrong[0]
@@ -193,7 +193,7 @@ def _number(operation: Operation) -> int:
     return operation.measured.replay_later_records or 0
 
 
-def _told(operation: Operation, *, at: datetime, actor: str) -> Event:
+def _event(operation: Operation, *, at: datetime, actor: str) -> Event:
     text = (
         f"{operation.measured.replay_later_records} of {announced(operation)} announced records came to"
         f" {operation.target} and were read again by {operation.query}"

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from orchestrator.decide.gates import checks
-from orchestrator.decide.gates.automatic import VERDICT_STANDS, default_target, standby_of
+from orchestrator.decide.gates.automatic import VERDICT_VALID, default_target, standby_of
 from orchestrator.decide.gates.readiness import Readiness, ReadinessFacts, judge_readiness
 from orchestrator.decide.lookup_wants import newest_of, report_of_fact, since_placed
 from orchestrator.decide.move.plan import plan_of
@@ -111,7 +111,7 @@ def check_queries(
     questions = questions or SelfQuestions(logs, clock.monotonic)
     schemas = schemas or SchemaQuestions(settings, logs, clock.monotonic)
     now = store.now()
-    statuses = {each.cluster: each for each in store.cluster_statuses() if now - each.decided_at <= VERDICT_STANDS}
+    statuses = {each.cluster: each for each in store.cluster_statuses() if now - each.decided_at <= VERDICT_VALID}
     needs = _connection_needs(store, settings, statuses)
     for name in names:
         readiness = None

@@ -44,7 +44,7 @@ from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock, Deadline
 from streaming.cluster_log import ClusterLog, Logs
 from streaming.errors import KafkaError
-from streaming.resolve.batched_lookups import ask_offsets
+from streaming.resolve.batched_lookups import request_offsets
 from streaming.resolve.lag import Memory, bounded
 from streaming.resolve.resolver import resolve
 from streaming.resume.model import Resolution, Target, Want
@@ -60,7 +60,7 @@ MOVES = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Asked:
+class _LookedUp:
     """What was looked up ahead of need, and the answer."""
 
     at: float
@@ -78,7 +78,7 @@ class ResumeOffsets:
         self._settings = settings
         self._logs = logs
         self._clock = clock
-        self._ahead: _Asked | None = None
+        self._ahead: _LookedUp | None = None
         self._written: dict[str, tuple[Want, ...]] = {}
         """By the operation in hand, the ends of what its query has written."""
 
@@ -91,10 +91,10 @@ class ResumeOffsets:
         sampled, positions = self._ends(facts, report), self._read(facts, report, self._remembered(facts, report))
         facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
         wants, ends = self._wants(facts, report.offsets, positions, sampled)
-        asked_at, found = self._clock.monotonic(), self._ask(facts, wants, ends)
-        self._ahead = _Asked(at=asked_at, target=facts.target, wants=wants, resolution=found)
+        asked_at, found = self._clock.monotonic(), self._resolve(facts, wants, ends)
+        self._ahead = _LookedUp(at=asked_at, target=facts.target, wants=wants, resolution=found)
 
-    def _fresh_ahead(self) -> _Asked | None:
+    def _fresh_ahead(self) -> _LookedUp | None:
         """A fence may be waited for by the hour, and the standby's retention and its topics do not wait."""
         ahead = self._ahead
         return ahead if ahead and self._clock.monotonic() - ahead.at < STANDBY_SECONDS else None
@@ -113,7 +113,7 @@ class ResumeOffsets:
         if not cut:
             found, planned = self._found(facts, report, wants, ends, tracked)
             return replace(facts, resets=()), self._bounded(facts, found, wants, ends, positions), planned
-        proofs = truncation.placed_positions(wants, self._ask(facts, wants, ends))
+        proofs = truncation.placed_positions(wants, self._resolve(facts, wants, ends))
         resets = truncation.resets_of(cut, proofs, on_no_match=facts.policy.on_no_match, consents=facts.consents)
         facts = replace(facts, resets=resets)
         if not truncation.is_set_back(resets):
@@ -122,7 +122,7 @@ class ResumeOffsets:
         there = truncation.set_back(report.offsets, resets)
         back, _ = self._wants(facts, there, self._with_rings(facts, [*positions, *common], there), sampled)
         # The planned batch held records of the log as it was, so that it cannot be planned again.
-        return facts, self._ask(facts, truncation.marked(back, report.offsets, resets), ends), None
+        return facts, self._resolve(facts, truncation.marked(back, report.offsets, resets), ends), None
 
     def of_output(self, facts: MoveFacts) -> MoveFacts:
         """What becomes of topics that one query writes and another one reads, of either side's move."""
@@ -201,12 +201,12 @@ class ResumeOffsets:
         if report.planned is None or facts.fresh:
             if ahead and (ahead.target, ahead.wants) == (facts.target, wants) and _all_exact(ahead.resolution):
                 return ahead.resolution, None
-            return self._ask(facts, wants, ends), None
+            return self._resolve(facts, wants, ends), None
         planned, _ = self._wants(facts, report.planned.offsets, tracked, ends)
         together = tuple({_key(want): want for want in planned + wants}.values())
-        both = self._ask(facts, together, ends)
+        both = self._resolve(facts, together, ends)
         if _keys(both.targets) != _wanted(together):  # partitions that do not match one to one have common places
-            return self._ask(facts, wants, ends), self._ask(facts, planned, ends)
+            return self._resolve(facts, wants, ends), self._resolve(facts, planned, ends)
         return _part(both, wants), _part(both, planned)
 
     def _bounded(
@@ -314,7 +314,7 @@ class ResumeOffsets:
         came = next((o for o in done if o.target == facts.target and o.epoch < away.epoch), None)
         return away if came is not None and came.started_at > replaced else None
 
-    def _ask(self, facts: MoveFacts, wants: Sequence[Want], ends: Mapping[TopicPartition, EndSample]) -> Resolution:
+    def _resolve(self, facts: MoveFacts, wants: Sequence[Want], ends: Mapping[TopicPartition, EndSample]) -> Resolution:
         log, now = self._logs(facts.target), self._clock.now()
         if has_patterns(facts.settings):
             new = new_topic_wants(
@@ -332,7 +332,7 @@ class ResumeOffsets:
 def _with_first_times(log: ClusterLog, found: Resolution) -> Resolution:
     """With the time of the first record of logs that may begin after the position, although nothing was deleted."""
     late = [target.there for target in found.targets if begins_late(target)]
-    answers = ask_offsets(log, [(key, 0) for key in late], Deadline.after(DESCRIBE_SECONDS)) if late else {}
+    answers = request_offsets(log, [(key, 0) for key in late], Deadline.after(DESCRIBE_SECONDS)) if late else {}
     times = {key: looked.timestamp_ms for (key, _), looked in answers.items() if looked.timestamp_ms is not None}
     if not times:
         return found

@@ -18,7 +18,7 @@ from state.model.timeline import Stretch
 from state.settings.canonical import are_one_folder
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, OffsetAnswer, PartitionError, Spec
-from streaming.resolve.batched_lookups import Question, ask_offsets
+from streaming.resolve.batched_lookups import Question, request_offsets
 from streaming.resume.model import Resolution, Target
 
 _BEGIN_MS = 0
@@ -88,7 +88,7 @@ def with_rewound(
     # Ends before times: what has no record at or after the time continues at an end that was there before.
     answers: dict[Question, OffsetAnswer] = {}
     for time_ms in (Spec.LATEST, Spec.EARLIEST, rewind.to_time_ms, _BEGIN_MS):
-        answers |= ask_offsets(log, [(key, time_ms) for key in keys], deadline)
+        answers |= request_offsets(log, [(key, time_ms) for key in keys], deadline)
     targets = tuple(_target(place, facts, wanted, answers) for place in places)
     earliest = {
         place.key: answers[place.key, _BEGIN_MS].timestamp_ms

@@ -23,7 +23,7 @@ from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, Spec, TopicFacts
 from streaming.errors import ClusterUnreachable, KafkaError
 from streaming.last_records import read_last_records
-from streaming.resolve.batched_lookups import ask_newest
+from streaming.resolve.batched_lookups import request_newest
 from streaming.resolve.comparison import validate
 from streaming.resume.model import Rules, Target, Want
 from streaming.resume.target import failed_target
@@ -237,14 +237,14 @@ def _offsets(
     return {key: each.offset for key, each in found.items() if each.offset is not None}
 
 
-ASK_SECONDS = 2.0
+ANSWER_SECONDS = 2.0
 COPIED_WITHIN_SECONDS = 30.0
 """How old the newest copy may be. MirrorMaker 2 sends a heartbeat each second, and may wait for a full batch."""
 STILL_WITHIN_SECONDS = 10.0
 """A replicator that shall not run counts as running up to this age, so that no move waits long after it was stopped."""
 
 
-def ask_replicator(
+def query_replicator(
     log: ClusterLog, route: Route, now: datetime, *, within_seconds: float = COPIED_WITHIN_SECONDS
 ) -> Replicating:
     """What the newest heartbeat on a route's target says of its replicator. ``now`` is the store's time.
@@ -259,9 +259,9 @@ def ask_replicator(
         return Replicating(proven=False, measured="no heartbeats declared", text=text, todo=todo)
     where = f"{heartbeats} on {route.target}"
     try:
-        partitions = log.describe([heartbeats], timeout=ASK_SECONDS)[heartbeats].partitions
+        partitions = log.describe([heartbeats], timeout=ANSWER_SECONDS)[heartbeats].partitions
         keys = [TopicPartition(heartbeats, number) for number in partitions]
-        looked = ask_newest(log, keys, Deadline.after(ASK_SECONDS))
+        looked = request_newest(log, keys, Deadline.after(ANSWER_SECONDS))
     except KafkaError as error:
         return Replicating(proven=False, measured=UNKNOWN, text=f"{where} cannot be read: {error}")
     newest_ms = max((each.timestamp_ms for each in looked.values() if each.timestamp_ms is not None), default=None)

@@ -41,9 +41,9 @@ def cooldowns_of(store: ControllerStore, settings: Tideover) -> dict[str, Cooldo
             continue
         seen = frozenset(given.operation for given in store.acknowledgements(query))
         newest_first = sorted(operations, key=lambda each: each.epoch, reverse=True)
-        stands = cooldown_of(newest_first, seen, settings.policy_of(query).cooldown)
-        if stands is not None:
-            found[query] = stands
+        cooldown = cooldown_of(newest_first, seen, settings.policy_of(query).cooldown)
+        if cooldown is not None:
+            found[query] = cooldown
     return found
 
 

@@ -17,7 +17,7 @@ from orchestrator.facts.exposed import (
 from state.model.entities import Operation
 from streaming.clocks import Deadline
 from streaming.cluster_log import Entry, Logs, Spec
-from streaming.resolve.batched_lookups import ask_offsets
+from streaming.resolve.batched_lookups import request_offsets
 from streaming.resolve.ranges import read_entries
 from streaming.resolve.standby_copies import Copies
 
@@ -85,7 +85,7 @@ def tail_of(operation: Operation, logs: Logs) -> Tail:
     deadline, old = Deadline.after(READ_SECONDS), logs(operation.source)
     ranges = left_ranges(operation)
     known = {each: exposed for each, exposed in ranges if exposed.last is not None and exposed.records != 0}
-    begins = ask_offsets(old, [(on_source(each), Spec.EARLIEST) for each in known], deadline)
+    begins = request_offsets(old, [(on_source(each), Spec.EARLIEST) for each in known], deadline)
     firsts = {
         each: max(exposed.first or 0, begins[on_source(each), Spec.EARLIEST].offset or 0)
         for each, exposed in known.items()

@@ -32,7 +32,7 @@ from orchestrator.http.pages.routes import OPEN_PATHS as PAGES_OPEN
 from orchestrator.http.pages.routes import Pages, is_below
 from orchestrator.http.runners.call_answers import RunnerCalls
 from orchestrator.http.runners.call_route import runner_route
-from orchestrator.http.waits import ANSWER_SECONDS, ASKED_SECONDS, json_body_of, on_thread
+from orchestrator.http.waits import ANSWER_SECONDS, REQUEST_SECONDS, json_body_of, on_thread
 from state.errors import Conflict, NotAllowed, StoreError, StoreUnavailable, TideoverError
 from state.settings.values import is_loopback
 from state.store.remote.runner_calls import MAX_BODY_BYTES as MAX_CALL_BYTES
@@ -40,7 +40,7 @@ from state.store.remote.runner_calls import PATH as RUNNER_PATH
 
 AT_ONCE = 4
 """How many answers are worked out side by side."""
-ASKED_AT_ONCE = 2
+REQUESTS_AT_ONCE = 2
 """What is requested may take long; so it waits for no reader, and no reader for it."""
 GROUPS_AT_ONCE = 2
 """Plans of many queries may take minutes: no other request waits for them."""
@@ -87,7 +87,7 @@ def application(
     calls: RunnerCalls,
 ) -> ASGIApp:  # fmt: skip
     """All of it, guard included."""
-    limiters = {"GET": anyio.CapacityLimiter(AT_ONCE), "POST": anyio.CapacityLimiter(ASKED_AT_ONCE)}
+    limiters = {"GET": anyio.CapacityLimiter(AT_ONCE), "POST": anyio.CapacityLimiter(REQUESTS_AT_ONCE)}
     of_groups = anyio.CapacityLimiter(GROUPS_AT_ONCE)
     document = openapi(endpoints, pages.version)
 
@@ -111,10 +111,10 @@ def application(
         runner_route(calls),
         *pages.routes(),
     ]
-    told = partial(_told, pages)
+    error_page = partial(_error_page, pages)
     app = Starlette(
         routes=routes,
-        exception_handlers={TideoverError: told, HTTPException: told, Exception: told},
+        exception_handlers={TideoverError: error_page, HTTPException: error_page, Exception: error_page},
     )
     app.router.redirect_slashes = False  # a redirect would repeat the Host that a client sent
     return Guard(app, gate, pages)
@@ -221,7 +221,7 @@ async def _answer(endpoint: Endpoint, limiter: anyio.CapacityLimiter, request: R
     who: Principal = request.scope["principal"]
     if not who.role.may(endpoint.role):
         return error(403, "not-allowed", f"this needs the role {endpoint.role}", "use another token")
-    seconds = endpoint.seconds or (ANSWER_SECONDS if endpoint.body is None else ASKED_SECONDS)
+    seconds = endpoint.seconds or (ANSWER_SECONDS if endpoint.body is None else REQUEST_SECONDS)
     call = Call(
         who=who,
         names=request.path_params,
@@ -311,7 +311,7 @@ _CODES: Mapping[type[TideoverError], int] = {
 }  # fmt: skip
 
 
-async def _told(pages: Pages, request: Request, why: Exception) -> Response:
+async def _error_page(pages: Pages, request: Request, why: Exception) -> Response:
     """An error as ``-o json`` prints it, or as a page. Of a bug only that it is one; the log has more."""
     code, kind, text, hint, headers = _error_of(why)
     if pages.is_for(request.scope):

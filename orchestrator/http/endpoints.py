@@ -11,25 +11,32 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from orchestrator.http.auth import Principal, Role
-from orchestrator.http.reads import HistoryAsked, LabelAsked, OperationsAsked, Reads, SamplesAsked, TimelineAsked
+from orchestrator.http.reads import (
+    HistoryParameters,
+    LabelParameters,
+    OperationsParameters,
+    Reads,
+    SamplesParameters,
+    TimelineParameters,
+)
 from orchestrator.http.requests.bodies import (
-    AckAsked,
-    CancelAsked,
-    DrillAsked,
-    MoveAsked,
-    MovesAsked,
-    PauseAsked,
-    PlanAsked,
-    PlansAsked,
-    ResumeAsked,
-    RewindAsked,
+    AckBody,
+    CancelBody,
+    DrillBody,
+    MoveBody,
+    MovesBody,
+    PauseBody,
+    PlanBody,
+    PlansBody,
+    ResumeBody,
+    RewindBody,
 )
 from orchestrator.http.requests.group_moves import GroupMoves
 from orchestrator.http.requests.writes import Writes
 from orchestrator.http.waits import GROUP_SECONDS
 from state.model.entities import OperationKind
 
-Asked = TypeVar("Asked", bound=BaseModel)
+Parsed = TypeVar("Parsed", bound=BaseModel)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,15 +86,15 @@ def _readable(reads: Reads) -> tuple[Endpoint, ...]:
     return (
         Endpoint(
             path="/api/status", summary="Everything at one moment", shape="watch -o json",
-            parameters=LabelAsked, answer=lambda call: reads.status(_given(call, LabelAsked)),
+            parameters=LabelParameters, answer=lambda call: reads.status(_given(call, LabelParameters)),
         ),
         Endpoint(
             path="/api/clusters", summary="The verdict on each cluster", shape="clusters of watch -o json",
             answer=lambda call: reads.clusters(),
         ),
         Endpoint(
-            path="/api/queries", summary="Every query", shape="list", parameters=LabelAsked,
-            answer=lambda call: reads.queries(_given(call, LabelAsked)),
+            path="/api/queries", summary="Every query", shape="list", parameters=LabelParameters,
+            answer=lambda call: reads.queries(_given(call, LabelParameters)),
         ),
         Endpoint(
             path="/api/queries/{query}", summary="One query with its positions and copies", shape="show QUERY",
@@ -95,17 +102,17 @@ def _readable(reads: Reads) -> tuple[Endpoint, ...]:
         ),
         Endpoint(
             path="/api/queries/{query}/timeline", summary="How far a query had read at which time", shape="timeline",
-            parameters=TimelineAsked,
-            answer=lambda call: reads.timeline(call.names["query"], _given(call, TimelineAsked)),
+            parameters=TimelineParameters,
+            answer=lambda call: reads.timeline(call.names["query"], _given(call, TimelineParameters)),
         ),
         Endpoint(
             path="/api/queries/{query}/samples", summary="What checks measured of a query's standby", shape="samples",
-            parameters=SamplesAsked,
-            answer=lambda call: reads.samples(call.names["query"], _given(call, SamplesAsked)),
+            parameters=SamplesParameters,
+            answer=lambda call: reads.samples(call.names["query"], _given(call, SamplesParameters)),
         ),
         Endpoint(
             path="/api/operations", summary="Operations, newest first", shape="operations of show QUERY, with query",
-            parameters=OperationsAsked, answer=lambda call: reads.operations(_given(call, OperationsAsked)),
+            parameters=OperationsParameters, answer=lambda call: reads.operations(_given(call, OperationsParameters)),
         ),
         Endpoint(
             path="/api/operations/{operation}", summary="One operation with its steps and plan", shape="show-op ID",
@@ -113,7 +120,7 @@ def _readable(reads: Reads) -> tuple[Endpoint, ...]:
         ),
         Endpoint(
             path="/api/history", summary="What happened, oldest first", shape="events of history, and more",
-            parameters=HistoryAsked, answer=lambda call: reads.history(_given(call, HistoryAsked)),
+            parameters=HistoryParameters, answer=lambda call: reads.history(_given(call, HistoryParameters)),
         ),
         Endpoint(
             path="/api/config", summary="The configuration, secrets masked", shape="config show",
@@ -127,44 +134,44 @@ def _askable(writes: Writes) -> tuple[Endpoint, ...]:
     return (
         Endpoint(
             path="/api/plan", summary="What a move would do, and the hash of its plan", shape="plan, with hash",
-            role=Role.OPERATOR, body=PlanAsked, answer=lambda call: writes.plan(_sent(call, PlanAsked)),
+            role=Role.OPERATOR, body=PlanBody, answer=lambda call: writes.plan(_sent(call, PlanBody)),
         ),
         Endpoint(
             path="/api/plans", summary="What moves of several queries would do, in the order in which they begin",
-            shape="plan --all, each with hash", role=Role.OPERATOR, body=PlansAsked, seconds=GROUP_SECONDS,
-            answer=lambda call: groups.plan(_sent(call, PlansAsked)),
+            shape="plan --all, each with hash", role=Role.OPERATOR, body=PlansBody, seconds=GROUP_SECONDS,
+            answer=lambda call: groups.plan(_sent(call, PlansBody)),
         ),
         Endpoint(
             path="/api/moves", summary="Request moves of several queries as one group", shape=_GROUP,
-            role=Role.OPERATOR, body=MovesAsked, takes_key=True, code=202, seconds=GROUP_SECONDS,
-            answer=lambda call: groups.move(_sent(call, MovesAsked), call.who, call.key, call.until),
+            role=Role.OPERATOR, body=MovesBody, takes_key=True, code=202, seconds=GROUP_SECONDS,
+            answer=lambda call: groups.move(_sent(call, MovesBody), call.who, call.key, call.until),
         ),
         *(_move(writes, kind) for kind in (OperationKind.FAILOVER, OperationKind.SWITCHOVER, OperationKind.FAILBACK)),
         Endpoint(
             path="/api/rewind", summary="Request a rewind whose plan was seen", shape=_REQUEST, role=Role.OPERATOR,
-            body=RewindAsked, takes_key=True, code=202,
-            answer=lambda call: writes.rewind(_sent(call, RewindAsked), call.who, call.key),
+            body=RewindBody, takes_key=True, code=202,
+            answer=lambda call: writes.rewind(_sent(call, RewindBody), call.who, call.key),
         ),
         Endpoint(
-            path="/api/drill", summary="Rehearse a failover", shape=_REQUEST, role=Role.OPERATOR, body=DrillAsked,
-            takes_key=True, code=202, answer=lambda call: writes.drill(_sent(call, DrillAsked), call.who, call.key),
+            path="/api/drill", summary="Rehearse a failover", shape=_REQUEST, role=Role.OPERATOR, body=DrillBody,
+            takes_key=True, code=202, answer=lambda call: writes.drill(_sent(call, DrillBody), call.who, call.key),
         ),
         Endpoint(
             path="/api/cancel", summary="Take back what is not committed", shape=_REQUEST, role=Role.OPERATOR,
-            body=CancelAsked, takes_key=True, code=202,
-            answer=lambda call: writes.cancel(_sent(call, CancelAsked), call.who, call.key),
+            body=CancelBody, takes_key=True, code=202,
+            answer=lambda call: writes.cancel(_sent(call, CancelBody), call.who, call.key),
         ),
         Endpoint(
-            path="/api/pause", summary="Pause automatic failover", shape="pause", role=Role.OPERATOR, body=PauseAsked,
-            answer=lambda call: writes.pause(_sent(call, PauseAsked), call.who),
+            path="/api/pause", summary="Pause automatic failover", shape="pause", role=Role.OPERATOR, body=PauseBody,
+            answer=lambda call: writes.pause(_sent(call, PauseBody), call.who),
         ),
         Endpoint(
-            path="/api/resume", summary="End a pause", shape="resume", role=Role.OPERATOR, body=ResumeAsked,
-            answer=lambda call: writes.resume(_sent(call, ResumeAsked), call.who),
+            path="/api/resume", summary="End a pause", shape="resume", role=Role.OPERATOR, body=ResumeBody,
+            answer=lambda call: writes.resume(_sent(call, ResumeBody), call.who),
         ),
         Endpoint(
-            path="/api/ack", summary="End a cool-down", shape="ack", role=Role.OPERATOR, body=AckAsked,
-            answer=lambda call: writes.acknowledge(_sent(call, AckAsked), call.who),
+            path="/api/ack", summary="End a cool-down", shape="ack", role=Role.OPERATOR, body=AckBody,
+            answer=lambda call: writes.acknowledge(_sent(call, AckBody), call.who),
         ),
         Endpoint(
             path="/api/requests/{request}", summary="What became of a request", shape=_REQUEST,
@@ -176,8 +183,8 @@ def _askable(writes: Writes) -> tuple[Endpoint, ...]:
 def _move(writes: Writes, kind: OperationKind) -> Endpoint:
     return Endpoint(
         path=f"/api/{kind}", summary=f"Request a {kind} whose plan was seen", shape=_REQUEST, role=Role.OPERATOR,
-        body=MoveAsked, takes_key=True, code=202,
-        answer=lambda call: writes.move(kind, _sent(call, MoveAsked), call.who, call.key),
+        body=MoveBody, takes_key=True, code=202,
+        answer=lambda call: writes.move(kind, _sent(call, MoveBody), call.who, call.key),
     )  # fmt: skip
 
 
@@ -187,13 +194,13 @@ _REQUEST = "requests of show QUERY, with request, query, operation, refused"
 _GROUP = "group, requests (as above), refused (query, text)"
 
 
-def _given(call: Call, kind: type[Asked]) -> Asked:
+def _given(call: Call, kind: type[Parsed]) -> Parsed:
     if not isinstance(call.parameters, kind):
         raise TypeError(f"this path takes {kind.__name__}")
     return call.parameters
 
 
-def _sent(call: Call, kind: type[Asked]) -> Asked:
+def _sent(call: Call, kind: type[Parsed]) -> Parsed:
     if not isinstance(call.body, kind):
         raise TypeError(f"this path takes {kind.__name__}")
     return call.body

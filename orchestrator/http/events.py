@@ -98,7 +98,7 @@ class EventStream(Response):
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         pinged = -PING_SECONDS
         while not self._feed.is_over():
-            text = await self._told()
+            text = await self._reported()
             if anyio.current_time() - pinged >= PING_SECONDS:
                 text += ": ping\n\n"
                 pinged = anyio.current_time()
@@ -110,7 +110,7 @@ class EventStream(Response):
             await anyio.sleep(LOOK_SECONDS)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _told(self) -> str:
+    async def _reported(self) -> str:
         try:
             text, self._seen = await self._feed.news(self._seen)
         except StoreError:

@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
 from prometheus_client.registry import Collector
 
-from orchestrator.decide.desk.status import SAMPLE_STANDS, SILENT, QueryStatus
+from orchestrator.decide.desk.status import SAMPLE_VALID, SILENT, QueryStatus
 from orchestrator.decide.operation.snapshot import awaits_start
 from orchestrator.decide.replication_age import worst_of
 from orchestrator.http.figures import BUCKETS, FigureReader, Figures, Seen
@@ -162,7 +162,7 @@ def _active(seen: Seen) -> Rows:
 def _checked(query: QueryStatus, seen: Seen) -> ReadinessFact | None:
     """The last check of its standby, as long as it speaks of now."""
     fact = query.readiness
-    return fact if fact is not None and seen.status.at - fact.sampled_at <= SAMPLE_STANDS else None
+    return fact if fact is not None and seen.status.at - fact.sampled_at <= SAMPLE_VALID else None
 
 
 def _unproven(query: QueryStatus, seen: Seen) -> float | None:
@@ -182,8 +182,8 @@ def _gates(seen: Seen) -> Rows:
 def _sample(query: QueryStatus, seen: Seen) -> ReplicationSample | None:
     """Of the copies of where it is now, as long as it speaks of now."""
     sample = seen.replication.get(query.query)
-    stands = sample is not None and seen.status.at - sample.sampled_at <= SAMPLE_STANDS
-    return sample if stands and sample is not None and sample.source == query.cluster else None
+    is_fresh = sample is not None and seen.status.at - sample.sampled_at <= SAMPLE_VALID
+    return sample if is_fresh and sample is not None and sample.source == query.cluster else None
 
 
 def _exposure_records(query: QueryStatus, seen: Seen) -> float | None:

@@ -37,7 +37,7 @@ class Parameters(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class LabelAsked(Parameters):
+class LabelParameters(Parameters):
     """Which queries."""
 
     label: str | None = Field(
@@ -48,7 +48,7 @@ class LabelAsked(Parameters):
     )
 
 
-class OperationsAsked(Parameters):
+class OperationsParameters(Parameters):
     """Which operations."""
 
     query: str | None = Field(default=None, description="only of this query")
@@ -56,7 +56,7 @@ class OperationsAsked(Parameters):
     limit: int = Field(default=100, ge=1, le=1000, description="at most this many, the newest")
 
 
-class HistoryAsked(Parameters):
+class HistoryParameters(Parameters):
     """Which lines of the history."""
 
     query: str | None = Field(default=None, description="only of this query")
@@ -65,13 +65,13 @@ class HistoryAsked(Parameters):
     limit: int = Field(default=200, ge=1, le=10_000, description="at most this many, the newest")
 
 
-class SamplesAsked(Parameters):
+class SamplesParameters(Parameters):
     """Which samples."""
 
     since: str = Field(default="-6h", description="only from this time on")
 
 
-class TimelineAsked(Parameters):
+class TimelineParameters(Parameters):
     """Which part of a timeline."""
 
     at: str | None = Field(default=None, description="only the position at this time")
@@ -105,28 +105,28 @@ class Reads:
                 self._read_at = now
             return self._newest
 
-    def labelled(self, status: Status, asked: LabelAsked) -> Status:
+    def labelled(self, status: Status, requested: LabelParameters) -> Status:
         """The part of a status that is requested. Raises ``UsageError`` where no query has such labels."""
-        if asked.label is None:
+        if requested.label is None:
             return status
-        pairs = [text.partition("=") for text in asked.label.split(",")]
+        pairs = [text.partition("=") for text in requested.label.split(",")]
         found = only_labelled(status, [(key, value) for key, _, value in pairs])
         if not found.queries:
             known = ", ".join(known_labels(self.settings)) or "none"
             raise UsageError("no query has this label", hint=f"labels of queries: {known}")
         return found
 
-    def status(self, asked: LabelAsked) -> Mapping[str, object]:
+    def status(self, requested: LabelParameters) -> Mapping[str, object]:
         """Everything at one moment. Raises ``UsageError``."""
-        return status_json(self.labelled(self.status_now(), asked))
+        return status_json(self.labelled(self.status_now(), requested))
 
     def clusters(self) -> object:
         """The verdict on each cluster."""
-        return self.status(LabelAsked())["clusters"]
+        return self.status(LabelParameters())["clusters"]
 
-    def queries(self, asked: LabelAsked) -> Sequence[object]:
+    def queries(self, requested: LabelParameters) -> Sequence[object]:
         """Every query, in short. Raises ``UsageError``."""
-        status = self.labelled(self.status_now(), asked)
+        status = self.labelled(self.status_now(), requested)
         return [json_shapes.list_row(query, status.at) for query in status.queries]
 
     def query(self, name: str) -> Mapping[str, object]:
@@ -134,10 +134,10 @@ class Reads:
         status, shown = self._known(name)
         return query_json(self.store, self.settings.queries.get(name), shown, status.at)
 
-    def operations(self, asked: OperationsAsked) -> Sequence[object]:
+    def operations(self, requested: OperationsParameters) -> Sequence[object]:
         """Operations, newest first, drills included."""
         found = self.store.operations(
-            query=asked.query, only_open=asked.only_open, limit=asked.limit, kinds=EVERY_KIND
+            query=requested.query, only_open=requested.only_open, limit=requested.limit, kinds=EVERY_KIND
         )  # fmt: skip
         return [{**json_shapes.move_row(each), "query": each.query} for each in found]
 
@@ -148,35 +148,35 @@ class Reads:
             raise UnknownName("the store knows no such operation", hint="/api/operations lists them")
         return json_shapes.operation_json(found, self.store.steps(found.id), self.store.evidence(found.id))
 
-    def history(self, asked: HistoryAsked) -> Mapping[str, object]:
+    def history(self, requested: HistoryParameters) -> Mapping[str, object]:
         """The newest lines, oldest first; ``more`` where lines between ``since`` and the first one are left out."""
         found = self.store.history(
-            query=asked.query, operation=asked.operation, after=asked.since, limit=asked.limit + 1
+            query=requested.query, operation=requested.operation, after=requested.since, limit=requested.limit + 1
         )  # fmt: skip
-        events = [json_shapes.event_row(event) for event in found[-asked.limit :]]
-        return {"events": events, "more": len(found) > asked.limit}
+        events = [json_shapes.event_row(event) for event in found[-requested.limit :]]
+        return {"events": events, "more": len(found) > requested.limit}
 
-    def timeline(self, name: str, asked: TimelineAsked) -> Sequence[object]:
+    def timeline(self, name: str, requested: TimelineParameters) -> Sequence[object]:
         """How far a query had read at which time. Raises ``UnknownName`` and ``UsageError``."""
         self._known(name)
-        if asked.at is not None and (asked.since is not None or asked.every_step):
+        if requested.at is not None and (requested.since is not None or requested.every_step):
             raise UsageError("at cannot be combined with since or every_step")
 
         def wanted(lane: SourcePartition) -> bool:
-            return asked.topic in {None, lane.topic} and asked.partition in {None, lane.partition}
+            return requested.topic in {None, lane.topic} and requested.partition in {None, lane.partition}
 
-        if asked.at is not None:
-            at_ms = self._time(asked.at)
+        if requested.at is not None:
+            at_ms = self._time(requested.at)
             stretch = self.store.timeline_at(name, instant_of(at_ms))
             return [] if stretch is None else standing(stretch, at_ms, wanted)
-        since = None if asked.since is None else instant_of(self._time(asked.since))
+        since = None if requested.since is None else instant_of(self._time(requested.since))
         kept = self.store.timeline(name, since=since)
-        return [row for each in kept for row in steps(each, wanted)] if asked.every_step else spans(kept, wanted)
+        return [row for each in kept for row in steps(each, wanted)] if requested.every_step else spans(kept, wanted)
 
-    def samples(self, name: str, asked: SamplesAsked) -> Mapping[str, object]:
+    def samples(self, name: str, requested: SamplesParameters) -> Mapping[str, object]:
         """What checks measured of a query's standby, a minute apart. Raises ``UnknownName`` and ``UsageError``."""
         self._known(name)
-        kept = self.store.standby_samples(name, since=instant_of(self._time(asked.since)))
+        kept = self.store.standby_samples(name, since=instant_of(self._time(requested.since)))
         return samples_json(kept, self.limit_of(name))
 
     def limit_of(self, name: str) -> float:

@@ -142,16 +142,16 @@ class HttpServer:
             self._thread.join(2 * GRACE_SECONDS)
 
     def _run(self) -> None:
-        told: str | None = None
+        reported: str | None = None
         while not self._over.is_set():
             try:
                 self._serve()
             except Exception as why:  # noqa: BLE001 - whatever it is, the controller continues without a page
-                if str(why) != told:
+                if str(why) != reported:
                     log.warning(
                         "HTTP does not listen; it is tried again", listen=self.settings.http.listen, error=str(why)
                     )
-                told = str(why)
+                reported = str(why)
             self._over.wait(RETRY_SECONDS)
 
     def _serve(self) -> None:

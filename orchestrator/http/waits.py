@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from state.errors import StoreUnavailable
 
 ANSWER_SECONDS = 20.0
-ASKED_SECONDS = 60.0
+REQUEST_SECONDS = 60.0
 """What is requested may need clusters that do not answer."""
 GROUP_SECONDS = 300.0
 """Each of several hundred queries may need them."""

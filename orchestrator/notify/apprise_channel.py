@@ -47,9 +47,9 @@ class AppriseChannel:
         kind = NotifyType.SUCCESS if notice.state is State.CLOSED else _TYPES[notice.severity]
         with self._apprise.notify(title=notice.subject, body=notice.body, notify_type=kind) as result:
             said = [entry.message for entry in result.logs() if entry.level in {"WARNING", "ERROR", "CRITICAL"}]
-            return "" if result else self._told(said) or "it was not taken"
+            return "" if result else self._why(said) or "it was not taken"
 
-    def _told(self, lines: Iterable[str]) -> str:
+    def _why(self, lines: Iterable[str]) -> str:
         """On one line, without anything of the URL but its host."""
         text = " ".join("; ".join(lines).split())
         host = urlsplit(self._url).hostname or ""

@@ -40,7 +40,7 @@ class State(StrEnum):
     OPENED = "opened"
     UPDATED = "updated"
     CLOSED = "closed"
-    TOLD = "told"
+    REPORTED = "told"
     """Several incidents at once."""
 
 
@@ -142,7 +142,7 @@ def _digest(notices: Sequence[Notice]) -> Notice:
     lines = [f"- {each.subject} ({each.incident})" for each in notices[:LINES]]
     more = [f"- and {len(notices) - LINES} more: tideover history"] if len(notices) > LINES else []
     return Notice(
-        incident=f"digest:{last.sequence}", state=State.TOLD, severity=max(each.severity for each in notices),
+        incident=f"digest:{last.sequence}", state=State.REPORTED, severity=max(each.severity for each in notices),
         title=f"{len(notices)} notices", text="\n".join([*lines, *more]), sequence=last.sequence,
         incidents=last.incidents,
     )  # fmt: skip

@@ -100,12 +100,12 @@ class Teller:
         reports = [report for event in events if (report := report_of(event, operations)) is not None]
         notices, known = notices_for(self._target, reports, cursor.incidents)
         for notice in notices:
-            if not self._tell(notice, term):
+            if not self._send_one(notice, term):
                 return self._pause_now(events)
         self._passed(events, known)
         return LOOK_SECONDS
 
-    def _tell(self, notice: Notice, term: int) -> bool:
+    def _send_one(self, notice: Notice, term: int) -> bool:
         """Send one and write that down; whether it was taken."""
         if self._term() != term:
             return False

@@ -43,7 +43,7 @@ class AutomaticFailover:
         self._settings = settings
         self._gatherer = gatherer
         self._round = TimedRound(clock)
-        self._told: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
         self._group: str | None = None
         """Of the requests for what is down now."""
 
@@ -54,24 +54,24 @@ class AutomaticFailover:
         """
         down = {cluster for cluster, status in statuses.items() if status.verdict in GONE}
         if not down:
-            self._told.clear()
+            self._reported.clear()
             self._group = None
             return ()
         there = [each.query for each in self._store.assignments() if each.cluster in down]
         wanted = [query for query in self._in_order if query in there]
-        self._told = {query: gate for query, gate in self._told.items() if query in there}
+        self._reported = {query: gate for query, gate in self._reported.items() if query in there}
         targets: dict[str, str | None] = {}
         wrong: list[Exception] = []
         for query in self._round.through(wanted, key=str):
             with apart(wrong):
-                if not self._may_be_asked_for(query):
+                if not self._may_be_requested(query):
                     continue
                 target, refused = self._judged(query, statuses, term)
                 if refused is None:
                     targets[query] = target
                 else:
-                    self._tell(query, refused, term)
-        requested = self._ask(targets, statuses, down, wrong, term=term) if targets else ()
+                    self._report(query, refused, term)
+        requested = self._request(targets, statuses, down, wrong, term=term) if targets else ()
         if wrong:
             raise wrong[0]
         return requested
@@ -81,7 +81,7 @@ class AutomaticFailover:
         """Upstream queries begin first where not all begin at once; none waits for another."""
         return chains_of(self._settings).in_order(self._settings.queries)
 
-    def _ask(
+    def _request(
         self,
         targets: Mapping[str, str | None],
         statuses: Mapping[str, ClusterStatus],
@@ -99,11 +99,11 @@ class AutomaticFailover:
         self._group = requests[0].group
         for request in requests:
             with apart(wrong):
-                self._store.ask(request, term=term)
+                self._store.add_request(request, term=term)
                 written.append(request)
         return written
 
-    def _may_be_asked_for(self, query: str) -> bool:
+    def _may_be_requested(self, query: str) -> bool:
         """Policy lets it, and nothing is under way or requested already."""
         if not self._settings.policy_of(query).automatic:
             return False
@@ -126,15 +126,15 @@ class AutomaticFailover:
                 break
         return target, refused
 
-    def _tell(self, query: str, gate: Gate, term: int) -> None:
-        if self._told.get(query) == gate.name:
+    def _report(self, query: str, gate: Gate, term: int) -> None:
+        if self._reported.get(query) == gate.name:
             return
         event = Event(
             sequence=None, at=self._store.now(), kind="not-moved", query=query, operation=None, epoch=None,
             actor=AUTOMATIC, text=f"{query} is not moved: {gate.name}: {gate.text}", detail=gate.as_json(),
         )  # fmt: skip
         self._store.note(event, term=term)
-        self._told[query] = gate.name
+        self._reported[query] = gate.name
 
 
 def _refusal(gates: Iterable[Gate]) -> Gate | None:

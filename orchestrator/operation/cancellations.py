@@ -14,7 +14,7 @@ class Cancellation:
     """What is taken back, and the request that does it: of this kind, to the cluster on which the query stays."""
 
     operation: Operation | None
-    asked: Request | None
+    requested: Request | None
     query: str
     kind: OperationKind
     source: str
@@ -22,20 +22,20 @@ class Cancellation:
 
 def cancellation_of(store: ControllerStore, settings: Tideover, name: str) -> Cancellation | None:
     """Of an operation or a request by its id; None where there is neither. ``Refused`` where it is too late."""
-    asked = store.request(name)
-    operation = store.operation((asked.operation or name) if asked is not None else name)
+    request = store.request(name)
+    operation = store.operation((request.operation or name) if request is not None else name)
     if operation is not None:
         _check_open(operation)
         query, kind, source = operation.query, operation.kind, operation.source
-    elif asked is not None:
-        if asked.refused is not None:
-            raise Refused(f"request {asked.id} was refused already: {asked.refused}")
-        query, kind, row = asked.query, asked.kind, store.assignment(asked.query)
+    elif request is not None:
+        if request.refused is not None:
+            raise Refused(f"request {request.id} was refused already: {request.refused}")
+        query, kind, row = request.query, request.kind, store.assignment(request.query)
         source = row.cluster if row is not None else settings.queries[query].clusters[0]
     else:
         return None
     stays = OperationKind.FAILOVER if kind is OperationKind.REWIND else kind  # a rewind would want more
-    return Cancellation(operation=operation, asked=asked, query=query, kind=stays, source=source)
+    return Cancellation(operation=operation, requested=request, query=query, kind=stays, source=source)
 
 
 def _check_open(operation: Operation) -> None:

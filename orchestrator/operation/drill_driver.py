@@ -32,7 +32,7 @@ LOOK_AGAIN_SECONDS = 0.5
 class DrillDriver(Driver):
     """Drives one drill; make one for each."""
 
-    def tell_failure(self, operation_id: str, error: TideoverError) -> bool:
+    def report_failure(self, operation_id: str, error: TideoverError) -> bool:
         """Close a drill that cannot be driven on; nothing waits for it. Returns False: it has no other way to go.
 
         Raises ``NotLeading`` and ``StoreError``.
@@ -119,5 +119,5 @@ class DrillDriver(Driver):
             actor=self._actor,
             text=decision.sentence if decision.outcome is None else f"{decision.outcome}: {decision.sentence}",
         )
-        intents = [decision.ask] if decision.ask is not None else []
+        intents = [decision.order] if decision.order is not None else []
         self._store.record(changed, term=term, steps=decision.steps, events=[event], intents=intents)

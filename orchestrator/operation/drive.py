@@ -91,7 +91,7 @@ class Driver(ABC):
         """
 
     @abstractmethod
-    def tell_failure(self, operation_id: str, error: TideoverError) -> bool:
+    def report_failure(self, operation_id: str, error: TideoverError) -> bool:
         """Write down why an operation cannot be driven on, where list, watch and history show it.
 
         Returns whether it has another way to go now. Raises ``NotLeading`` and ``StoreError``.

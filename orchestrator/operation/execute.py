@@ -18,11 +18,11 @@ from orchestrator.decide.move_facts import UNPROVEN
 from orchestrator.decide.operation.intents import ANSWER_WITHIN, is_mapped
 from orchestrator.decide.operation.post_commit import LANDING, calls_off, joins
 from orchestrator.decide.operation.snapshot import (
-    Ask,
     Commit,
     Findings,
     GoBack,
     Land,
+    Order,
     Resolve,
     Settle,
     Snapshot,
@@ -68,7 +68,7 @@ class Executor(Driver):
     _term = 0
     """The term of this tick, for all of its writes."""
 
-    def tell_failure(self, operation_id: str, error: TideoverError) -> bool:
+    def report_failure(self, operation_id: str, error: TideoverError) -> bool:
         """Write down why an operation cannot be driven on, where list, watch and history show it; once for each reason.
 
         Before the commit it is given up when that has happened often enough. What the configuration does not declare is
@@ -113,8 +113,8 @@ class Executor(Driver):
         elif isinstance(act, Settle):
             journal.close(term=self._term, outcome=act.outcome, measured=act.measured)
         else:
-            intents = [self._intent(snapshot, act)] if isinstance(act, Ask) else []
-            if isinstance(act, Ask):
+            intents = [self._intent(snapshot, act)] if isinstance(act, Order) else []
+            if isinstance(act, Order):
                 self._withdraw(snapshot, act)
             journal.write(term=self._term, intents=intents)
         if isinstance(act, Resolve):
@@ -187,31 +187,31 @@ class Executor(Driver):
         return second
 
     # -- acting ----------------------------------------------------------------------------------------------------
-    def _intent(self, snapshot: Snapshot, ask: Ask) -> Intent:
+    def _intent(self, snapshot: Snapshot, order: Order) -> Intent:
         return Intent(
-            id=f"{snapshot.operation.id}/{ask.name}",
+            id=f"{snapshot.operation.id}/{order.name}",
             operation=snapshot.operation.id,
-            name=ask.name,
-            kind=ask.kind,
+            name=order.name,
+            kind=order.kind,
             query=snapshot.operation.query,
-            runner=ask.runner,
+            runner=order.runner,
             epoch=snapshot.operation.epoch,
-            request=ask.request,
+            request=order.request,
             state=IntentState.PENDING,
             result=None,
             created_at=self._now,
             ended_at=None,
         )
 
-    def _withdraw(self, snapshot: Snapshot, ask: Ask) -> None:
+    def _withdraw(self, snapshot: Snapshot, order: Order) -> None:
         """A runner that died with an intent shall not find it when it is back: another one has taken over.
 
         What it reports of it later, having been frozen or held up, is not taken.
         """
         for intent in snapshot.intents:
-            if intent.id in ask.withdraw:
+            if intent.id in order.withdraw:
                 kind = NO_ANSWER if snapshot.is_alive(intent.runner) else WITHDRAWN
-                reason = Failure(kind=kind, text=f"runner {ask.runner} got the order instead").as_json()
+                reason = Failure(kind=kind, text=f"runner {order.runner} got the order instead").as_json()
                 failed = replace(intent, state=IntentState.FAILED, result=reason, ended_at=self._now)
                 self._store.report(failed, term=self._term)
 

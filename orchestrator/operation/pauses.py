@@ -45,12 +45,12 @@ def acknowledge(
     if under_way is not None:
         raise Refused(f"operation {under_way.id} of {query} is still running: acknowledge it after it has ended")
     seen = frozenset(given.operation for given in store.acknowledgements(query))
-    stands = cooldown_of(operations, seen, settings.policy_of(query).cooldown)
-    if stands is None:
+    cooldown = cooldown_of(operations, seen, settings.policy_of(query).cooldown)
+    if cooldown is None:
         return None
-    given = Acknowledgement(operation=stands.operation, query=query, actor=actor, reason=reason, at=store.now())
-    text = f"operation {stands.operation} is acknowledged: automatic failover of {query} may act again"
-    seen_now = next(each for each in operations if each.id == stands.operation)
+    given = Acknowledgement(operation=cooldown.operation, query=query, actor=actor, reason=reason, at=store.now())
+    text = f"operation {cooldown.operation} is acknowledged: automatic failover of {query} may act again"
+    seen_now = next(each for each in operations if each.id == cooldown.operation)
     event = _event("ack", query, given.at, actor, text, {"reason": reason}, operation=seen_now)
     return given if store.acknowledge(given, event=event) else None
 

@@ -274,7 +274,7 @@ def _undo(
     """The row that is held, and what its operation requests."""
     held, operation = back
     releases = sum(1 for each in store.intents(operation.id) if each.kind is IntentKind.RELEASE)
-    return held, (operation, release_of(operation, held, planted_by=planted_by, asked=releases, below=below))
+    return held, (operation, release_of(operation, held, planted_by=planted_by, requested=releases, below=below))
 
 
 def _written(

@@ -83,7 +83,7 @@ def submit(store: ControllerStore, spec: RequestSpec, *, term: int | None = None
     """
     requests = requests_of(store, spec)
     for request in requests:
-        store.ask(request, term=term)
+        store.add_request(request, term=term)
     return requests
 
 

@@ -288,7 +288,7 @@ class Scheduler:
         self._retry_at[operation] = self.clock.monotonic() + pause
         self.failures[operation] = error
         with contextlib.suppress(NotLeading, StoreError):  # the reader of ``failures`` reports it all the same
-            if driver.tell_failure(operation, error):
+            if driver.report_failure(operation, error):
                 self._failed.pop(operation, None)
                 self._retry_at[operation] = self.clock.monotonic() + min(self.retry_seconds, GIVEN_UP_SECONDS)
 

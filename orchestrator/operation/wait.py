@@ -116,7 +116,7 @@ class RequestWait:
         if now < self._yields_until:
             return False
         led = self.lead.is_held
-        if not self.lead.stands():
+        if not self.lead.holds():
             return False
         if not led:
             self._leads_since = now

@@ -66,7 +66,7 @@ def request_row(request: Request) -> dict[str, object]:
     }
 
 
-def asked_row(request: Request) -> dict[str, object]:
+def row_of_request(request: Request) -> dict[str, object]:
     """Which request it is, where its outcome is reported."""
     return {"request": request.id, "query": request.query, "group": request.group}
 

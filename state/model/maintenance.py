@@ -163,7 +163,7 @@ class FormerCheckpoint:
     """Why the runner that got the last order did not."""
 
     @property
-    def is_asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether a runner is to clean it, and has not answered."""
         return self.asked_at is not None and self.cleaned_at is None and self.refused is None
 

@@ -44,13 +44,13 @@ def mistake(endpoint: Mapping[str, object], others: frozenset[str]) -> str | Non
     return f"{' and '.join(map(repr, taken))}: already declared as another cluster" if taken else None
 
 
-def in_file(told: str, clusters: Mapping[str, object]) -> str:
+def in_file(reported: str, clusters: Mapping[str, object]) -> str:
     """A mistake of a cluster behind an endpoint, with the path that it has in the file; ``clusters`` are expanded."""
-    group, _, rest = told.partition(".")
+    group, _, rest = reported.partition(".")
     name, _, key = rest.partition(".")
     endpoint = mapping(clusters.get(name)).get("endpoint") if group == "clusters" else None
     if endpoint is None:
-        return told
+        return reported
     return (
         f"clusters.{endpoint}.{IDS}.{name}{key.removeprefix('id')}"
         if key[:3] == "id:"

@@ -183,7 +183,7 @@ class Spark(Settings):
         return any(artifact in str(self.conf.get(key, "")) for key in ("spark.jars.packages", "spark.jars"))
 
     @model_validator(mode="after")
-    def _ask_standalone_masters_only(self) -> Self:
+    def _check_masters_are_standalone(self) -> Self:
         """Where it is set its answer is proof and nothing else, and other managers do not answer so."""
         if self.master_ui is not None and self.master.startswith(("yarn", "k8s")):
             raise ValueError(f"master_ui needs a standalone master, but master is {self.master}: remove it")

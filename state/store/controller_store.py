@@ -66,7 +66,7 @@ class ControllerStore(RunnerStore, Protocol):
         """The lease as it is, expired or not."""
 
     # -- requests --------------------------------------------------------------------------------------------------
-    def ask(self, request: Request, *, term: int | None = None) -> None:
+    def add_request(self, request: Request, *, term: int | None = None) -> None:
         """Record a request. A person's request has no term, a leader's has its own.
 
         The same request twice is one; another one under its id is a ``Conflict``.
@@ -110,7 +110,7 @@ class ControllerStore(RunnerStore, Protocol):
         *,
         next_at: datetime | None,
         outcome: str,
-        asked: Sequence[Request],
+        requested: Sequence[Request],
         event: Event,
         term: int,
     ) -> bool:
@@ -342,7 +342,7 @@ class ControllerStore(RunnerStore, Protocol):
     def formers(self, query: str | None = None) -> Sequence[FormerCheckpoint]:
         """Checkpoints that queries have left, also those that were cleaned; ordered by query and ``left_epoch``."""
 
-    def ask_to_clean(
+    def request_cleaning(
         self, former: FormerCheckpoint, *, runner: str, epoch: int, event: Event, term: int | None = None
     ) -> bool:
         """Order a runner to clean a checkpoint, whichever runner got the order before: one transaction with the event.

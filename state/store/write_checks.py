@@ -59,15 +59,15 @@ def check_answer(operation: str | None, refused: str | None) -> None:
         raise ValueError("answer a request with either an operation or a refusal")
 
 
-def check_asked(request: Request) -> None:
+def check_request(request: Request) -> None:
     """A request can be taken for a while."""
     if request.expires_at <= request.created_at:
         raise ValueError(f"a request of {request.created_at} cannot end at {request.expires_at}")
 
 
-def refuse_other_request(wanted: Request, stands: Request) -> None:
+def refuse_other_request(wanted: Request, stored: Request) -> None:
     """Raise ``Conflict`` unless the row under the request's id is this very request, answered since or not."""
-    if replace(stands, operation=None, refused=None) != replace(wanted, operation=None, refused=None):
+    if replace(stored, operation=None, refused=None) != replace(wanted, operation=None, refused=None):
         raise Conflict(
             f"request {wanted.id} exists already, and requests something else", hint="try again with a new id"
         )
@@ -156,43 +156,43 @@ def is_newer(position: Position, other: Position) -> bool:
     return (position.epoch, position.tracked_at) >= (other.epoch, other.tracked_at)
 
 
-def refuse_stale(term: int, stands: int | None) -> None:
+def refuse_stale(term: int, stored: int | None) -> None:
     """Raise ``StaleTerm`` unless ``term`` is the stored one."""
-    if stands is None:
+    if stored is None:
         raise StaleTerm(f"no controller leads yet, so a write with term {term} is refused", hint="take the lease first")
-    if term != stands:
+    if term != stored:
         raise StaleTerm(
-            f"term {stands} leads; the write with term {term} is refused",
+            f"term {stored} leads; the write with term {term} is refused",
             hint="another controller leads now; this one has to take the lease again",
         )
 
 
-def left_by(stands: Assignment, wanted: Assignment, at: datetime) -> FormerCheckpoint | None:
+def left_by(stored: Assignment, wanted: Assignment, at: datetime) -> FormerCheckpoint | None:
     """The checkpoint that a query leaves when its row changes so; None where it stays on it."""
-    left = stands.checkpoint.rstrip("/")
+    left = stored.checkpoint.rstrip("/")
     if are_one_folder(left, wanted.checkpoint):
         return None
     return FormerCheckpoint(
-        query=stands.query,
+        query=stored.query,
         checkpoint=left,
-        placed_epoch=stands.placed_epoch,
+        placed_epoch=stored.placed_epoch,
         left_epoch=wanted.epoch,
         left_at=at,
         operation=wanted.operation,
     )
 
 
-def joined_consents(stands: tuple[str, ...], added: Iterable[str]) -> tuple[str, ...]:
+def joined_consents(stored: tuple[str, ...], added: Iterable[str]) -> tuple[str, ...]:
     """All consents, each once, in the order in which they were given."""
-    return tuple(dict.fromkeys((*stands, *added)))
+    return tuple(dict.fromkeys((*stored, *added)))
 
 
-def refuse_other_answer(request_id: str, stands: Request | None, operation: str | None, refused: str | None) -> None:
+def refuse_other_answer(request_id: str, stored: Request | None, operation: str | None, refused: str | None) -> None:
     """Raise ``Conflict`` unless the request is already answered in just this way (a repeat is harmless)."""
-    if stands is None:
+    if stored is None:
         raise Conflict(f"there is no request {request_id}")
-    if (stands.operation, stands.refused) != (operation, refused):
-        raise Conflict(f"request {request_id} is answered already: {stands.operation or stands.refused}")
+    if (stored.operation, stored.refused) != (operation, refused):
+        raise Conflict(f"request {request_id} is answered already: {stored.operation or stored.refused}")
 
 
 def refuse_forgetting(

@@ -112,8 +112,8 @@ def _run(command: list[str], log: Path, jars: Path, watch: Watch) -> None:
 def _complaint(log: Path) -> str:
     """Return the line of Ivy's log that names the trouble."""
     lines = [line.strip(" :\t") for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
-    telling = [line for line in lines if re.search(r"not found$|Exception|FAILED|[Ee]rror|refused|timed out", line)]
-    return (telling or [line for line in lines if line] or ["Ivy gave no reason"])[0]
+    distinctive = [line for line in lines if re.search(r"not found$|Exception|FAILED|[Ee]rror|refused|timed out", line)]
+    return (distinctive or [line for line in lines if line] or ["Ivy gave no reason"])[0]
 
 
 def _pyspark_jars() -> Path:

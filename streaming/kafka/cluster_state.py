@@ -85,8 +85,8 @@ class ProbeMemory:
             return None
         wide = self.chart.partitions
         well, stale = max(_CHART_SECONDS, wide / _PARTITIONS_A_SECOND), wide / _STALE_PARTITIONS_A_SECOND
-        stands = min(_LONGEST_SECONDS, stale if self.is_stale else well)
-        return self.chart if now - self.chart.heard_at < stands else None
+        valid_for = min(_LONGEST_SECONDS, stale if self.is_stale else well)
+        return self.chart if now - self.chart.heard_at < valid_for else None
 
 
 def state_of_cluster(

@@ -110,7 +110,7 @@ class Link:
         list_offsets.require_times(times.values())
         with Collector.held_back(len(times)):
             question = list_offsets.partition_request(times, read_committed=read_committed)
-            return self._now.partitions.ask(question, times, Deadline.after(timeout))
+            return self._now.partitions.exchange(question, times, Deadline.after(timeout))
 
     def fetch(
         self,
@@ -125,7 +125,7 @@ class Link:
         Raises ClusterUnreachable and CredentialRefused when the leaders cannot even be named.
         """
         question = fetch.partition_request(starts, until or {}, read_committed=read_committed)
-        return self._now.partitions.ask(question, starts, Deadline.after(timeout))
+        return self._now.partitions.exchange(question, starts, Deadline.after(timeout))
 
     def segments(
         self, times: Mapping[TopicPartition, int], *, limit: int = 1, timeout: float
@@ -136,14 +136,14 @@ class Link:
         and CredentialRefused when the leaders cannot even be named.
         """
         list_offsets.require_segments(times.values(), limit)
-        return self._now.partitions.ask(list_offsets.segment_request(times, limit), times, Deadline.after(timeout))
+        return self._now.partitions.exchange(list_offsets.segment_request(times, limit), times, Deadline.after(timeout))
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int], *, timeout: float) -> Mapping[TopicPartition, EpochEnd]:
         """Where one leader epoch per partition ends (KIP-320), all leaders in parallel, retried within ``timeout``.
 
         Raises ClusterUnreachable and CredentialRefused when the leaders cannot even be named.
         """
-        return self._now.partitions.ask(leader_epochs.partition_request(epochs), epochs, Deadline.after(timeout))
+        return self._now.partitions.exchange(leader_epochs.partition_request(epochs), epochs, Deadline.after(timeout))
 
     def entries(self, partition: TopicPartition, start: tuple[int, int], *, timeout: float) -> Entries:
         """Read from ``(offset, max bytes)`` of one partition, each record in full.
@@ -151,7 +151,7 @@ class Link:
         Raises ClusterUnreachable and CredentialRefused when the leader cannot even be named.
         """
         question = fetch.entries_request(partition, start)
-        return self._now.partitions.ask(question, [partition], Deadline.after(timeout))[partition]
+        return self._now.partitions.exchange(question, [partition], Deadline.after(timeout))[partition]
 
 
 class Links:

@@ -64,7 +64,7 @@ class AnyBroker:
         self._cluster = cluster
         self._home: Node | None = None
 
-    def ask(self, make_request: Callable[[], Any], deadline: Deadline) -> Any:
+    def exchange(self, make_request: Callable[[], Any], deadline: Deadline) -> Any:
         """Return the response of the broker that answered last, or of whichever answers first now.
 
         Raises ClusterUnreachable when none does by the deadline, CredentialRefused when our settings are at fault,
@@ -74,13 +74,13 @@ class AnyBroker:
         if home is not None:
             # A home that went silent may use half of the time; the others get the rest.
             first = deadline.soonest(max(_PATIENCE_SECONDS, deadline.remaining / 2))
-            outcome = self._network.ask([BrokerRequest(home, make_request())], first)[0]
+            outcome = self._network.exchange([BrokerRequest(home, make_request())], first)[0]
             if _is_response(outcome):
                 return outcome
         while True:
             node, outcomes = self._find_home(deadline)
             if node is not None:
-                outcome = self._network.ask([BrokerRequest(node, make_request())], deadline)[0]
+                outcome = self._network.exchange([BrokerRequest(node, make_request())], deadline)[0]
                 if _is_response(outcome):
                     return outcome
                 outcomes = {node: outcome}
@@ -160,7 +160,7 @@ class Metadata:
             known = {topic: self._leaders[topic] for topic in topics if topic in self._leaders}
         missing = [topic for topic in topics if topic not in known]
         if missing:
-            known.update(self._keep(self._ask(missing, deadline)))
+            known.update(self._keep(self._request(missing, deadline)))
         return known
 
     def forget(self, topics: Iterable[str]) -> None:
@@ -171,7 +171,7 @@ class Metadata:
 
     def describe(self, topics: Collection[str], deadline: Deadline) -> Mapping[str, TopicFacts]:
         """Return fresh facts of these topics, configuration included where we may read it."""
-        answered = self._ask(sorted(set(topics)), deadline)
+        answered = self._request(sorted(set(topics)), deadline)
         self._keep(answered)
         existing = [topic.name for topic in answered if not topic.error_code]
         configs = self._configs(existing, deadline) if existing else {}
@@ -180,12 +180,12 @@ class Metadata:
     def names(self, deadline: Deadline) -> frozenset[str]:
         """Return the names of all topics that exist, Kafka's internal ones left out."""
         return frozenset(
-            topic.name for topic in self._ask(None, deadline) if not topic.error_code and not topic.is_internal
+            topic.name for topic in self._request(None, deadline) if not topic.error_code and not topic.is_internal
         )
 
-    def _ask(self, topics: Collection[str] | None, deadline: Deadline) -> list[Any]:
+    def _request(self, topics: Collection[str] | None, deadline: Deadline) -> list[Any]:
         """Metadata of these topics; None: of all."""
-        response = self._contact.ask(lambda: metadata_request(None if topics is None else list(topics)), deadline)
+        response = self._contact.exchange(lambda: metadata_request(None if topics is None else list(topics)), deadline)
         answered: list[Any] = response.topics
         response.topics = []  # the library would index every partition a second time, and needs only the brokers
         self._network.learn_brokers(response)
@@ -212,7 +212,9 @@ class Metadata:
 
     def _configs(self, topics: Collection[str], deadline: Deadline) -> Mapping[str, Mapping[str, str]]:
         try:
-            response = self._contact.ask(lambda: config_request(topics, [_TIMESTAMP_TYPE, _CLEANUP_POLICY]), deadline)
+            response = self._contact.exchange(
+                lambda: config_request(topics, [_TIMESTAMP_TYPE, _CLEANUP_POLICY]), deadline
+            )
         except ClusterUnreachable:
             return {}  # metadata has been answered: the configuration alone is not known
         return {

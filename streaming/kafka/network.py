@@ -157,7 +157,7 @@ class Network:
             raise
         self._connections.cluster.update_metadata(metadata)
 
-    def ask(
+    def exchange(
         self, questions: Sequence[BrokerRequest], deadline: Deadline, *, patience: float | None = None
     ) -> list[Any]:
         """Send all at once; return, by the deadline, a response, an exception or None (no answer) for each.

@@ -88,7 +88,7 @@ class Partitions:
         self._network = network
         self._metadata = metadata
 
-    def ask(
+    def exchange(
         self, inquiry: PartitionRequest[T], wanted: Collection[TopicPartition], deadline: Deadline
     ) -> dict[TopicPartition, T]:
         """Return an answer for each partition, in the wanted order.
@@ -153,7 +153,7 @@ class Partitions:
         failures: dict[TopicPartition, PartitionError],
         deadline: Deadline,
     ) -> None:
-        outcomes = self._network.ask([question for _, question in questions], deadline)
+        outcomes = self._network.exchange([question for _, question in questions], deadline)
         refuse_strangers(outcomes)
         for (chunk, question), outcome in zip(questions, outcomes, strict=True):
             if outcome is None or isinstance(outcome, BaseException):

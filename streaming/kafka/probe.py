@@ -141,7 +141,7 @@ class Probe:
             self._forget_former()
             if self._memory.held_by is not None and began < self._memory.quiet_until:
                 raise _Met(self._memory.held_by)
-            metadata = self._ask_home(course) or self._ask_all(course)
+            metadata = self._query_home(course) or self._query_all(course)
             network = self._connect()
             chart = self._see_leaders(network, metadata, course)
             health = self._read(network, chart, course, timeout)
@@ -157,7 +157,7 @@ class Probe:
             trouble = ProbeFailure(kind="credential", text=str(refused), fault=Fault.OURS, retriable=False)
         except KafkaError as error:
             trouble = ProbeFailure(kind="closed", text=str(error), fault=Fault.HERE, retriable=True)
-        trouble = self._told_apart(trouble, course.cluster_id)
+        trouble = self._distinguished(trouble, course.cluster_id)
         ended, seen = time.monotonic(), self._memory.chart
         for network in self._retired:
             network.close()
@@ -183,7 +183,7 @@ class Probe:
         """Whether nothing of it runs any more; a name server that does not answer can hold a closed one up."""
         return all(network.is_over for network in (self._network, *self._retired) if network is not None)
 
-    def _told_apart(self, trouble: ProbeFailure | None, seen: str | None) -> ProbeFailure | None:
+    def _distinguished(self, trouble: ProbeFailure | None, seen: str | None) -> ProbeFailure | None:
         """Silence of an endpoint is that of the cluster to which it led last; ``seen`` is the id that answered now."""
         memory = self._memory
         if trouble is None or trouble.kind == ELSEWHERE:
@@ -221,7 +221,7 @@ class Probe:
                 self._network.learn_brokers(self._memory.metadata)
         return self._network
 
-    def _ask_home(self, course: _Course) -> Any:
+    def _query_home(self, course: _Course) -> Any:
         """Metadata without topics from the broker that answered last; None when it does not in half of the time."""
         if self._home is None or self._network is None:
             return None
@@ -230,7 +230,7 @@ class Probe:
             self._network = self._home = None
             return None
         patience = course.deadline.soonest(max(_LEAST_PATIENCE_SECONDS, course.deadline.remaining / 2))
-        outcome = self._network.ask([BrokerRequest(self._home, metadata_request([]))], patience)[0]
+        outcome = self._network.exchange([BrokerRequest(self._home, metadata_request([]))], patience)[0]
         course.allow(self._network.delayed)
         if _is_response(outcome):
             return self._answered(self._network, self._home, outcome, course)
@@ -238,7 +238,7 @@ class Probe:
         self._network = self._home = None
         return None
 
-    def _ask_all(self, course: _Course) -> Any:
+    def _query_all(self, course: _Course) -> Any:
         """Metadata without topics from whichever broker answers first, on new connections.
 
         Raises ``_Met``, and ``WrongCluster`` where none answers that is of the cluster.
@@ -275,7 +275,7 @@ class Probe:
 
     def _draw(self, network: Network, live: Sequence[int], course: _Course) -> ClusterState:
         home = self._home if self._home is not None else live[0]
-        outcome = network.ask([BrokerRequest(home, metadata_request(self._topics))], course.deadline)[0]
+        outcome = network.exchange([BrokerRequest(home, metadata_request(self._topics))], course.deadline)[0]
         if not _is_response(outcome):
             refuse_strangers([outcome])
             raise _Met(summed(self._troubles(network, [home], [outcome])))
@@ -297,7 +297,7 @@ class Probe:
             return
         memory.limits_at = now
         patience = course.deadline.soonest(min(_LIMITS_PATIENCE_SECONDS, course.deadline.remaining / 2))
-        outcome = network.ask([BrokerRequest(home, config_request(topics, [_MIN_IN_SYNC]))], patience)[0]
+        outcome = network.exchange([BrokerRequest(home, config_request(topics, [_MIN_IN_SYNC]))], patience)[0]
         if _is_response(outcome):
             memory.limits = {
                 result.resource_name: int(config.value)
@@ -316,7 +316,7 @@ class Probe:
         reads = {broker: _some(chart.led.get(broker, ()), _READ_PARTITIONS, self._memory.turn) for broker in brokers}
         questions = [BrokerRequest(broker, _end_request(reads[broker])) for broker in brokers]
         outcomes = dict(
-            zip(brokers, network.ask(questions, course.deadline, patience=timeout * _READ_PATIENCE), strict=True)
+            zip(brokers, network.exchange(questions, course.deadline, patience=timeout * _READ_PATIENCE), strict=True)
         )
         course.allow(network.delayed)
         refuse_strangers(outcomes.values())

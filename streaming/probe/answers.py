@@ -16,7 +16,7 @@ from streaming.cluster_log import OffsetAnswer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class PartitionAnswers:
     """What the leader of one partition answered, in this order; None where it did not answer, or got no request."""
 
     partition: TopicPartition
@@ -56,23 +56,23 @@ class ClusterAnswers:
     """Why nothing was checked."""
 
 
-def contradictions_of(asked: Iterable[Asked]) -> tuple[Contradiction, ...]:
+def contradictions_of(requested: Iterable[PartitionAnswers]) -> tuple[Contradiction, ...]:
     """Every contradiction, each with the broker that gave the answers."""
-    return tuple(Contradiction(each.partition, each.broker, text) for each in asked for text in _texts(each))
+    return tuple(Contradiction(each.partition, each.broker, text) for each in requested for text in _texts(each))
 
 
-def _texts(asked: Asked) -> Iterable[str]:
-    begin, first, last = asked.begin, asked.first_end, asked.last_end
+def _texts(requested: PartitionAnswers) -> Iterable[str]:
+    begin, first, last = requested.begin, requested.first_end, requested.last_end
     if begin is not None and first is not None and begin > first:
         yield f"it begins at offset {begin}, behind its end {first}"
     if first is not None and last is not None and last < first:
         yield f"its end went back from {first} to {last}"
-    if asked.record is None:
+    if requested.record is None:
         return
-    offset, time_ms = asked.record
+    offset, time_ms = requested.record
     if last is not None and offset >= last:
         yield f"it served record {offset}, and says that the log ends at {last}"
-    found = asked.by_time
+    found = requested.by_time
     if found is not None and found.error is None:
         if found.offset is None:
             yield f"a look-up by the time of its record {offset} finds none"
@@ -81,7 +81,7 @@ def _texts(asked: Asked) -> Iterable[str]:
             yield f"a look-up by the time of its record {offset} finds {found.offset}: {late} too late"
         elif found.timestamp_ms is not None and found.timestamp_ms < time_ms:
             yield f"a look-up by the time of its record {offset} finds an older one, {found.offset}"
-    newest = asked.newest
+    newest = requested.newest
     if newest is not None and newest.error is None:
         if newest.timestamp_ms is None:
             yield f"it served record {offset}, and names no largest timestamp"

@@ -15,9 +15,9 @@ from state.settings.replicators import Replicator, ReplicatorKind
 from streaming.errors import ServiceTrouble
 from streaming.rest import Service
 
-ASK_SECONDS = 2.0
+ANSWER_SECONDS = 2.0
 """For the answer on one topic."""
-STANDS_SECONDS = 2.0
+VALID_SECONDS = 2.0
 _ABSENT = 404
 
 
@@ -31,12 +31,12 @@ def mirror_states(replicator: Replicator, topics: Iterable[str], *, timeout: flo
 
     ``timeout`` in seconds is of each request. Raises ``ServiceTrouble``.
     """
-    ask = _ASKS.get(replicator.kind)
-    if replicator.url is None or ask is None:
+    request = _QUESTIONS.get(replicator.kind)
+    if replicator.url is None or request is None:
         return None
     address, what = replicator.url.rstrip("/"), f"{replicator.kind}'s API"
     service = Service(address, replicator.username, replicator.password, replicator.ca, what)
-    return {each: _state(service, ask, replicator, each, timeout) for each in sorted(topics)}
+    return {each: _state(service, request, replicator, each, timeout) for each in sorted(topics)}
 
 
 class MirrorQuestions:
@@ -48,13 +48,13 @@ class MirrorQuestions:
             tuple[Replicator, frozenset[str]], tuple[float, dict[str, State] | ServiceTrouble | None]
         ] = {}
 
-    def ask(self, replicator: Replicator, topics: Collection[str]) -> dict[str, State] | None:
+    def request(self, replicator: Replicator, topics: Collection[str]) -> dict[str, State] | None:
         """As ``mirror_states``. Raises ``ServiceTrouble``."""
         key, now = (replicator, frozenset(topics)), self._monotonic()
-        asked, found = self._known.get(key, (-math.inf, None))
-        if now - asked >= STANDS_SECONDS:
+        requested, found = self._known.get(key, (-math.inf, None))
+        if now - requested >= VALID_SECONDS:
             try:
-                found = mirror_states(replicator, topics, timeout=ASK_SECONDS)
+                found = mirror_states(replicator, topics, timeout=ANSWER_SECONDS)
             except ServiceTrouble as trouble:
                 found = trouble
             self._known[key] = now, found
@@ -63,13 +63,13 @@ class MirrorQuestions:
         return found
 
 
-_Ask = Callable[[Service, Replicator, str, float], State]
+_Question = Callable[[Service, Replicator, str, float], State]
 """The state of a topic. Raises ``ServiceTrouble``, and ``LookupError`` or ``TypeError`` for another shape."""
 
 
-def _state(service: Service, ask: _Ask, replicator: Replicator, topic: str, timeout: float) -> State:
+def _state(service: Service, request: _Question, replicator: Replicator, topic: str, timeout: float) -> State:
     try:
-        return ask(service, replicator, topic, timeout)
+        return request(service, replicator, topic, timeout)
     except ServiceTrouble as trouble:
         if trouble.status == _ABSENT:
             return None, False
@@ -79,20 +79,20 @@ def _state(service: Service, ask: _Ask, replicator: Replicator, topic: str, time
 
 
 def _of_link(service: Service, replicator: Replicator, topic: str, timeout: float) -> State:
-    answer: Mapping[str, Any] = service.ask(f"/mirrors/{quote(topic, safe='')}", timeout=timeout)
+    answer: Mapping[str, Any] = service.query(f"/mirrors/{quote(topic, safe='')}", timeout=timeout)
     state = str(answer["mirror_status"]).upper()
     return state, state == "STOPPED"
 
 
 def _of_shadow(service: Service, replicator: Replicator, topic: str, timeout: float) -> State:
-    asked = {"shadowLinkName": replicator.link, "name": topic}
+    requested = {"shadowLinkName": replicator.link, "name": topic}
     path = "/redpanda.core.admin.v2.ShadowLinkService/GetShadowTopic"
-    answer: Mapping[str, Any] = service.ask(path, timeout=timeout, body=asked)
+    answer: Mapping[str, Any] = service.query(path, timeout=timeout, body=requested)
     state = str(answer["shadowTopic"]["status"]["state"]).removeprefix("SHADOW_TOPIC_STATE_")
     return state, state in {"FAILED_OVER", "PROMOTED"}
 
 
-_ASKS: Mapping[ReplicatorKind, _Ask] = {
+_QUESTIONS: Mapping[ReplicatorKind, _Question] = {
     ReplicatorKind.CLUSTER_LINKING: _of_link,
     ReplicatorKind.SHADOWING: _of_shadow,
 }

@@ -14,10 +14,10 @@ from state.model.entities import TopicPartition
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, Logs, OffsetAnswer, Spec, TopicFacts
 from streaming.errors import KafkaError, WrongCluster
-from streaming.probe.answers import Asked, ClusterAnswers, Contradiction, contradictions_of
+from streaming.probe.answers import ClusterAnswers, Contradiction, PartitionAnswers, contradictions_of
 
 T = TypeVar("T")
-STANDS_SECONDS = 60.0
+VALID_SECONDS = 60.0
 """How long the answers of a cluster are remembered."""
 _LOOK_SECONDS = 2.0
 _LEADERS = 8
@@ -43,17 +43,17 @@ class SelfQuestions:
         with self._lock:
             known, wanted = self._known.get(cluster), frozenset(topics)
             about = frozenset[str]() if known is None else known[1]
-            if known is not None and wanted <= about and self._monotonic() - known[0] < STANDS_SECONDS:
+            if known is not None and wanted <= about and self._monotonic() - known[0] < VALID_SECONDS:
                 return known[2]
             self._turn += 1
             turn = self._turn
-        answers = ask(self._logs, cluster, wanted | about, turn=turn, at=now())
+        answers = check_answers(self._logs, cluster, wanted | about, turn=turn, at=now())
         with self._lock:
             self._known[cluster] = self._monotonic(), wanted | about, answers
         return answers
 
 
-def ask(logs: Logs, cluster: str, topics: Collection[str], *, turn: int, at: datetime) -> ClusterAnswers:
+def check_answers(logs: Logs, cluster: str, topics: Collection[str], *, turn: int, at: datetime) -> ClusterAnswers:
     """Check now; never raises for what a cluster does. ``turn`` counts looks."""
     deadline = Deadline.after(_LOOK_SECONDS)
     try:
@@ -76,7 +76,7 @@ def ask(logs: Logs, cluster: str, topics: Collection[str], *, turn: int, at: dat
 
 def _look(
     log: ClusterLog, topics: Collection[str], turn: int, deadline: Deadline
-) -> tuple[list[Asked], list[Contradiction]]:
+) -> tuple[list[PartitionAnswers], list[Contradiction]]:
     before = log.describe(sorted(topics), timeout=deadline.remaining)
     chosen = _chosen(before, turn)
     if not chosen:
@@ -90,7 +90,7 @@ def _look(
     lasts = _ends(log, chosen, Spec.LATEST, deadline)
     after = log.describe(sorted(topics), timeout=deadline.remaining)
     answers = [
-        Asked(
+        PartitionAnswers(
             partition=partition, broker=broker, begin=begins.get(partition), first_end=firsts.get(partition),
             record=records.get(partition), by_time=by_time.get(partition), newest=newest.get(partition),
             last_end=lasts.get(partition),

@@ -35,15 +35,15 @@ class RegistryClient:
             known = self._known.get(schema_id)
         if known is not None:
             return known
-        found = self._ask(schema_id, timeout)
+        found = self._fetch(schema_id, timeout)
         if found is not None:
             with self._lock:
                 self._known[schema_id] = found
         return found
 
-    def _ask(self, schema_id: int, timeout: float) -> Schema | None:
+    def _fetch(self, schema_id: int, timeout: float) -> Schema | None:
         try:
-            return _schema(self._service.ask(f"/schemas/ids/{schema_id}", timeout=timeout, accept=_ACCEPT))
+            return _schema(self._service.query(f"/schemas/ids/{schema_id}", timeout=timeout, accept=_ACCEPT))
         except ServiceTrouble as trouble:
             if trouble.status == _ABSENT:
                 return None

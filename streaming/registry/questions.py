@@ -12,7 +12,7 @@ from streaming.errors import KafkaError, RegistryUnreachable
 from streaming.registry.client import RegistryClient
 from streaming.registry.wire import Registered, Schema, SchemaAnswers, SchemaFinding, compare, ids_of
 
-STANDS_SECONDS = 60.0
+VALID_SECONDS = 60.0
 """How long the findings about a query's topics are remembered."""
 _LOOK_SECONDS = 3.0
 _PARTITIONS = 4
@@ -42,14 +42,14 @@ class SchemaQuestions:
         key = (source, target, *sorted(topics.items()))
         with self._lock:
             asked_at, answers = self._known.get(key, (0.0, None))
-        if answers is not None and self._monotonic() - asked_at < STANDS_SECONDS:
+        if answers is not None and self._monotonic() - asked_at < VALID_SECONDS:
             return answers
-        answers = self._asked(source, target, topics, now())
+        answers = self._answers(source, target, topics, now())
         with self._lock:
             self._known[key] = self._monotonic(), answers
         return answers
 
-    def _asked(self, source: str, target: str, topics: Mapping[str, str], at: datetime) -> SchemaAnswers:
+    def _answers(self, source: str, target: str, topics: Mapping[str, str], at: datetime) -> SchemaAnswers:
         route, deadline = self._settings.route(source, target), Deadline.after(_LOOK_SECONDS)
         rewrites = route is not None and route.rewrites_schema_ids
         findings: list[SchemaFinding] = []

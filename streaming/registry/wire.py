@@ -54,7 +54,7 @@ class Agreement(StrEnum):
     AGREE = "agree"
     DIFFER = "differ"
     UNKNOWN = "unknown"
-    NOT_ASKED = "not checked"
+    NOT_REQUESTED = "not checked"
     """No registry is configured that could be."""
 
 
@@ -107,7 +107,7 @@ def _compared(here: Registered, there: Registered, *, rewrites: bool) -> tuple[A
     named = f"id{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids[:5]))}"
     without = [side.cluster for side in (here, there) if side.registry is None]
     if without:
-        return Agreement.NOT_ASKED, (
+        return Agreement.NOT_REQUESTED, (
             f"records carry schema {named}, and no schema_registry of {' and '.join(without)} is configured: whether "
             "an id means the same on both is unknown"
         )

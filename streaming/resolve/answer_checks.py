@@ -17,13 +17,13 @@ from dataclasses import replace
 from state.model.entities import TopicPartition
 from state.settings.keys import MethodName
 from streaming.cluster_log import OFFSET, LogRecord, OffsetAnswer, PartitionError, Spec
-from streaming.resolve.batched_lookups import Question, ask_offsets
+from streaming.resolve.batched_lookups import Question, request_offsets
 from streaming.resolve.lookup import Case, Lookup
 from streaming.resolve.ranges import read_ranges
 from streaming.resume import notes
 from streaming.resume.contradictions import doubted
 from streaming.resume.methods.content_search import NoPlace
-from streaming.resume.methods.timestamp import asked_time
+from streaming.resume.methods.timestamp import requested_time
 from streaming.resume.model import Target
 from streaming.resume.target import failed_target
 
@@ -35,15 +35,15 @@ SEARCHED = 20_000
 
 def confirm_times(run: Lookup, cases: Iterable[Case]) -> None:
     """Check the look-ups by time of the cases that content did not place, and mend or drop those in doubt."""
-    asked: dict[TopicPartition, set[int]] = {}
+    requested: dict[TopicPartition, set[int]] = {}
     for case in cases:
-        time = asked_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
+        time = requested_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
         looked = None if time is None else run.answers.get((case.key, time))
         if isinstance(case.alignment, NoPlace) and time is not None and looked is not None and looked.error is None:
-            asked.setdefault(case.key, set()).add(time)
+            requested.setdefault(case.key, set()).add(time)
     doubts: dict[Question, str] = {}
-    for turn in range(max((len(times) for times in asked.values()), default=0)):
-        doubts |= _doubts(run, {key: sorted(times)[turn] for key, times in asked.items() if turn < len(times)})
+    for turn in range(max((len(times) for times in requested.values()), default=0)):
+        doubts |= _doubts(run, {key: sorted(times)[turn] for key, times in requested.items() if turn < len(times)})
     for question, why in doubts.items():
         run.answers[question] = _searched(run, question, why)
 
@@ -104,8 +104,8 @@ _SHOWN = frozenset({MethodName.EXACT, MethodName.TIMESTAMP})
 def unless_cut(run: Lookup, cases: Sequence[Case], targets: Sequence[Target]) -> list[Target]:
     """The targets of these cases, in their order; one that lies behind the end as it is now has an error instead."""
     pairs = list(zip(cases, targets, strict=True))
-    asked = [(case.key, int(Spec.LATEST)) for case, target in pairs if _is_unshown(target)]
-    ends = {key: looked.offset for (key, _), looked in ask_offsets(run.log, asked, run.deadline).items()}
+    requested = [(case.key, int(Spec.LATEST)) for case, target in pairs if _is_unshown(target)]
+    ends = {key: looked.offset for (key, _), looked in request_offsets(run.log, requested, run.deadline).items()}
     kept = []
     for case, target in pairs:
         place, end = target.target_offset or 0, ends.get(case.key)

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from state.model.entities import TopicPartition
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, LogRecord, Spec
-from streaming.resolve.batched_lookups import ask_offsets
+from streaming.resolve.batched_lookups import request_offsets
 from streaming.resolve.ranges import read_ranges
 
 Key = TypeVar("Key", bound=Hashable)
@@ -59,9 +59,9 @@ def read_as_seen(
 def ends_as_seen(log: ClusterLog, readers: Mapping[Key, Reader], deadline: Deadline) -> dict[Key, Ends]:
     """Where each reader's partition ends. The last stable offset is read first: it is never behind the other then."""
     only = {each.partition for each in readers.values() if each.committed}
-    stable = ask_offsets(log, [(key, Spec.LATEST) for key in only], deadline, read_committed=True)
+    stable = request_offsets(log, [(key, Spec.LATEST) for key in only], deadline, read_committed=True)
     every = {each.partition for each in readers.values()}
-    last = ask_offsets(log, [(key, Spec.LATEST) for key in every], deadline)
+    last = request_offsets(log, [(key, Spec.LATEST) for key in every], deadline)
     return {
         key: Ends((stable if each.committed else last)[each.partition, Spec.LATEST].offset, last[question].offset)
         for key, each in readers.items()

@@ -19,7 +19,7 @@ _NOT_YET = PartitionError(
 )
 
 
-def ask_offsets(
+def request_offsets(
     log: ClusterLog, questions: Iterable[Question], deadline: Deadline, *, read_committed: bool = False
 ) -> dict[Question, OffsetAnswer]:
     """The offset at each time."""
@@ -31,7 +31,7 @@ def ask_offsets(
     )
 
 
-def ask_newest(
+def request_newest(
     log: ClusterLog, partitions: Iterable[TopicPartition], deadline: Deadline
 ) -> dict[TopicPartition, OffsetAnswer]:
     """The record with the largest timestamp; without an offset and an error where a log is empty.
@@ -40,11 +40,11 @@ def ask_newest(
     (``ReplicaManager.fetchOffset``). So a leader that returned none gets the request again, and one for the bounds of
     its log: where that holds records, it is an error that passes.
     """
-    told = ask_offsets(log, [(partition, Spec.MAX_TIMESTAMP) for partition in partitions], deadline)
-    blank = [partition for (partition, _), looked in told.items() if looked.is_blank]
+    reported = request_offsets(log, [(partition, Spec.MAX_TIMESTAMP) for partition in partitions], deadline)
+    blank = [partition for (partition, _), looked in reported.items() if looked.is_blank]
     specs = (Spec.MAX_TIMESTAMP, Spec.EARLIEST, Spec.LATEST)
-    again = ask_offsets(log, [(partition, spec) for spec in specs for partition in blank], deadline)
-    newest = {partition: looked for (partition, _), looked in told.items()}
+    again = request_offsets(log, [(partition, spec) for spec in specs for partition in blank], deadline)
+    newest = {partition: looked for (partition, _), looked in reported.items()}
     return newest | {partition: _newest(*(again[partition, spec] for spec in specs)) for partition in blank}
 
 
@@ -57,7 +57,7 @@ def _newest(newest: OffsetAnswer, begin: OffsetAnswer, end: OffsetAnswer) -> Off
     return replace(newest, error=error)
 
 
-def ask_segments(
+def request_segments(
     log: ClusterLog, questions: Iterable[Question], deadline: Deadline, *, limit: int
 ) -> dict[Question, Segments]:
     """The newest segments at each time, at most ``limit``."""
@@ -69,7 +69,7 @@ def ask_segments(
     )
 
 
-def ask_epoch_ends(log: ClusterLog, questions: Iterable[Question], deadline: Deadline) -> dict[Question, EpochEnd]:
+def request_epoch_ends(log: ClusterLog, questions: Iterable[Question], deadline: Deadline) -> dict[Question, EpochEnd]:
     """Where each leader epoch ends."""
     return _separately(
         questions,
@@ -97,6 +97,6 @@ def _separately(
             else:
                 batch[question[0]] = question[1]
         looked = look(batch) if not deadline.passed else {}
-        answers.update({(key, asked): looked.get(key, late) for key, asked in batch.items()})
+        answers.update({(key, requested): looked.get(key, late) for key, requested in batch.items()})
         waiting = later
     return answers

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from state.model.entities import EndSample, Position, TopicPartition
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, EpochEnd, Fetched, OffsetAnswer, PartitionError, Spec
-from streaming.resolve.batched_lookups import LATE, ask_epoch_ends, ask_newest, ask_offsets
+from streaming.resolve.batched_lookups import LATE, request_epoch_ends, request_newest, request_offsets
 from streaming.resume.age import ReplicationAge, SourceLog, age_at, replication_age
 from streaming.resume.truncation import LogNow, Standing, judge_log
 
@@ -27,12 +27,12 @@ def replication_ages(
 
     The standby is read first: what is copied in between makes an age too large, never too small.
     """
-    theirs = ask_newest(standby, copies.values(), deadline)
-    bounds = ask_offsets(source, [(key, spec) for spec in _BOUNDS for key in copies], deadline)
-    ours = ask_newest(source, copies, deadline)
+    theirs = request_newest(standby, copies.values(), deadline)
+    bounds = request_offsets(source, [(key, spec) for spec in _BOUNDS for key in copies], deadline)
+    ours = request_newest(source, copies, deadline)
     newest = {key: theirs[copy] for key, copy in copies.items()}
     times = {key: looked.timestamp_ms for key, looked in newest.items() if looked.timestamp_ms is not None}
-    reached = ask_offsets(source, times.items(), deadline)
+    reached = request_offsets(source, times.items(), deadline)
     logs = {
         key: SourceLog(
             newest=ours[key],
@@ -79,7 +79,7 @@ def ages_since(
     Partitions without a sample are left out.
     """
     sampled = {key: copy for key, copy in copies.items() if key in samples}
-    theirs = ask_newest(standby, sampled.values(), deadline)
+    theirs = request_newest(standby, sampled.values(), deadline)
     return {key: age_at(samples[key], theirs[copy]) for key, copy in sampled.items()}
 
 
@@ -93,9 +93,9 @@ def validate(log: ClusterLog, positions: Sequence[Position], *, timeout: float) 
     facts = log.describe(sorted({position.topic for position in positions}), timeout=deadline.remaining)
     keys = dict.fromkeys(_key(position) for position in positions)
     # Epochs before ends: what is appended during the requests must not make a cut log look long enough.
-    asked = [(_key(position), epoch) for position in positions if (epoch := position.leader_epoch) is not None]
-    epochs = ask_epoch_ends(log, asked, deadline)
-    bounds = ask_offsets(log, [(key, spec) for spec in (Spec.LATEST, Spec.EARLIEST) for key in keys], deadline)
+    requested = [(_key(position), epoch) for position in positions if (epoch := position.leader_epoch) is not None]
+    epochs = request_epoch_ends(log, requested, deadline)
+    bounds = request_offsets(log, [(key, spec) for spec in (Spec.LATEST, Spec.EARLIEST) for key in keys], deadline)
     standings = []
     for position in positions:
         key, epoch = _key(position), position.leader_epoch

@@ -16,7 +16,6 @@ from streaming.resolve.resolver import resolve
 from streaming.resume.methods.lag_bounds import (
     LAST,
     Key,
-    asked_again,
     by_older_records,
     by_timeline,
     is_unbounded,
@@ -24,6 +23,7 @@ from streaming.resume.methods.lag_bounds import (
     lags,
     older_batches,
     reached_by,
+    requested_again,
     with_bounds,
 )
 from streaming.resume.model import AtMost, Resolution, Rules, Target, Want
@@ -104,7 +104,7 @@ def _older(wants: Iterable[Want], memory: Memory, rows: Mapping[Key, Sequence[Po
     again: list[Want] = []
     for want in wants:
         older = [read.get((row.batch, row.epoch, *key_of(want)), row) for row in rows.get(key_of(want), ())]
-        again += [asked_again(want, row) for row in older] or [want]
+        again += [requested_again(want, row) for row in older] or [want]
     return again
 
 

@@ -11,7 +11,7 @@ from state.model.entities import EndSample, TopicPartition
 from state.settings.keys import MethodName
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, LogRecord, OffsetAnswer, PartitionError, Segments, Spec, TopicFacts
-from streaming.resolve.batched_lookups import Question, ask_offsets
+from streaming.resolve.batched_lookups import Question, request_offsets
 from streaming.resolve.scan import Scan
 from streaming.resume.contradictions import Snapshot, doubted
 from streaming.resume.methods.content_search import Found, NoPlace
@@ -40,17 +40,17 @@ class Lookup:
     stamped: set[str] = field(default_factory=set)
     """Topics of which a record shows that the standby stamps them itself, whatever is known of their settings."""
 
-    def ask(self, questions: Iterable[Question]) -> None:
+    def request(self, questions: Iterable[Question]) -> None:
         """Look up what was not looked up before."""
         new = [question for question in questions if question not in self.answers]
-        self.answers |= ask_offsets(self.log, new, self.deadline)
+        self.answers |= request_offsets(self.log, new, self.deadline)
 
     def error(self, key: TopicPartition) -> PartitionError | None:
         """The error that leaves a partition without begin or end."""
-        asked = [self.answers[key, Spec.LATEST], self.answers[key, Spec.EARLIEST]]
+        requested = [self.answers[key, Spec.LATEST], self.answers[key, Spec.EARLIEST]]
         if (visible := self.visible.get((key, Spec.LATEST))) is not None:
-            asked.append(visible)
-        error = next((looked.error for looked in asked if looked.error is not None), None)
+            requested.append(visible)
+        error = next((looked.error for looked in requested if looked.error is not None), None)
         if error is None and (
             why := doubted(self.snapshot(key), Spec.LATEST) or doubted(self.snapshot(key), Spec.EARLIEST)
         ):
@@ -82,7 +82,7 @@ class Lookup:
             read_to=read_to,
         )
 
-    def tells_times(self, key: TopicPartition, time: int) -> bool:
+    def answers_times(self, key: TopicPartition, time: int) -> bool:
         """Whether a time was looked up, and was answered or may be answered by a retry."""
         looked = self.answers.get((key, time)) if MethodName.TIMESTAMP in self.rules.methods else None
         return looked is not None and (looked.error is None or looked.error.retriable)
@@ -108,7 +108,7 @@ class Lookup:
         offset = None if looked is None else looked.offset
         return self.bound(key, Spec.LATEST) if offset is None else offset
 
-    def asks_append_time(self, topic: str) -> bool:
+    def uses_append_time(self, topic: str) -> bool:
         """Whether its broker stamps the records itself, as it says or as they show."""
         return topic in self.stamped or self.facts[topic].timestamp_type == "LogAppendTime"
 

@@ -14,7 +14,7 @@ from state.settings.keys import MethodName
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, Entry, LogRecord, Spec
 from streaming.errors import KafkaError
-from streaming.resolve.batched_lookups import ask_offsets
+from streaming.resolve.batched_lookups import request_offsets
 from streaming.resolve.lookup import Case, Lookup
 from streaming.resolve.ranges import read_entries, read_ranges
 from streaming.resume import notes, topic_checks
@@ -50,7 +50,7 @@ def read_syncs(log: ClusterLog, topic: str, deadline: Deadline) -> Mapping[Topic
 
 def _known(log: ClusterLog, topic: str, deadline: Deadline) -> Mapping[TopicPartition, Syncs] | str:
     key = TopicPartition(topic, 0)
-    ends = ask_offsets(log, [(key, Spec.LATEST), (key, Spec.EARLIEST)], deadline)
+    ends = request_offsets(log, [(key, Spec.LATEST), (key, Spec.EARLIEST)], deadline)
     begin, end = ends[key, Spec.EARLIEST], ends[key, Spec.LATEST]
     if begin.offset is None or end.offset is None:
         error = begin.error or end.error
@@ -113,7 +113,7 @@ def prove_copies(run: Lookup, cases: Sequence[Case]) -> None:
             end=run.bound(case.key, Spec.LATEST),
             newest_ms=run.newest_ms(case.key),
             newest_at=run.answers[case.key, Spec.MAX_TIMESTAMP].offset,
-            append_time=run.asks_append_time(case.key.topic),
+            append_time=run.uses_append_time(case.key.topic),
             topic_id=run.facts[case.key.topic].topic_id,
             old=run.old(case.want),
         )

@@ -18,7 +18,7 @@ from state.settings.keys import MethodName
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, LogRecord, OffsetAnswer, Spec
 from streaming.resolve.answer_checks import confirm_times, unless_cut
-from streaming.resolve.batched_lookups import Question, ask_offsets, ask_segments
+from streaming.resolve.batched_lookups import Question, request_offsets, request_segments
 from streaming.resolve.lookup import Case, Lookup
 from streaming.resolve.offset_syncs import add_syncs, prove_copies
 from streaming.resolve.ranges import read_ranges
@@ -30,7 +30,7 @@ from streaming.resume.methods import segment
 from streaming.resume.methods.choose import MethodInput as Choice
 from streaming.resume.methods.content_search import Cause, Found, NoPlace
 from streaming.resume.methods.fingerprint_match import FingerprintMatcher
-from streaming.resume.methods.timestamp import asked_time, common_time
+from streaming.resume.methods.timestamp import common_time, requested_time
 from streaming.resume.model import Resolution, Rules, Target, Want
 from streaming.resume.offset_syncs import Syncs
 from streaming.resume.standby_lookup import StandbyLookup
@@ -145,13 +145,15 @@ def _common_cases(run: Lookup, members: Sequence[Want], note: str) -> list[Case]
 
 def _answer(run: Lookup, cases: list[Case]) -> list[Target]:
     keys = dict.fromkeys(case.key for case in cases)
-    run.ask((key, Spec.LATEST) for key in keys)
+    run.request((key, Spec.LATEST) for key in keys)
     if run.rules.committed_only:
         visible = {case.key: None for case in cases if case.want.source in run.rules.committed_only}
-        run.visible = ask_offsets(run.log, [(key, Spec.LATEST) for key in visible], run.deadline, read_committed=True)
-    run.ask((key, Spec.EARLIEST) for key in keys)
+        run.visible = request_offsets(
+            run.log, [(key, Spec.LATEST) for key in visible], run.deadline, read_committed=True
+        )
+    run.request((key, Spec.EARLIEST) for key in keys)
     whole = [case for case in cases if run.error(case.key) is None]
-    _ask_times(run, whole)
+    _request_times(run, whole)
     run.lengthen(case.key for case in whole)
     prove_copies(run, whole)
     _align(run, whole)
@@ -162,7 +164,7 @@ def _answer(run: Lookup, cases: list[Case]) -> list[Target]:
     whole = _regroup(run, whole)
     confirm_times(run, whole)
     count_sent_again(run, whole)
-    _ask_segments(run, whole)
+    _request_segments(run, whole)
     broken = [case for case in cases if run.error(case.key) is not None]
     return unless_cut(run, whole, [_target(run, case) for case in whole]) + [
         failed_target(case.want, run.rules, run.error(case.key)) for case in broken
@@ -202,8 +204,8 @@ def _begins_older(run: Lookup, case: Case, first: OffsetAnswer | None) -> bool:
     """
     read_last = timestamps_of(case.want.ring[-READ_LAST:])
     times = [time for time in (case.want.timestamp_ms, case.oldest_ms, *read_last) if time is not None]
-    since = asked_time(min(times, default=None), run.rules.buffer_of(case.want))
-    stamped = run.asks_append_time(case.key.topic)
+    since = requested_time(min(times, default=None), run.rules.buffer_of(case.want))
+    stamped = run.uses_append_time(case.key.topic)
     is_common = not case.partner and case.want.timestamp_ms is None  # then one partition's times say nothing
     if since is None or is_common or stamped or 0 < len(case.want.ring) < READ_LAST:
         return False
@@ -215,34 +217,34 @@ def _begins_older(run: Lookup, case: Case, first: OffsetAnswer | None) -> bool:
     return first is not None and first.timestamp_ms is not None and first.timestamp_ms < since
 
 
-def _ask_times(run: Lookup, cases: Iterable[Case]) -> None:
+def _request_times(run: Lookup, cases: Iterable[Case]) -> None:
     """T - buffer of each, the newest time, and the oldest one kept where retention may have worked."""
     questions: list[Question] = []
     for case in cases:
-        time = asked_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
-        if time is not None and (run.rules.asks_times or case.want.lost == MethodName.CLOSEST):
+        time = requested_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
+        if time is not None and (run.rules.uses_times or case.want.lost == MethodName.CLOSEST):
             questions.append((case.key, time))
         questions.append((case.key, Spec.MAX_TIMESTAMP))
         if run.bound(case.key, Spec.EARLIEST) > 0:
             questions.append((case.key, 0))
-    run.ask(questions)
+    run.request(questions)
 
 
-def _ask_segments(run: Lookup, cases: Iterable[Case]) -> None:
+def _request_segments(run: Lookup, cases: Iterable[Case]) -> None:
     """Where times may not be looked up, or this broker does not know them and never will."""
     if MethodName.SEGMENT not in run.rules.methods:
         return
-    asked = []
+    requested = []
     for case in cases:
-        time = asked_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
-        if time is not None and not run.tells_times(case.key, time):
-            asked.append((case.key, _segment_time(run, case)))
-    run.segments = ask_segments(run.log, asked, run.deadline, limit=segment.ASKED)
+        time = requested_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
+        if time is not None and not run.answers_times(case.key, time):
+            requested.append((case.key, _segment_time(run, case)))
+    run.segments = request_segments(run.log, requested, run.deadline, limit=segment.REQUESTED)
 
 
 def _segment_time(run: Lookup, case: Case) -> int:
     """A segment of that very millisecond may hold an unread record, and others of it may be in the one before."""
-    time = asked_time(case.want.timestamp_ms, segment.buffer_of(case.want, run.rules)) or 0
+    time = requested_time(case.want.timestamp_ms, segment.buffer_of(case.want, run.rules)) or 0
     return max(0, time - 1)
 
 
@@ -284,8 +286,8 @@ def _align(run: Lookup, cases: Iterable[Case]) -> None:
         else:
             case.alignment = nothing_read(case.want, begin=begin, end=end, old=run.old(case.want))
     _confirm_begins(run, [case for case in cases if case.alignment is not None and not case.want.ring])
-    run.ask(lows)
-    begun = [_scan(run, case, ring, question) for question, asked in lows.items() for case, ring in asked]
+    run.request(lows)
+    begun = [_scan(run, case, ring, question) for question, requested in lows.items() for case, ring in requested]
     scan(run.log, [item for item in begun if item is not None], run.deadline)
     for item in begun:
         if item is not None and item.is_grown:
@@ -303,7 +305,7 @@ def _align_committed(run: Lookup, cases: Iterable[Case]) -> None:
         if known and not run.is_compacted(case.key.topic) and not (isinstance(outcome, Found) and outcome.exact):
             ring = _ring(run, case, [case.want.ring[index] for index in known])
             again.append((case, ring, (case.key, _low_time(run, case.key.topic, ring))))
-    run.ask(question for _, _, question in again)
+    run.request(question for _, _, question in again)
     begun = [(case, case.scan, _scan(run, case, ring, question)) for case, ring, question in again]
     scan(run.log, [item for _, _, item in begun if item is not None], run.deadline)
     for case, former, item in begun:
@@ -315,7 +317,7 @@ def _ring(run: Lookup, case: Case, records: Sequence[Fingerprint] | None = None)
     return FingerprintMatcher(
         case.want.ring if records is None else records,
         run.rules.context,
-        timed=not run.asks_append_time(case.key.topic),
+        timed=not run.uses_append_time(case.key.topic),
         begin=case.want.begin_known or 0,
         disorder_ms=run.rules.buffer_of(case.want),
     )
@@ -326,7 +328,7 @@ def _low_time(run: Lookup, topic: str, ring: FingerprintMatcher) -> int:
     if run.is_compacted(topic):
         return max(0, min(ring.known.timestamps))
     newest = max(ring.tail.timestamps)
-    return max(0, newest - (SKEW_MS if run.asks_append_time(topic) else 0))
+    return max(0, newest - (SKEW_MS if run.uses_append_time(topic) else 0))
 
 
 def _scan(run: Lookup, case: Case, ring: FingerprintMatcher, question: Question) -> Scan | None:
@@ -335,7 +337,7 @@ def _scan(run: Lookup, case: Case, ring: FingerprintMatcher, question: Question)
         case.alignment = NoPlace(Cause.ERROR, notes.failed(looked.error))
         return None
     end = run.bound(case.key, Spec.LATEST)
-    append_time, first, old = run.asks_append_time(topic), run.first_kept(case.key), run.old(case.want)
+    append_time, first, old = run.uses_append_time(topic), run.first_kept(case.key), run.old(case.want)
     case.scan = Scan(
         key=case.key,
         ring=ring,
@@ -343,7 +345,7 @@ def _scan(run: Lookup, case: Case, ring: FingerprintMatcher, question: Question)
         begin_ms=None if first is None else first.timestamp_ms,
         end=end,
         lo=end if looked.offset is None else max(min(looked.offset, end), run.bound(case.key, Spec.EARLIEST)),
-        asked_ms=question[1],
+        requested_ms=question[1],
         hint=looked,
         old=old,
         newest=run.answers.get((case.key, Spec.MAX_TIMESTAMP)),
@@ -376,7 +378,7 @@ def _regroup(run: Lookup, cases: list[Case]) -> list[Case]:
         for case in members:
             case.alignment = topic_checks.behind(case.alignment, run.bound(case.key, Spec.LATEST))
         kept += members
-    _ask_times(run, kept)
+    _request_times(run, kept)
     for case in kept:
         if case not in cases:
             _take_scan(run, case)
@@ -398,7 +400,7 @@ def _against(run: Lookup, group: Group, members: Sequence[Case]) -> str:
 
 def _target(run: Lookup, case: Case) -> Target:
     key = case.key
-    time = asked_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
+    time = requested_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
     first = run.first_kept(key)
     assert case.alignment is not None
     facts = StandbyLookup(
@@ -409,7 +411,7 @@ def _target(run: Lookup, case: Case) -> Target:
         segments=None if time is None else run.segments.get((key, _segment_time(run, case))),
         newest_ms=run.newest_ms(key),
         earliest_ms=None if first is None else first.timestamp_ms,
-        append_time=run.asks_append_time(key.topic),
+        append_time=run.uses_append_time(key.topic),
         alignment=case.alignment,
         scanned=() if case.scan is None else case.scan.search.records,
         scanned_from=None if case.scan is None else case.scan.start,

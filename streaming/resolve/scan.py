@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from state.model.entities import EndSample, TopicPartition
 from streaming.clocks import Deadline
 from streaming.cluster_log import OFFSET, ClusterLog, Fetched, LogRecord, OffsetAnswer
-from streaming.resolve.batched_lookups import ask_offsets
+from streaming.resolve.batched_lookups import request_offsets
 from streaming.resolve.ranges import FIRST_BYTES, MOST_BYTES, TRIES
 from streaming.resume.contradictions import Snapshot, doubted
 from streaming.resume.gaps import PartialSearch, move_on, stay
@@ -54,7 +54,7 @@ class Scan:
     append_time: bool
     gap: int
     dense: bool
-    asked_ms: int
+    requested_ms: int
     """The time whose look-up gave ``lo``: nothing before that is as new, says the standby."""
     hint: OffsetAnswer | None = None
     """That answer; None where no answer gave ``lo``."""
@@ -101,12 +101,12 @@ class Scan:
             begin=self.begin,
             end=self.end,
             newest=self.newest,
-            times={self.asked_ms: self.hint},
+            times={self.requested_ms: self.hint},
             records=self.search.records,
             read_from=self.start,
             read_to=self.next,
         )
-        return doubted(known, self.asked_ms)
+        return doubted(known, self.requested_ms)
 
     def restart(self, lo: int) -> None:
         """Search again from another lower bound."""
@@ -146,7 +146,7 @@ class Scan:
         from_ms = self.ring.whole_from_ms
         self.back = min(CLOCK_RECORDS, max(LOOK_AHEAD, _GROWTH * self.back))
         self.is_wide, self.hint = True, None
-        self.asked_ms = 0 if from_ms is None else from_ms
+        self.requested_ms = 0 if from_ms is None else from_ms
         self.restart(max(self.begin, min(self.lo, self.end) - self.back))
 
     def look_before(self, found: Found) -> None:
@@ -168,7 +168,7 @@ class Scan:
         if not self.back or self.append_time or self.start <= self.begin:
             return False
         before = self.search.records[: bisect_left(self.search.records, self.lo, key=OFFSET)]
-        return any(record.timestamp_ms >= self.asked_ms for record in before)
+        return any(record.timestamp_ms >= self.requested_ms for record in before)
 
 
 def scan(log: ClusterLog, scans: Iterable[Scan], deadline: Deadline) -> None:
@@ -235,11 +235,11 @@ def _widen(log: ClusterLog, items: Sequence[Scan], deadline: Deadline) -> None:
 
     A standby that stamps the records itself has no time for that; there so many records before the bound are searched.
     """
-    asked = {item: item.ring.whole_from_ms for item in items if not item.append_time}
-    questions = [(item.key, time) for item, time in asked.items() if time is not None]
-    answers = ask_offsets(log, questions, deadline)
+    requested = {item: item.ring.whole_from_ms for item in items if not item.append_time}
+    questions = [(item.key, time) for item, time in requested.items() if time is not None]
+    answers = request_offsets(log, questions, deadline)
     for item in items:
-        time, item.is_wide = asked.get(item), True
+        time, item.is_wide = requested.get(item), True
         if time is None:
             item.restart(max(item.begin, item.lo - CLOCK_RECORDS))
             continue
@@ -247,7 +247,7 @@ def _widen(log: ClusterLog, items: Sequence[Scan], deadline: Deadline) -> None:
         if looked.error is not None:
             item.outcome = NoPlace(Cause.ERROR, f"{looked.error.name}: {looked.error.text}")
             continue
-        item.asked_ms, item.hint = time, looked
+        item.requested_ms, item.hint = time, looked
         item.restart(min(item.lo, item.end if looked.offset is None else max(looked.offset, item.begin)))
 
 
@@ -328,12 +328,12 @@ def _bridge(item: Scan, found: Found) -> Found | NeedMore:
 
 def _restart_earlier(log: ClusterLog, items: list[Scan], deadline: Deadline) -> None:
     """The standby's own clock stamped these records: look the lower bound up again, allowing for its skew."""
-    asked = [(item.key, max(0, item.lo_time_ms - SKEW_MS)) for item in items]
-    answers = ask_offsets(log, asked, deadline)
-    for item, question in zip(items, asked, strict=True):
+    requested = [(item.key, max(0, item.lo_time_ms - SKEW_MS)) for item in items]
+    answers = request_offsets(log, requested, deadline)
+    for item, question in zip(items, requested, strict=True):
         item.append_time = True
         looked = answers[question]
-        item.asked_ms, item.hint = question[1], looked
+        item.requested_ms, item.hint = question[1], looked
         if looked.error is not None:
             item.outcome = NoPlace(Cause.ERROR, f"{looked.error.name}: {looked.error.text}")
         else:

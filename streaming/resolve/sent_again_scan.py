@@ -13,14 +13,14 @@ from state.model.entities import Fingerprint, TopicPartition
 from streaming.clocks import Deadline
 from streaming.cluster_log import OFFSET, LogRecord, Spec
 from streaming.resolve.answer_checks import BEFORE
-from streaming.resolve.batched_lookups import ask_offsets
+from streaming.resolve.batched_lookups import request_offsets
 from streaming.resolve.lookup import Case, Lookup
 from streaming.resolve.ranges import read_ranges
 from streaming.resume import notes
 from streaming.resume.contradictions import doubted
 from streaming.resume.methods.content_search import Found
 from streaming.resume.methods.fingerprint_match import FingerprintMatcher
-from streaming.resume.sent_again import Behind, Resent, most_later, untold
+from streaming.resume.sent_again import Behind, Resent, most_later, unknown
 
 MOST_READ = 200_000
 """Behind the place of one partition no more offsets are looked through."""
@@ -74,8 +74,8 @@ def count_sent_again(run: Lookup, cases: Iterable[Case]) -> None:
     for look in looks:
         if look.hides:
             look.case.resent = replace(look.case.resent, later=most_later(look.case.want))
-    unknown = any(look.case.resent.records is None for look in looks)
-    run.search_cut_short = unknown and deadline.passed
+    has_unknown = any(look.case.resent.records is None for look in looks)
+    run.search_cut_short = has_unknown and deadline.passed
 
 
 def _look(run: Lookup, case: Case) -> _Look | None:
@@ -122,7 +122,7 @@ def _read(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
         if rest is None:
             behind = look.end - look.place
             note = notes.unread_behind(behind) if behind > MOST_READ else notes.unsearched_behind(behind)
-            look.case.resent = untold(note)
+            look.case.resent = unknown(note)
             continue
         records = [*look.known, *rest[bisect_left(rest, look.read_to, key=OFFSET) :]]
         assert isinstance(look.case.alignment, Found)
@@ -225,7 +225,7 @@ def _compare(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
         look.left = []
         before, after = read[1][look], read[0][look]
         if before is None or after is None:
-            look.case.resent = untold(notes.unsearched_behind(look.end - look.place))
+            look.case.resent = unknown(notes.unsearched_behind(look.end - look.place))
             continue
         is_whole = look.begin == 0 or nearest[look][0] > look.begin
         found = look.behind.by_contents([*before, *after], place=look.place, is_whole=is_whole)
@@ -251,21 +251,21 @@ def _read_each(
 
 def _search(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
     """Look for the first copy of one old record of each, from the first offset of its time up to the place."""
-    asked: dict[TopicPartition, tuple[_Look, LogRecord]] = {}
+    requested: dict[TopicPartition, tuple[_Look, LogRecord]] = {}
     for look in looks:
-        if look.case.key not in asked and look.behind is not None:
-            asked[look.case.key] = look, look.behind.records[look.left[0]]
-    times = {key: look.behind.since_ms(record) for key, (look, record) in asked.items() if look.behind is not None}
-    answers = ask_offsets(run.log, times.items(), deadline)
+        if look.case.key not in requested and look.behind is not None:
+            requested[look.case.key] = look, look.behind.records[look.left[0]]
+    times = {key: look.behind.since_ms(record) for key, (look, record) in requested.items() if look.behind is not None}
+    answers = request_offsets(run.log, times.items(), deadline)
     ranges: dict[TopicPartition, tuple[int, int]] = {}
-    for key, (look, _) in asked.items():
+    for key, (look, _) in requested.items():
         offset = answers[key, times[key]].offset
         if offset is not None:
             ranges[key] = max(look.begin, offset - BEFORE), max(offset, min(look.place, offset + MOST_SEARCHED))
     read: Mapping[TopicPartition, Sequence[LogRecord] | None] = {}
     if not deadline.passed:
         read = read_ranges(run.log, ranges, limit=BEFORE + MOST_SEARCHED, timeout=deadline.remaining)
-    for key, (look, record) in asked.items():
+    for key, (look, record) in requested.items():
         records, looked = read.get(key), answers[key, times[key]]
         if records is not None:
             known = run.snapshot(key, records, read_from=ranges[key][0], read_to=ranges[key][1])
@@ -290,4 +290,4 @@ def _take(
     whole = records is not None and searched is not None and searched[1] >= look.place
     look.decided = look.decided and whole and (look.begin == 0 or (searched is not None and searched[0] > look.begin))
     if not look.left and not look.decided:
-        look.case.resent = look.behind.untold(look.oldest)
+        look.case.resent = look.behind.unknown(look.oldest)

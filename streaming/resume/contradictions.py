@@ -90,8 +90,8 @@ def _of_newest(known: Snapshot) -> Iterator[Contradiction]:
     if read is not None and read.timestamp_ms > newest and read.offset < known.end:
         text = f"the largest timestamp is {newest}, but the record at {read.offset} has {read.timestamp_ms}"
         yield Contradiction(about=NEWEST, text=text)
-    asked = (each for each in known.times.values() if _is_within(known, each))
-    later = next((each for each in asked if (each.timestamp_ms or 0) > newest), None)
+    requested = (each for each in known.times.values() if _is_within(known, each))
+    later = next((each for each in requested if (each.timestamp_ms or 0) > newest), None)
     if later is not None:
         text = f"the largest timestamp is {newest}, but the record at {later.offset} has {later.timestamp_ms}"
         yield Contradiction(about=NEWEST, text=text)

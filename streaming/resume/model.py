@@ -66,7 +66,7 @@ class Rules:
         return self.buffer_ms if want.buffer_ms is None else want.buffer_ms
 
     @property
-    def asks_times(self) -> bool:
+    def uses_times(self) -> bool:
         """Whether any rule may have to know what lies at a time."""
         return MethodName.TIMESTAMP in self.methods or self.on_no_match == MethodName.CLOSEST
 

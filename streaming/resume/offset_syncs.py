@@ -87,7 +87,7 @@ class _Sorting:
         if sync == last:
             return
         if last is None or sync.downstream <= last.downstream:
-            self._begin_anew(sync)  # the standby's topic was created again: nothing that was said of it holds
+            self._restart(sync)  # the standby's topic was created again: nothing that was said of it holds
         elif sync.upstream - last.upstream < sync.downstream - last.downstream:
             self._began = sync
             self.resent_from = last.downstream + 1
@@ -96,7 +96,7 @@ class _Sorting:
             self._began = None
             self.front.append(sync)
 
-    def _begin_anew(self, sync: Sync) -> None:
+    def _restart(self, sync: Sync) -> None:
         self.front, self._began, self.resent_from = [sync], None, None
 
     def _is_caught_up(self, sync: Sync) -> bool:

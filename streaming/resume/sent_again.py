@@ -49,7 +49,7 @@ class Resent:
 NOTHING = Resent()
 
 
-def untold(note: str) -> Resent:
+def unknown(note: str) -> Resent:
     """Where not all that lies behind the place could be looked at: neither number is known."""
     return Resent(records=None, later=None, note=note)
 
@@ -152,10 +152,10 @@ class Behind:
         oldest = min(first[self.records[at].digest] for at in copies)
         return self.with_copies(copies[-1], to_come=place - oldest - 1)
 
-    def untold(self, at: int) -> Resent:
+    def unknown(self, at: int) -> Resent:
         """Where no first copy of old records was found, and not all could be searched for one."""
         offset = self.records[at].offset
-        return untold(
+        return unknown(
             f"records from {offset} on are older than those read last: whether they were read before is unknown"
         )
 
@@ -169,7 +169,7 @@ class Behind:
         """How many offsets were read behind the oldest record that this one may be a copy of; None: it may be older."""
         record = self.records[upto]
         oldest = self._ring.indices(record)[-1]
-        if not self._ring.is_whole and not self._is_telling(record) and self._may_be_before_all(record):
+        if not self._ring.is_whole and not self._is_distinctive(record) and self._may_be_before_all(record):
             return None
         return self._ring.last.offset - self._ring.records[oldest].offset
 
@@ -186,8 +186,8 @@ class Behind:
         return sum(not self._is_unread(each) for each in self.records[: upto + 1])
 
     def _is_unread(self, record: LogRecord) -> bool:
-        is_told = not (record.append_time or self._is_timeless)
-        return is_told and record.timestamp_ms > self._read_until_ms
+        is_reported = not (record.append_time or self._is_timeless)
+        return is_reported and record.timestamp_ms > self._read_until_ms
 
     def _is_older(self, record: LogRecord, top_ms: int) -> bool:
         """Whether rows of unread records that follow one of that time do not go back so far."""
@@ -224,15 +224,15 @@ class Behind:
             before = index
             if index < 0:
                 top = max(top, record.timestamp_ms)
-            elif self._is_telling(record) or self._is_older(record, top) or run >= _enough(record):
+            elif self._is_distinctive(record) or self._is_older(record, top) or run >= _enough(record):
                 last = at
             else:
                 alike = at
         return last, alike
 
-    def _is_telling(self, record: LogRecord) -> bool:
+    def _is_distinctive(self, record: LogRecord) -> bool:
         """Whether contents and times do not repeat on their own, so that one equal record is proof enough."""
-        return self._is_told_by_content if record.append_time else self._is_told_by_time
+        return self._is_known_by_content if record.append_time else self._is_known_by_time
 
     @cached_property
     def _read_until_ms(self) -> int:
@@ -247,11 +247,11 @@ class Behind:
         return 2 * _most_back_ms(self._ring.known.timestamps)
 
     @cached_property
-    def _is_told_by_content(self) -> bool:
+    def _is_known_by_content(self) -> bool:
         return len(set(self._ring.known.digests)) == self._ring.size
 
     @cached_property
-    def _is_told_by_time(self) -> bool:
+    def _is_known_by_time(self) -> bool:
         return len({(each.digest, each.timestamp_ms) for each in self._ring.known}) == self._ring.size
 
 

@@ -324,8 +324,10 @@ def _is_at_edge(question: MethodInput, cost: Forecast) -> bool:
     if not isinstance(found, Found) or not found.at_edge or question.idle is True:
         return False
     known = {(each.digest, each.timestamp_ms) for each in question.want.ring}
-    is_telling = len(known) == len(question.want.ring) >= FEW  # else what seems to come again may be new
-    comes_again = is_telling and bool(question.facts.resent.records)  # so the copy before the place is no second one
+    is_distinctive = len(known) == len(question.want.ring) >= FEW  # else what seems to come again may be new
+    comes_again = is_distinctive and bool(
+        question.facts.resent.records
+    )  # so the copy before the place is no second one
     return cost.exposure_records != 0 and not (found.exact and comes_again)
 
 

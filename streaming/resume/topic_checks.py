@@ -107,5 +107,5 @@ def expired(
     first_ms = None if first is None else first.timestamp_ms
     if outcome.cause in (Cause.MISMATCH, Cause.THIN) and first_ms is not None and newest < first_ms:
         return NoPlace(Cause.RETENTION, notes.retention(first_ms, newest), expired=True)
-    is_told = is_older and not outcome.expired and outcome.cause not in _UNACCOUNTED
-    return replace(outcome, expired=outcome.cause is Cause.RETENTION or (is_cut and not is_told))
+    is_reported = is_older and not outcome.expired and outcome.cause not in _UNACCOUNTED
+    return replace(outcome, expired=outcome.cause is Cause.RETENTION or (is_cut and not is_reported))

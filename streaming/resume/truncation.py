@@ -147,15 +147,15 @@ def judge_log(position: Position, log: LogNow | PartitionError) -> Standing:
 
 
 def _diverged(position: Position, answer: EpochEnd) -> Standing | None:
-    asked = position.leader_epoch
+    requested = position.leader_epoch
     if answer.end_offset is None or answer.leader_epoch is None:
-        note = f"the log does not know leader epoch {asked}, under which the last record was read"
+        note = f"the log does not know leader epoch {requested}, under which the last record was read"
         return _found(position, Finding.TRUNCATED, note=note)
     if answer.end_offset < position.offset:
         note = f"leader epoch {answer.leader_epoch} ends at {answer.end_offset} in the log as it is now"
         return _found(position, Finding.TRUNCATED, divergence=answer.end_offset, note=note)
-    if asked is not None and answer.leader_epoch < asked:
-        note = f"the log has no leader epoch {asked}, under which the last record was read"
+    if requested is not None and answer.leader_epoch < requested:
+        note = f"the log has no leader epoch {requested}, under which the last record was read"
         return _found(position, Finding.TRUNCATED, note=note)
     return None
 

@@ -36,7 +36,7 @@ _RESENT = 1 / 6
 """Of the places of a case with a killed replicator, so many must have re-sent records behind them."""
 
 
-_TELLING = 40
+_MOST_SHOWN = 40
 """Fewer places show no share: where one of four is not found by content, all four of its topic go by time."""
 
 
@@ -78,7 +78,7 @@ class Row:
             and answer.verdict.absent > answer.target.replay_later_records
             and not self.case.compacted
         ]
-        least = self.case.share * total if total >= _TELLING or self.case.share == 1.0 else 1
+        least = self.case.share * total if total >= _MOST_SHOWN or self.case.share == 1.0 else 1
         if self.count("exact") < least:
             found.append(f"{name}: {self.count('exact')} of {total} exact, {self.case.share:.0%} to reach")
         if self.case.killed and self.resent < _RESENT * total:

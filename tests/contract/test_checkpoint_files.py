@@ -258,15 +258,15 @@ def test_a_created_file_is_on_the_disk_before_its_name_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     """A power cut leaves a whole file or none, and a name that was there when the call returned stays."""
-    told: list[str] = []
+    reported: list[str] = []
     sync, link, rename = os.fsync, os.link, os.replace
 
     def named(_source: object, target: object, *_: object, **__: object) -> None:
-        told.append(f"name {Path(str(target)).name}")
+        reported.append(f"name {Path(str(target)).name}")
 
     def synced(descriptor: int) -> None:
         found = Path(f"/proc/self/fd/{descriptor}").readlink()
-        told.append("folder" if found.is_dir() else f"content of {found.stat().st_size} bytes")
+        reported.append("folder" if found.is_dir() else f"content of {found.stat().st_size} bytes")
         sync(descriptor)
 
     monkeypatch.setattr(os, "fsync", synced)
@@ -277,5 +277,5 @@ def test_a_created_file_is_on_the_disk_before_its_name_is(
         assert LocalFiles().create_atomically(str(target), b"four")
     else:
         LocalFiles().replace(str(target), b"four")
-    assert told == ["content of 4 bytes", "name 2-op.1", "folder", "folder"]
+    assert reported == ["content of 4 bytes", "name 2-op.1", "folder", "folder"]
     assert target.read_bytes() == b"four"

@@ -28,8 +28,8 @@ def test_the_java_passes_its_own_tests(tmp_path: Path) -> None:
     digest = java_digest()
     if not WHOLE and PASSED.is_file() and PASSED.read_text(encoding="utf-8") == digest:
         return
-    told = run_junit(tmp_path)
-    assert told.returncode == 0, told.stdout
+    reported = run_junit(tmp_path)
+    assert reported.returncode == 0, reported.stdout
     PASSED.parent.mkdir(exist_ok=True)
     PASSED.write_text(digest, encoding="utf-8")
 
@@ -122,8 +122,8 @@ def test_a_jar_that_fits_its_record_and_the_sources_is_used_as_it_is(folder: Pat
 
 def test_a_jar_of_other_sources_is_built_again(folder: Path, builds: list[Path]) -> None:
     record = folder / "companion.json"
-    told = json.loads(record.read_text(encoding="utf-8"))
-    record.write_text(json.dumps(told | {"sources": "0" * 64}), encoding="utf-8")
+    answer = json.loads(record.read_text(encoding="utf-8"))
+    record.write_text(json.dumps(answer | {"sources": "0" * 64}), encoding="utf-8")
     companion_jar(folder=folder)
     companion_jar(folder=folder)
     assert builds == [folder / "companion.jar"], "once"

@@ -86,7 +86,7 @@ def test_a_file_that_declares_no_names_offers_none(complete: Complete, tmp_path:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_documented_line_makes_the_shell_call_tideover(shell: str, tmp_path: Path) -> None:
-    asked = {  # the line, then whether a function or rule for tideover is there
+    requested = {  # the line, then whether a function or rule for tideover is there
         "bash": "complete -p tideover",
         "zsh": "print -r -- $_comps[tideover]",
         "fish": "complete -c tideover",
@@ -96,7 +96,7 @@ def test_the_documented_line_makes_the_shell_call_tideover(shell: str, tmp_path:
     begin = "autoload -Uz compinit; compinit -u -d $HOME/dump\n" if shell == "zsh" else ""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
-        [shell, "-c", f"{begin}{LINES[shell]}\n{asked[shell]}"],
+        [shell, "-c", f"{begin}{LINES[shell]}\n{requested[shell]}"],
         capture_output=True, text=True, timeout=120, check=False, env={"PATH": path, "HOME": str(tmp_path)},
     )  # fmt: skip
     assert "_tideover_completion" in done.stdout, done.stderr

@@ -33,12 +33,12 @@ def test_hooks_before_a_commit_are_what_make_check_runs_and_fetch_nothing() -> N
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 def test_a_form_has_a_name_and_no_question_twice(form: Path) -> None:
-    asked = read(form)
-    assert {"name", "description", "body"} <= set(asked)
-    fields = [each for each in asked["body"] if each["type"] != "markdown"]
+    requested = read(form)
+    assert {"name", "description", "body"} <= set(requested)
+    fields = [each for each in requested["body"] if each["type"] != "markdown"]
     assert {each["type"] for each in fields} <= {"textarea", "input", "dropdown", "checkboxes"}
-    for told in (["id"], ["attributes", "label"]):
-        found = [each[told[0]] if len(told) == 1 else each[told[0]][told[1]] for each in fields]
+    for reported in (["id"], ["attributes", "label"]):
+        found = [each[reported[0]] if len(reported) == 1 else each[reported[0]][reported[1]] for each in fields]
         assert len(set(found)) == len(fields)
     assert any(each.get("validations", {}).get("required") for each in fields)
 

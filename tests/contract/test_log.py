@@ -19,7 +19,7 @@ from streaming.kafka.requests import list_offsets
 from streaming.kafka.requests.records import digest
 from streaming.last_records import read_last_records
 from streaming.probe.identities import Identities
-from streaming.resolve.batched_lookups import ask_offsets
+from streaming.resolve.batched_lookups import request_offsets
 from tests.contract import samples
 from tests.fakecluster import BASE_MS, EPOCH_STARTS, SEGMENT_RECORDS, STEP_MS, FakeCluster, silent_server
 from tests.memory_log import MemoryCluster
@@ -73,7 +73,7 @@ def log(request: pytest.FixtureRequest) -> ClusterLog:
 
 
 @pytest.mark.parametrize(
-    ("asked", "offset", "timestamp"),
+    ("requested", "offset", "timestamp"),
     [
         (BASE_MS - 1, 0, BASE_MS),
         (BASE_MS, 0, BASE_MS),
@@ -86,9 +86,9 @@ def log(request: pytest.FixtureRequest) -> ClusterLog:
     ],
 )
 def test_a_time_is_the_first_offset_at_or_after_it(
-    log: ClusterLog, asked: int, offset: int | None, timestamp: int | None
+    log: ClusterLog, requested: int, offset: int | None, timestamp: int | None
 ) -> None:
-    for answer in log.offsets(dict.fromkeys(PARTITIONS, asked), timeout=60).values():
+    for answer in log.offsets(dict.fromkeys(PARTITIONS, requested), timeout=60).values():
         assert (answer.offset, answer.timestamp_ms, answer.error) == (offset, timestamp, None)
 
 
@@ -101,17 +101,17 @@ def test_a_negative_time_is_refused_before_any_request(link: Link, fake: FakeClu
     for question in (link.offsets, link.segments):
         with pytest.raises(ValueError, match="-5"):
             question({PARTITIONS[0]: BASE_MS, PARTITIONS[1]: -5}, timeout=60)
-    assert fake.asked == []
+    assert fake.requested == []
 
 
 def test_one_partition_may_be_queried_for_several_times_at_once(log: ClusterLog) -> None:
     times = [BASE_MS, BASE_MS + 5 * STEP_MS, Spec.LATEST, BASE_MS]
     questions = [(partition, time) for time in times for partition in PARTITIONS]
-    answers = ask_offsets(log, questions, Deadline.after(5))
+    answers = request_offsets(log, questions, Deadline.after(5))
     assert len(answers) == 3 * len(PARTITIONS)
-    for (_, asked), looked in answers.items():
+    for (_, requested), looked in answers.items():
         assert looked.error is None
-        assert looked.offset == {BASE_MS: 0, BASE_MS + 5 * STEP_MS: 5, Spec.LATEST: RECORDS}[asked]
+        assert looked.offset == {BASE_MS: 0, BASE_MS + 5 * STEP_MS: 5, Spec.LATEST: RECORDS}[requested]
 
 
 def test_a_read_committed_question_uses_a_version_that_knows_isolation() -> None:
@@ -130,7 +130,7 @@ def test_a_read_committed_question_uses_a_version_that_knows_isolation() -> None
 def test_the_same_partition_twice_in_one_request_is_an_error_of_the_protocol(link: Link, fake: FakeCluster) -> None:
     """``INVALID_REQUEST`` (42) is what the separate requests avoid (KIP-79)."""
     twice = list_offsets.partition_request({PARTITIONS[0]: BASE_MS}, read_committed=False)
-    answers = link._now.partitions.ask(
+    answers = link._now.partitions.exchange(
         replace(twice, chunks=lambda partitions: [partitions * 2]), [PARTITIONS[0]], Deadline.after(2)
     )
     error = answers[PARTITIONS[0]].error
@@ -232,14 +232,14 @@ def test_a_tail_beyond_the_end_is_an_error(log: ClusterLog) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "epoch", "end"),
+    ("requested", "epoch", "end"),
     [(0, 0, 300), (1, 0, 300), (2, 2, 700), (3, 3, RECORDS), (4, None, None)],
     ids=["an old one", "one without records", "the one before", "the leader's own", "a later one"],
 )
 def test_a_leader_epoch_ends_where_the_next_one_begins(
-    log: ClusterLog, asked: int, epoch: int | None, end: int | None
+    log: ClusterLog, requested: int, epoch: int | None, end: int | None
 ) -> None:
-    for answer in log.epoch_ends(dict.fromkeys(PARTITIONS, asked), timeout=60).values():
+    for answer in log.epoch_ends(dict.fromkeys(PARTITIONS, requested), timeout=60).values():
         assert (answer.leader_epoch, answer.end_offset, answer.error) == (epoch, end, None)
 
 
@@ -263,16 +263,16 @@ def old_log(request: pytest.FixtureRequest) -> Iterator[ClusterLog]:
 
 @over_segments
 def test_segments_are_named_newest_first_and_minus_one_is_the_latest(
-    old_log: ClusterLog, asked: int, limit: int, offsets: tuple[int, ...]
+    old_log: ClusterLog, requested: int, limit: int, offsets: tuple[int, ...]
 ) -> None:
-    answers = old_log.segments(dict.fromkeys(PARTITIONS, asked), limit=limit, timeout=60)
+    answers = old_log.segments(dict.fromkeys(PARTITIONS, requested), limit=limit, timeout=60)
     assert {(answer.offsets, answer.error) for answer in answers.values()} == {(offsets, None)}
 
 
-@pytest.mark.parametrize(("asked", "limit"), [(Spec.MAX_TIMESTAMP, 1), (-4, 1), (0, 0)])
-def test_a_segment_question_that_cannot_be_answered_is_refused(old_log: ClusterLog, asked: int, limit: int) -> None:
+@pytest.mark.parametrize(("requested", "limit"), [(Spec.MAX_TIMESTAMP, 1), (-4, 1), (0, 0)])
+def test_a_segment_question_that_cannot_be_answered_is_refused(old_log: ClusterLog, requested: int, limit: int) -> None:
     with pytest.raises(ValueError, match=r"segment|-4"):
-        old_log.segments({PARTITIONS[0]: asked}, limit=limit, timeout=60)
+        old_log.segments({PARTITIONS[0]: requested}, limit=limit, timeout=60)
 
 
 def test_an_error_of_one_partition_does_not_hide_the_segments_of_others(old_log: ClusterLog) -> None:
@@ -292,8 +292,8 @@ def test_the_segments_of_the_seed_are_found_where_it_wrote_them() -> None:
             cluster.roll("t", 0, written_ms=100)
         cluster.append("t", 0, offset, b"")
     found = {
-        (asked, limit): cluster.segments({PARTITIONS[0]: asked}, limit=limit, timeout=1)[PARTITIONS[0]].offsets
-        for asked in (Spec.LATEST, Spec.EARLIEST, 99, 100)
+        (requested, limit): cluster.segments({PARTITIONS[0]: requested}, limit=limit, timeout=1)[PARTITIONS[0]].offsets
+        for requested in (Spec.LATEST, Spec.EARLIEST, 99, 100)
         for limit in (1, 2)
     }
     assert found == {
@@ -310,7 +310,7 @@ def test_segments_are_not_requested_of_a_broker_with_a_changed_protocol(fake: Fa
     answers = link.segments(dict.fromkeys(PARTITIONS, BASE_MS), timeout=60)
     assert {answer.error and answer.error.name for answer in answers.values()} == {"UNSUPPORTED_VERSION"}
     assert all(answer.error and "Kafka 4.0 removed it" in answer.error.text for answer in answers.values())
-    assert 2 not in {key for _, key, _ in fake.asked}
+    assert 2 not in {key for _, key, _ in fake.requested}
 
 
 # -- tails across holes ----------------------------------------------------------------------------------------------
@@ -461,8 +461,8 @@ def test_a_broker_without_leader_epochs_gets_no_request_for_their_ends() -> None
 def test_a_missing_certificate_is_our_fault_and_needs_no_connection() -> None:
     security = Security.model_validate({"protocol": "SSL", "ca": "/nowhere/ca.pem"})
     cluster = Cluster(bootstrap=("127.0.0.1:1",), security=security)
-    told = r"east: the certificate authority /nowhere/ca\.pem"
-    with Link(cluster, name="east") as link, pytest.raises(CredentialRefused, match=told):
+    reported = r"east: the certificate authority /nowhere/ca\.pem"
+    with Link(cluster, name="east") as link, pytest.raises(CredentialRefused, match=reported):
         link.describe(["t"], timeout=60)
 
 
@@ -512,7 +512,7 @@ def test_a_kept_connection_gives_no_answer_of_a_cluster_without_its_name(fake: F
             assert link.offsets(BY_TIME, timeout=60)[PARTITIONS[0]].offset == 5
             store.replace_pin("east", former="fake", new="other", event=samples.event())
             known.learn(store)
-            fake.asked.clear()
+            fake.requested.clear()
             QUESTIONS[question](link)
-            assert {key for _, key, _ in fake.asked} <= WHO_IT_IS
-            assert {key for _, key, _ in successor.asked} > WHO_IT_IS or question == "names"
+            assert {key for _, key, _ in fake.requested} <= WHO_IT_IS
+            assert {key for _, key, _ in successor.requested} > WHO_IT_IS or question == "names"

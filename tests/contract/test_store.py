@@ -91,7 +91,7 @@ def test_a_dead_holder_is_replaced_before_its_lease_ends(store: ControllerStore)
 
 def test_a_stale_leader_can_write_nothing(store: ControllerStore) -> None:
     store.adopt(samples.assignment())
-    store.ask(samples.request())
+    store.add_request(samples.request())
     stale = term_of(store, "one")
     term = term_of(store, "two")
     with pytest.raises(StaleTerm):
@@ -127,14 +127,14 @@ def test_a_write_before_anybody_led_is_refused(store: ControllerStore) -> None:
 def test_the_requests_of_one_command_are_found_by_their_group(store: ControllerStore) -> None:
     later = samples.request(id="request-0", created_at=AT + SECOND)
     for each in (later, samples.request(), samples.request(id="other", group="group-2")):
-        store.ask(each)
+        store.add_request(each)
     assert store.requests_of("group-1") == [samples.request(), later]
 
 
 def test_a_request_waits_until_it_is_answered(store: ControllerStore) -> None:
     later = samples.request(id="request-2", created_at=AT + SECOND, target=None, expect_active="east", consents=())
     for request in (later, samples.request(), samples.request()):
-        store.ask(request)
+        store.add_request(request)
     assert store.open_requests() == [samples.request(), later]
     term = term_of(store)
     store.answer("request-1", term=term, operation="op-1")
@@ -147,13 +147,13 @@ def test_a_request_waits_until_it_is_answered(store: ControllerStore) -> None:
 
 @pytest.mark.parametrize("other", [{"query": "clicks"}, {"target": "north"}, {"reason": "typed by somebody else"}])
 def test_two_requests_never_share_an_id(store: ControllerStore, other: dict[str, Any]) -> None:
-    store.ask(samples.request())
+    store.add_request(samples.request())
     with pytest.raises(Conflict, match="request-1 exists already"):
-        store.ask(samples.request(**other))
+        store.add_request(samples.request(**other))
     store.answer("request-1", term=term_of(store), operation="op-1")
-    store.ask(samples.request())
+    store.add_request(samples.request())
     with pytest.raises(Conflict):
-        store.ask(samples.request(**other))
+        store.add_request(samples.request(**other))
     assert store.request("request-1") == samples.request(operation="op-1")
 
 
@@ -161,17 +161,17 @@ def test_a_request_needs_the_leaders_term_and_a_time_that_is_not_over(store: Con
     stale = term_of(store, "one")
     term = term_of(store, "two")
     with pytest.raises(StaleTerm):
-        store.ask(samples.request(), term=stale)
+        store.add_request(samples.request(), term=stale)
     with pytest.raises(ValueError, match="cannot end"):
-        store.ask(samples.request(expires_at=AT))
+        store.add_request(samples.request(expires_at=AT))
     assert store.open_requests() == []
-    store.ask(samples.request(), term=term)
-    store.ask(samples.request(id="request-2"))
+    store.add_request(samples.request(), term=term)
+    store.add_request(samples.request(id="request-2"))
     assert [request.id for request in store.open_requests()] == ["request-1", "request-2"]
 
 
 def test_a_request_is_answered_once(store: ControllerStore) -> None:
-    store.ask(samples.request())
+    store.add_request(samples.request())
     term = term_of(store)
     store.answer("request-1", term=term, operation="op-1")
     store.answer("request-1", term=term, operation="op-1")
@@ -184,7 +184,7 @@ def test_a_request_is_answered_once(store: ControllerStore) -> None:
 
 
 def test_an_answer_and_its_line_of_history_are_one_write(store: ControllerStore) -> None:
-    store.ask(samples.request())
+    store.add_request(samples.request())
     term = term_of(store)
     for _ in range(2):
         store.answer("request-1", term=term, refused="no", event=samples.event(text="no"))
@@ -210,8 +210,8 @@ def test_the_first_to_adopt_a_query_has_it(store: ControllerStore) -> None:
 
 def test_many_who_adopt_at_once_agree(store: ControllerStore) -> None:
     with ThreadPoolExecutor(8) as pool:
-        stands = set(pool.map(lambda i: store.adopt(samples.assignment(runner=f"r{i}")).runner, range(24)))
-    assert len(stands) == 1
+        stored = set(pool.map(lambda i: store.adopt(samples.assignment(runner=f"r{i}")).runner, range(24)))
+    assert len(stored) == 1
 
 
 def test_a_hold_takes_the_next_epoch_and_opens_the_operation(store: ControllerStore) -> None:
@@ -303,7 +303,7 @@ def test_an_abort_gives_back_with_the_next_epoch_and_happens_once(store: Control
 @pytest.mark.parametrize("change", [{"cluster": "west"}, {"checkpoint": "/c/2"}])
 def test_a_query_moves_only_by_the_epoch_that_places_it(store: ControllerStore, change: dict[str, str]) -> None:
     term = held(store)
-    stands = store.assignment("revenue")
+    stored = store.assignment("revenue")
     done: dict[str, Any] = {
         "operation": samples.operation(),
         "from_epoch": 2,
@@ -315,7 +315,7 @@ def test_a_query_moves_only_by_the_epoch_that_places_it(store: ControllerStore, 
         store.place(samples.assignment(epoch=2, **change), **done)
     with pytest.raises(ValueError, match="no commit"):
         store.place(samples.assignment(epoch=3, placed_epoch=3, **change), **done)
-    assert store.assignment("revenue") == stands
+    assert store.assignment("revenue") == stored
     assert store.place(samples.assignment(epoch=2, placed_epoch=2, **change), **done)
     assert store.place(samples.assignment(epoch=3, placed_epoch=2, **change), **done), "held again where it is"
 

@@ -31,15 +31,15 @@ def stop(store: ControllerStore, term: int) -> None:
     assert store.report_query(samples.fact(state=RunState.STOPPED))
 
 
-def ask(store: ControllerStore, term: int) -> None:
-    store.ask(samples.request(kind=OperationKind.FAILOVER, query=samples.operation().query))
+def write_request(store: ControllerStore, term: int) -> None:
+    store.add_request(samples.request(kind=OperationKind.FAILOVER, query=samples.operation().query))
 
 
 def consent(store: ControllerStore, term: int) -> None:
     assert store.consent("op-1", ("gap",), term=term, event=samples.event())
 
 
-@pytest.mark.parametrize("come", [answer, report, stop, ask, consent], ids=lambda come: come.__name__)
+@pytest.mark.parametrize("come", [answer, report, stop, write_request, consent], ids=lambda come: come.__name__)
 def test_a_mark_changes_with_all_that_a_driver_waits_for(
     store: ControllerStore, come: Callable[[ControllerStore, int], None]
 ) -> None:
@@ -57,7 +57,7 @@ def test_news_of_another_query_leaves_a_mark_as_it_is(store: ControllerStore) ->
     waiting(store)
     before = store.change_marks()
     assert store.report_query(samples.fact(query="another"))
-    store.ask(samples.request(id="another", query="another"))
+    store.add_request(samples.request(id="another", query="another"))
     assert store.change_marks() == before
 
 

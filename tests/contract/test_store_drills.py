@@ -54,11 +54,11 @@ def test_reconciling_leaves_an_open_drill_to_itself(store: ControllerStore, term
 
 
 def test_a_drill_is_requested_of_a_runner_and_closing_takes_it_back(store: ControllerStore, term: int) -> None:
-    asked = samples.intent(operation="drill-1", name="drill", kind=IntentKind.DRILL, epoch=1)
+    intent = samples.intent(operation="drill-1", name="drill", kind=IntentKind.DRILL, epoch=1)
     drill = store.operation("drill-1")
     assert drill is not None
-    store.record(drill, term=term, intents=[asked])
-    assert store.pending_intents("a") == [asked]
+    store.record(drill, term=term, intents=[intent])
+    assert store.pending_intents("a") == [intent]
     begin(store, term, "drill-1", outcome="refused", ended_at=AT)
     assert store.pending_intents("a") == []
 
@@ -66,7 +66,7 @@ def test_a_drill_is_requested_of_a_runner_and_closing_takes_it_back(store: Contr
 def test_requests_of_drills_are_read_by_their_kind(store: ControllerStore) -> None:
     move, drill = samples.request(), samples.request(id="request-2", kind=OperationKind.DRILL)
     for each in (move, drill):
-        store.ask(each)
+        store.add_request(each)
     assert store.open_requests() == [move]
     assert store.open_requests(kinds=DRILLS) == [drill]
     assert store.open_requests(kinds=EVERY_KIND) == [move, drill]

@@ -75,12 +75,12 @@ def test_an_intent_of_an_unknown_operation_is_a_conflict(store: ControllerStore)
 def test_a_second_instance_of_a_runner_learns_of_the_first(store: ControllerStore) -> None:
     before = store.now()
     assert store.register(samples.runner()) is None
-    (stands,) = store.runners()
-    assert before <= stands.seen_at <= store.now()
-    assert replace(stands, seen_at=AT) == samples.runner()
+    (stored,) = store.runners()
+    assert before <= stored.seen_at <= store.now()
+    assert replace(stored, seen_at=AT) == samples.runner()
     other = samples.runner(instance="a-2", pid=4712)
-    assert store.register(other) == stands
-    assert store.runners() == [stands]
+    assert store.register(other) == stored
+    assert store.runners() == [stored]
     assert store.register(samples.runner(warm=False)) is None
     assert not store.runners()[0].warm
     store.unregister("a", "a-1")
@@ -98,9 +98,9 @@ def test_only_the_registered_instance_unregisters(store: ControllerStore) -> Non
 
 def test_of_instances_that_register_at_once_one_is_registered(store: ControllerStore) -> None:
     with ThreadPoolExecutor(6) as pool:
-        told = list(pool.map(lambda i: store.register(samples.runner(instance=f"a-{i}")), range(6)))
-    assert told.count(None) == 1
-    assert {fact.instance for fact in told if fact} == {store.runners()[0].instance}
+        reported = list(pool.map(lambda i: store.register(samples.runner(instance=f"a-{i}")), range(6)))
+    assert reported.count(None) == 1
+    assert {fact.instance for fact in reported if fact} == {store.runners()[0].instance}
 
 
 def test_a_fact_of_an_old_epoch_never_replaces_a_newer_one(store: ControllerStore) -> None:

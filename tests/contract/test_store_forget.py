@@ -40,7 +40,7 @@ def fill(store: ControllerStore, query: str, term: int) -> None:
     went_on = samples.assignment(query=query, epoch=2, placed_epoch=2, checkpoint="/checkpoints/elsewhere")
     store.reconcile(went_on, from_epoch=1, event=samples.event(query=query))
     closed(store, term, f"op-{query}", days=0, query=query, phase=Phase.SETTLED)
-    store.ask(samples.request(id=f"r-{query}", query=query))
+    store.add_request(samples.request(id=f"r-{query}", query=query))
     store.answer(f"r-{query}", term=term, operation=f"op-{query}")
     store.report_query(samples.fact(query=query, state=RunState.STOPPED))
     store.save_positions([samples.position(query=query, partition=number) for number in (0, 1)])
@@ -62,7 +62,7 @@ def test_a_query_is_forgotten_whole_and_its_neighbour_is_not_touched(store: Cont
     term = term_of(store)
     fill(store, "gone", term)
     fill(store, "stays", term)
-    told = len(store.history())
+    events = len(store.history())
     assert (store.remembered("gone"), store.remembered("never")) == (WHOLE, RememberedRows())
     event = samples.event(query="gone", operation=None, text="gone is forgotten")
     assert store.forget("gone", reported_at=reported(store, "gone"), event=event) == WHOLE
@@ -71,7 +71,7 @@ def test_a_query_is_forgotten_whole_and_its_neighbour_is_not_touched(store: Cont
     assert (store.steps("op-gone"), store.intents("op-gone"), store.acknowledgements("gone")) == ([], [], [])
     assert len(store.steps("op-stays")) == 1
     assert store.request("r-gone") is None
-    assert [each.text for each in store.history()][told:] == ["gone is forgotten"], "and every line of before stays"
+    assert [each.text for each in store.history()][events:] == ["gone is forgotten"], "and every line of before stays"
     assert store.forget("gone", reported_at=None, event=event) == RememberedRows()
     assert store.adopt(samples.assignment(query="gone")).epoch == 1, "a new query"
 

@@ -14,7 +14,7 @@ from tests.contract.samples import AT, SECOND, held, term_of
 
 BASE, NEW = "/checkpoints/revenue", "/checkpoints/revenue/epoch-2-op-1"
 LEFT = FormerCheckpoint(query="revenue", checkpoint=BASE, placed_epoch=1, left_epoch=2, left_at=AT, operation="op-1")
-TOLD = samples.event(text="asked")
+ORDERED = samples.event(text="asked")
 ANSWER = samples.event(text="answered")
 
 
@@ -27,7 +27,7 @@ def moved(store: ControllerStore, checkpoint: str = NEW) -> int:
     return term
 
 
-def told(store: ControllerStore) -> list[str]:
+def texts(store: ControllerStore) -> list[str]:
     return [event.text for event in store.history()]
 
 
@@ -61,7 +61,7 @@ def test_a_move_that_was_refused_leaves_nothing(store: ControllerStore) -> None:
     wanted = samples.operation(epoch=3)
     assert not store.place(placed, operation=wanted, from_epoch=3, term=term, steps=[], event=samples.event())
     with pytest.raises(Conflict):
-        store.place(replace(placed, placed_epoch=1), operation=wanted, from_epoch=2, term=term, steps=[], event=TOLD)
+        store.place(replace(placed, placed_epoch=1), operation=wanted, from_epoch=2, term=term, steps=[], event=ORDERED)
     assert store.formers() == []
 
 
@@ -86,43 +86,43 @@ def test_another_spelling_of_a_checkpoint_in_use_is_no_former_one(store: Control
 
 def test_a_checkpoint_that_is_left_again_starts_a_new_age(store: ControllerStore) -> None:
     moved(store)
-    assert store.ask_to_clean(LEFT, runner="a", epoch=2, event=TOLD)
+    assert store.request_cleaning(LEFT, runner="a", epoch=2, event=ORDERED)
     for epoch, checkpoint in ((4, BASE), (6, NEW)):
         runs = samples.assignment(epoch=epoch, placed_epoch=epoch - 1, checkpoint=checkpoint, operation=None)
         assert store.reconcile(runs, from_epoch=epoch - 2, event=samples.event(at=AT + epoch * SECOND))
     (again,) = store.formers()
     assert (again.checkpoint, again.left_epoch, again.left_at) == (BASE, 6, AT + 6 * SECOND)
     assert (again.runner, again.asked_at, store.to_clean("a")) == (None, None, [])
-    assert not store.ask_to_clean(LEFT, runner="a", epoch=6, event=TOLD), "from what was seen before"
+    assert not store.request_cleaning(LEFT, runner="a", epoch=6, event=ORDERED), "from what was seen before"
 
 
 # -- requested and answered ------------------------------------------------------------------------------------------
 def test_one_runner_gets_a_cleaning_and_answers_it_once(store: ControllerStore) -> None:
     term = moved(store)
     before = store.now()
-    assert store.ask_to_clean(LEFT, runner="a", epoch=2, event=TOLD, term=term)
-    (asked,) = store.to_clean("a")
-    assert replace(asked, asked_at=None) == replace(LEFT, runner="a")
-    assert asked.asked_at is not None
-    assert asked.asked_at >= before
-    assert (store.to_clean("b"), asked.is_asked) == ([], True)
-    assert store.report_cleaned(asked, CleanedFiles(12, 3_000), event=ANSWER)
+    assert store.request_cleaning(LEFT, runner="a", epoch=2, event=ORDERED, term=term)
+    (requested,) = store.to_clean("a")
+    assert replace(requested, asked_at=None) == replace(LEFT, runner="a")
+    assert requested.asked_at is not None
+    assert requested.asked_at >= before
+    assert (store.to_clean("b"), requested.is_requested) == ([], True)
+    assert store.report_cleaned(requested, CleanedFiles(12, 3_000), event=ANSWER)
     (cleaned,) = store.formers()
-    assert (cleaned.files, cleaned.bytes, cleaned.refused, cleaned.is_asked) == (12, 3_000, None, False)
+    assert (cleaned.files, cleaned.bytes, cleaned.refused, cleaned.is_requested) == (12, 3_000, None, False)
     assert cleaned.cleaned_at is not None
-    assert not store.report_cleaned(asked, CleanedFiles(0, 0), event=ANSWER)
-    assert not store.ask_to_clean(cleaned, runner="b", epoch=2, event=TOLD)
-    assert (told(store).count("asked"), told(store).count("answered")) == (1, 1)
+    assert not store.report_cleaned(requested, CleanedFiles(0, 0), event=ANSWER)
+    assert not store.request_cleaning(cleaned, runner="b", epoch=2, event=ORDERED)
+    assert (texts(store).count("asked"), texts(store).count("answered")) == (1, 1)
 
 
 def test_a_runner_that_could_not_clean_says_why_and_another_may_try(store: ControllerStore) -> None:
     moved(store)
-    assert store.ask_to_clean(LEFT, runner="a", epoch=2, event=TOLD)
+    assert store.request_cleaning(LEFT, runner="a", epoch=2, event=ORDERED)
     (first,) = store.to_clean("a")
     assert store.report_cleaned(first, "it is not fenced", event=ANSWER)
     (refused,) = store.formers()
     assert (refused.refused, refused.cleaned_at, store.to_clean("a")) == ("it is not fenced", None, [])
-    assert store.ask_to_clean(refused, runner="b", epoch=2, event=TOLD)
+    assert store.request_cleaning(refused, runner="b", epoch=2, event=ORDERED)
     assert not store.report_cleaned(first, CleanedFiles(1, 1), event=ANSWER), "b was asked since"
     (second,) = store.to_clean("b")
     assert second.refused is None
@@ -130,17 +130,17 @@ def test_a_runner_that_could_not_clean_says_why_and_another_may_try(store: Contr
 
 def test_no_cleaning_is_ordered_from_an_outdated_view(store: ControllerStore) -> None:
     moved(store)
-    assert store.ask_to_clean(LEFT, runner="a", epoch=2, event=TOLD)
-    assert not store.ask_to_clean(LEFT, runner="b", epoch=2, event=TOLD)
-    assert not store.ask_to_clean(replace(LEFT, checkpoint="/etc"), runner="b", epoch=2, event=TOLD)
+    assert store.request_cleaning(LEFT, runner="a", epoch=2, event=ORDERED)
+    assert not store.request_cleaning(LEFT, runner="b", epoch=2, event=ORDERED)
+    assert not store.request_cleaning(replace(LEFT, checkpoint="/etc"), runner="b", epoch=2, event=ORDERED)
     assert [each.runner for each in store.formers()] == ["a"]
-    assert told(store).count("asked") == 1
+    assert texts(store).count("asked") == 1
 
 
 @pytest.mark.parametrize("epoch", [1, 3])
 def test_no_cleaning_is_ordered_for_a_query_that_is_elsewhere(store: ControllerStore, epoch: int) -> None:
     moved(store)
-    assert not store.ask_to_clean(LEFT, runner="a", epoch=epoch, event=TOLD)
+    assert not store.request_cleaning(LEFT, runner="a", epoch=epoch, event=ORDERED)
 
 
 def test_no_cleaning_is_ordered_while_a_query_is_held_or_moved(store: ControllerStore) -> None:
@@ -148,19 +148,19 @@ def test_no_cleaning_is_ordered_while_a_query_is_held_or_moved(store: Controller
     under_way = samples.operation(id="op-2", epoch=3)
     step = samples.step(operation="op-2")
     assert store.hold(under_way, from_epoch=2, term=term, step=step, event=samples.event(operation="op-2"))
-    assert not store.ask_to_clean(LEFT, runner="a", epoch=3, event=TOLD)
+    assert not store.request_cleaning(LEFT, runner="a", epoch=3, event=ORDERED)
     started = samples.assignment(epoch=3, placed_epoch=3, checkpoint="/checkpoints/revenue/epoch-3-op-2")
     assert started.desired is Desired.RUNNING
     assert store.place(started, operation=under_way, from_epoch=3, term=term, steps=[], event=samples.event())
-    assert not store.ask_to_clean(LEFT, runner="a", epoch=3, event=TOLD), "it is open still"
-    assert "asked" not in told(store)
+    assert not store.request_cleaning(LEFT, runner="a", epoch=3, event=ORDERED), "it is open still"
+    assert "asked" not in texts(store)
 
 
 def test_a_stale_leader_orders_no_cleaning(store: ControllerStore) -> None:
     stale = moved(store)
     term_of(store, "another")
     with pytest.raises(StaleTerm):
-        store.ask_to_clean(LEFT, runner="a", epoch=2, event=TOLD, term=stale)
+        store.request_cleaning(LEFT, runner="a", epoch=2, event=ORDERED, term=stale)
     assert store.formers() == [LEFT]
 
 
@@ -169,7 +169,7 @@ def test_a_row_goes_by_age_once_its_checkpoint_was_cleaned(store: ControllerStor
     term = moved(store)
     just_now, an_hour_ago = timedelta(microseconds=1), timedelta(hours=1)
     assert store.prune(store.now() - just_now, keep=1, limit=10, term=term).checkpoints == 0, "however old it is"
-    store.ask_to_clean(LEFT, runner="a", epoch=2, event=TOLD)
+    store.request_cleaning(LEFT, runner="a", epoch=2, event=ORDERED)
     store.report_cleaned(store.to_clean("a")[0], CleanedFiles(1, 1), event=ANSWER)
     assert store.prune(store.now() - an_hour_ago, keep=1, limit=10, term=term).checkpoints == 0, "it is young"
     assert store.prune(store.now() - just_now, keep=1, limit=10, term=term).checkpoints == 1
@@ -178,7 +178,7 @@ def test_a_row_goes_by_age_once_its_checkpoint_was_cleaned(store: ControllerStor
 
 def test_prunable_counts_rows_and_deletes_nothing(store: ControllerStore) -> None:
     term = moved(store)
-    store.ask_to_clean(LEFT, runner="a", epoch=2, event=samples.event(operation=None))
+    store.request_cleaning(LEFT, runner="a", epoch=2, event=samples.event(operation=None))
     store.report_cleaned(store.to_clean("a")[0], CleanedFiles(1, 1), event=samples.event(operation=None))
     before = store.now() - timedelta(microseconds=1)
     wanted = PrunedRows(events=2, checkpoints=1)

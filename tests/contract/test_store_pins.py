@@ -31,10 +31,10 @@ def test_another_cluster_takes_a_name_over_only_from_the_one_that_has_it(store: 
     store.adopt(samples.assignment(query="sums", cluster="west"))
     assert store.replace_pin("east", former=OTHER_ID, new=EAST_ID, event=REPLACED) is None
     assert store.replace_pin("west", former=EAST_ID, new=OTHER_ID, event=REPLACED) is None
-    stands = store.replace_pin("east", former=EAST_ID, new=OTHER_ID, event=REPLACED)
+    stored = store.replace_pin("east", former=EAST_ID, new=OTHER_ID, event=REPLACED)
     left = (Placement("orders", 1, EAST_ID),)
-    assert stands == samples.pin(id=OTHER_ID, replaced_at=AT + SECOND, former=left)
-    assert store.pins() == [stands]
+    assert stored == samples.pin(id=OTHER_ID, replaced_at=AT + SECOND, former=left)
+    assert store.pins() == [stored]
     assert [event.text for event in store.history()] == ["revenue is held", "east is another cluster"]
 
 
@@ -67,8 +67,8 @@ def test_a_query_that_is_forgotten_is_left_on_no_cluster(store: ControllerStore)
     store.replace_pin("east", former=EAST_ID, new=OTHER_ID, event=REPLACED)
     term_of(store)
     store.forget("revenue", reported_at=None, event=samples.event(operation=None))
-    (stands,) = store.pins()
-    assert stands.former == (Placement("sums", 1, EAST_ID),)
-    assert stands.former_of("sums", 1) is not None
-    assert stands.former_of("sums", 2) is None, "it was placed anew since"
-    assert replace(stands, former=()).former_of("sums", 1) is None
+    (stored,) = store.pins()
+    assert stored.former == (Placement("sums", 1, EAST_ID),)
+    assert stored.former_of("sums", 1) is not None
+    assert stored.former_of("sums", 2) is None, "it was placed anew since"
+    assert replace(stored, former=()).former_of("sums", 1) is None

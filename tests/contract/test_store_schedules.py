@@ -42,7 +42,7 @@ def test_a_schedule_that_is_due_makes_one_request(store: ControllerStore) -> Non
     schedule, term = added(store), term_of(store)
     request = samples.request(id="r-1")
     fired = [
-        store.fire(schedule, next_at=AT + DAY, outcome="asked", asked=[request], event=NOTED, term=term)
+        store.fire(schedule, next_at=AT + DAY, outcome="asked", requested=[request], event=NOTED, term=term)
         for _ in range(2)
     ]
     assert fired == [True, False]
@@ -55,9 +55,9 @@ def test_a_schedule_that_is_due_makes_one_request(store: ControllerStore) -> Non
 
 def test_a_schedule_and_its_requests_are_written_together(store: ControllerStore) -> None:
     schedule, term = added(store), term_of(store)
-    store.ask(samples.request(id="taken"))
+    store.add_request(samples.request(id="taken"))
     with pytest.raises(Conflict):
-        store.fire(schedule, next_at=None, outcome="x", asked=[samples.request(id="taken")], event=NOTED, term=term)
+        store.fire(schedule, next_at=None, outcome="x", requested=[samples.request(id="taken")], event=NOTED, term=term)
     assert store.schedules() == [schedule]
 
 
@@ -65,7 +65,7 @@ def test_a_schedule_makes_no_request_under_an_old_term(store: ControllerStore) -
     schedule, term = added(store), term_of(store)
     term_of(store, "two")
     with pytest.raises(StaleTerm):
-        store.fire(schedule, next_at=None, outcome="x", asked=[samples.request()], event=NOTED, term=term)
+        store.fire(schedule, next_at=None, outcome="x", requested=[samples.request()], event=NOTED, term=term)
     assert (store.schedules(), store.open_requests()) == ([schedule], [])
 
 
@@ -74,7 +74,7 @@ def test_a_cancelled_schedule_makes_no_more_requests(store: ControllerStore) -> 
     assert store.cancel_schedule("s-1", actor="bob@desk", event=NOTED)
     assert not store.cancel_schedule("s-1", actor="bob@desk", event=NOTED)
     assert not store.cancel_schedule("no such", actor="bob@desk", event=NOTED)
-    assert not store.fire(schedule, next_at=None, outcome="x", asked=[samples.request()], event=NOTED, term=term)
+    assert not store.fire(schedule, next_at=None, outcome="x", requested=[samples.request()], event=NOTED, term=term)
     assert store.schedules() == [replace(schedule, next_at=None, cancelled_by="bob@desk")]
     assert len(store.history()) == 2
 

@@ -96,8 +96,8 @@ def filled(opened: SqlStore) -> SqlStore:
     term = held(opened)
     opened.record(samples.operation(id="op-0", query="old", outcome="done", phase=Phase.SETTLED), term=term)
     opened.record(samples.operation(id="op-2", query="late"), term=term)
-    asked = [samples.intent(id=f"intent-{n}", name=name) for n, name in enumerate(("fence", "inspect", "prepare"), 1)]
-    opened.record(samples.operation(), term=term, intents=asked)
+    intent = [samples.intent(id=f"intent-{n}", name=name) for n, name in enumerate(("fence", "inspect", "prepare"), 1)]
+    opened.record(samples.operation(), term=term, intents=intent)
     opened.report(samples.intent(id="intent-3", state="done", result={}, ended_at=AT))
     opened.report_query(samples.fact())
     opened.save_probe_reports([samples.probe_report()])

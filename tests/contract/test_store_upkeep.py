@@ -42,7 +42,7 @@ def names(store: ControllerStore) -> list[str]:
     return sorted(operation.id for operation in store.operations())
 
 
-def told(store: ControllerStore) -> list[str]:
+def texts(store: ControllerStore) -> list[str]:
     return [event.text for event in store.history()]
 
 
@@ -61,7 +61,7 @@ def test_readiness_enters_history_only_when_its_answer_changes(
         assert store.readiness() == [changed]
     assert store.keep_readiness(samples.readiness(query="late"), term=term, event=samples.event(text="late"))
     assert [fact.query for fact in store.readiness()] == ["late", "revenue"]
-    assert told(store) == ["ready", "ready: False", "ready: None", "late"]
+    assert texts(store) == ["ready", "ready: False", "ready: None", "late"]
 
 
 def test_readiness_of_a_stale_term_changes_nothing(store: ControllerStore) -> None:
@@ -116,15 +116,17 @@ def test_samples_of_a_standby_are_kept_with_each_check_and_go_by_age(store: Cont
 def test_each_receiver_of_notices_has_one_row_that_only_a_leader_writes(store: ControllerStore) -> None:
     assert store.notice_cursors() == []
     term = term_of(store)
-    told = NoticeCursor(target="oncall", sequence=7, incidents={"cluster:east": "east is DOWN"}, told_at=AT, failures=2)
+    texts = NoticeCursor(
+        target="oncall", sequence=7, incidents={"cluster:east": "east is DOWN"}, told_at=AT, failures=2
+    )
     other = NoticeCursor(target="mail", sequence=2**40, incidents={}, failing_since=AT, error="refused")
-    for each in (told, other):
+    for each in (texts, other):
         store.keep_notice_cursor(each, term=term)
-    assert store.notice_cursors() == [other, told]
-    newer = replace(told, sequence=9, incidents={})
+    assert store.notice_cursors() == [other, texts]
+    newer = replace(texts, sequence=9, incidents={})
     store.keep_notice_cursor(newer, term=term)
     with pytest.raises(StaleTerm):
-        store.keep_notice_cursor(told, term=term - 1)
+        store.keep_notice_cursor(texts, term=term - 1)
     assert store.notice_cursors() == [other, newer]
 
 
@@ -152,7 +154,7 @@ def test_an_operation_goes_with_all_that_belongs_to_it(store: ControllerStore) -
     assert names(store) == ["x1", "x2"]
     assert (store.steps("x0"), store.intents("x0")) == ([], [])
     assert [given.operation for given in store.acknowledgements("late")] == ["x2", "x1"]
-    assert told(store) == ["x1", "x1 seen", "x2", "x2 seen"]
+    assert texts(store) == ["x1", "x1 seen", "x2", "x2 seen"]
     assert store.prune(AT + DAY, keep=1, limit=10, term=term) == NOTHING
 
 
@@ -165,7 +167,7 @@ def test_pruning_keeps_the_newest_placing_and_the_newest_other_operations(store:
     closed(store, term, "other", days=0, query="other")
     assert store.prune(AT + 30 * DAY, keep=1, limit=10, term=term).operations == 4
     assert names(store) == ["other", "placed-1", "vain-3"]
-    assert set(told(store)) == {text for name in names(store) for text in (name, f"{name} seen")}
+    assert set(texts(store)) == {text for name in names(store) for text in (name, f"{name} seen")}
 
 
 def test_pruning_keeps_open_and_assigned_operations_with_their_lines(store: ControllerStore) -> None:
@@ -177,7 +179,7 @@ def test_pruning_keeps_open_and_assigned_operations_with_their_lines(store: Cont
     assert store.prune(AT + 30 * DAY, keep=1, limit=10, term=term) == NOTHING
     assert names(store) == ["op-1", "x0", "x1"]
     assert len(store.steps("op-1")) == 1
-    assert "revenue is held" in told(store)
+    assert "revenue is held" in texts(store)
 
 
 def test_lines_of_history_go_by_age_and_numbers_are_never_given_again(store: ControllerStore) -> None:
@@ -185,7 +187,7 @@ def test_lines_of_history_go_by_age_and_numbers_are_never_given_again(store: Con
     for number in range(3):
         store.note(samples.event(at=AT + number * SECOND, operation=None, text=str(number)))
     assert store.prune(AT + 2 * SECOND, keep=1, limit=10, term=term) == PrunedRows(events=2)
-    assert told(store) == ["2"]
+    assert texts(store) == ["2"]
     assert store.prune(AT + DAY, keep=1, limit=10, term=term) == PrunedRows(events=1)
     store.note(samples.event(operation=None))
     assert [event.sequence for event in store.history()] == [4]
@@ -198,8 +200,8 @@ def test_requests_go_when_they_are_over_and_never_while_they_wait(store: Control
     closed(store, term, "x0", days=0)
     closed(store, term, "x1", days=1)
     for name in ("waiting", "refused", "gone", "stands"):
-        store.ask(samples.request(id=name))
-    store.ask(samples.request(id="young", created_at=AT + 40 * DAY))
+        store.add_request(samples.request(id=name))
+    store.add_request(samples.request(id="young", created_at=AT + 40 * DAY))
     for name in ("refused", "young"):
         store.answer(name, term=term, refused="no runner")
     store.answer("gone", term=term, operation="x0")
@@ -226,7 +228,7 @@ def test_one_round_takes_no_more_than_it_may_and_the_oldest_first(store: Control
     for number in range(5):
         at = AT + number * DAY
         closed(store, term, f"x{number}", days=number)
-        store.ask(samples.request(id=f"r{number}", created_at=at))
+        store.add_request(samples.request(id=f"r{number}", created_at=at))
         store.answer(f"r{number}", term=term, refused="no")
         store.save_probe_reports([samples.probe_report(viewpoint=f"runner:{number}", seen_at=at)])
     assert store.prune(AT + 30 * DAY, keep=1, limit=2, term=term) == PrunedRows(
@@ -235,7 +237,7 @@ def test_one_round_takes_no_more_than_it_may_and_the_oldest_first(store: Control
     assert names(store) == ["x2", "x3", "x4"]
     assert [seen.viewpoint for seen in store.probe_reports()] == ["runner:2", "runner:3", "runner:4"]
     assert (store.request("r1"), store.request("r2") is None) == (None, False)
-    assert told(store)[:2] == ["x1", "x1 seen"]
+    assert texts(store)[:2] == ["x1", "x1 seen"]
     rounds = [store.prune(AT + 30 * DAY, keep=1, limit=2, term=term) for _ in range(5)]
     assert rounds[-1] == NOTHING
     assert names(store) == ["x4"]
@@ -259,4 +261,4 @@ def test_pruning_with_an_earlier_time_than_before_is_harmless(store: ControllerS
     store.note(samples.event(operation=None, text="alone"))
     assert store.prune(AT + DAY, keep=1, limit=10, term=term) == PrunedRows(events=1)
     assert store.prune(AT, keep=1, limit=10, term=term) == NOTHING
-    assert told(store) == ["revenue is held"]
+    assert texts(store) == ["revenue is held"]

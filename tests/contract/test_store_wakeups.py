@@ -19,8 +19,8 @@ from tests.postgres import Postgres
 LONG = 20.0
 
 
-def ask(store: ControllerStore) -> None:
-    store.ask(samples.request())
+def write_request(store: ControllerStore) -> None:
+    store.add_request(samples.request())
 
 
 def order(store: ControllerStore) -> None:
@@ -57,7 +57,7 @@ def wakeups(made: str) -> Iterator[Wakeups]:
 
 @pytest.mark.parametrize(
     ("before", "come"),
-    [((), ask), ((), hold), ((hold,), order), ((hold, order), answer)],
+    [((), write_request), ((), hold), ((hold,), order), ((hold, order), answer)],
     ids=["a request", "an assignment", "an order", "an answer"],
 )
 def test_a_process_is_woken_by(
@@ -110,7 +110,7 @@ def test_a_connection_that_is_lost_is_made_again_and_wakes(postgres: Postgres, m
     wakeups.wait(count, LONG)
     assert wakeups.count > count, "what was written in between is not looked for"
     count = wakeups.count
-    ask(store)
+    write_request(store)
     wakeups.wait(count, LONG)
     assert (wakeups.are_heard, wakeups.count > count) == (True, True)
     wakeups.close()

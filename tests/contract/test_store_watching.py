@@ -75,8 +75,8 @@ def test_a_verdict_enters_history_only_when_it_changes(
     assert store.record_status(up, term=term, event=samples.event(text="east is up"))
     later = samples.status(term=term, since=AT + SECOND, decided_at=AT + SECOND, reasons=("so", "and so"), leaderless=2)
     assert not store.record_status(later, term=term, event=samples.event(text="east is up, again"))
-    (stands,) = store.cluster_statuses()
-    assert (stands.since, stands.decided_at, stands.reasons, stands.leaderless) == (
+    (stored,) = store.cluster_statuses()
+    assert (stored.since, stored.decided_at, stored.reasons, stored.leaderless) == (
         AT, AT + SECOND, ("so", "and so"), 2,
     )  # fmt: skip
     down = samples.status(term=term, verdict=Verdict.DOWN, since=AT + 2 * SECOND, first_failed_at=AT + SECOND,

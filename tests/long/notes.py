@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lab.scenario import Script, Story, tell
-from lab.stage import StoryFailed
+from lab.scenario import Played, Script, play_script
+from lab.stage import ScenarioFailed
 from reports.entries import entry
 from reports.origin import Origin, unchanged
 from reports.result import Result, Section, write
@@ -71,14 +71,14 @@ class Notes:
 
 def play(
     notes: Notes, count: int, directory: Path, script_of: Callable[[int, int], Script],
-    note_of: Callable[[Story], Note],
+    note_of: Callable[[Played], Note],
 ) -> None:  # fmt: skip
     """Play the runs that are left, each by the script of its number and seed; the world of one that broke stays."""
     for number, seed in notes.left(count):
         script, place = script_of(number, seed), directory / str(number)
         try:
-            note = note_of(tell(script, place, print))
-        except StoryFailed as failure:
+            note = note_of(play_script(script, place, print))
+        except ScenarioFailed as failure:
             note = {"problems": [str(failure)]}
         notes.add({"fault": script.fault, "seed": seed, "warm": script.wait_warm, **note})
         if not note["problems"]:

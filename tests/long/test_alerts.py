@@ -77,12 +77,12 @@ class Night:
 
     def freeze_runner(self) -> None:
         """Not in a transaction: the locks of its rows would stand still with it."""
-        asked = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND xact_start IS NOT NULL AND pid <> %s"
+        requested = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND xact_start IS NOT NULL AND pid <> %s"
         with self.connection() as connection:
             while True:
                 self.runner.freeze()
                 own = connection.info.backend_pid
-                row = connection.execute(asked, (self.database, own)).fetchone()
+                row = connection.execute(requested, (self.database, own)).fetchone()
                 if row == (0,):
                     return
                 self.runner.thaw()
@@ -136,7 +136,7 @@ def patience(rules: str) -> str:
 
 def test_each_of_seven_real_faults_fires_its_alert_and_no_other(night: Night) -> None:
     assert RARE & firing(night.prometheus).keys() == set()
-    for strike in (index_is_built, replicator_stands_still, store_stands_still, driver_stands_still, wrong_cluster):
+    for strike in (index_is_built, replicator_hangs, store_hangs, driver_hangs, wrong_cluster):
         strike(night)
         assert RARE & firing(night.prometheus).keys() == set(), strike.__name__
     older_backup(night)
@@ -150,24 +150,24 @@ def index_is_built(night: Night) -> None:
     night.ends("TrackingBehind")
 
 
-def replicator_stands_still(night: Night) -> None:
+def replicator_hangs(night: Night) -> None:
     night.on.lab("freeze", "replicator")
     assert night.fires("ExposureOverBudget")["query"] == QUERY
     night.on.lab("thaw", "replicator")
     night.ends("ExposureOverBudget")
 
 
-def store_stands_still(night: Night) -> None:
+def store_hangs(night: Night) -> None:
     with night.server.frozen():
         assert night.fires("StoreUnreachable")["severity"] == "critical"
     night.ends("StoreUnreachable")
 
 
-def driver_stands_still(night: Night) -> None:
+def driver_hangs(night: Night) -> None:
     """Before a move, so that nothing proves that the old run has stopped; and again right behind its commit."""
     dump = night.server.data.parent / "before.dump"
     night.program("pg_dump", "--format=custom", f"--file={dump}", night.database)
-    until(lambda: night.on.ask("check", QUERY)[0]["ready"], "it cannot be moved", seconds=SECONDS)
+    until(lambda: night.on.query("check", QUERY)[0]["ready"], "it cannot be moved", seconds=SECONDS)
     night.freeze_runner()
     command = ("failover", QUERY, "--to", "west", "--yes", "--reason", "the driver is frozen")
     moving = night.on.start("failover", "orchestrator", "-c", str(night.on.config), *command)

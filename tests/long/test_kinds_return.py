@@ -52,7 +52,7 @@ def leave_in_a_failover(on: Stage) -> dict[str, dict[str, Any]]:
         on.lab("kill", "replicator")
         on.lab("kill", "east")
         code, identities = on.move("failover", *NAMES, "--to", "west", "--reason", "east died", "--consent", "loss")
-    operations = [on.ask("show-op", each) for each in identities]
+    operations = [on.query("show-op", each) for each in identities]
     assert (code, {each["outcome"] for each in operations}) == (0, {"done"}), operations
     with kinds.pairs(on, "west", STEP):
         await_batches(on, NAMES, more=3, timeout=SLOW_SECONDS)
@@ -63,14 +63,14 @@ def leave_in_a_failover(on: Stage) -> dict[str, dict[str, Any]]:
 def assert_listed(on: Stage, left: dict[str, dict[str, Any]], tails: dict[str, set[kinds.Place]]) -> None:
     """Tideover lists each record that only east has, and no other."""
     for name, tail in tails.items():
-        told = on.ask("show-op", left[name]["id"], "--tail")
-        assert told["whole"]
-        assert {(each["topic"], each["partition"], each["offset"]) for each in told["records"]} == tail
+        reported = on.query("show-op", left[name]["id"], "--tail")
+        assert reported["whole"]
+        assert {(each["topic"], each["partition"], each["offset"]) for each in reported["records"]} == tail
 
 
 def assert_moved(on: Stage, *words: str) -> None:
     code, identities = on.move(*words)
-    operations = [on.ask("show-op", each) for each in identities]
+    operations = [on.query("show-op", each) for each in identities]
     assert (code, {each["outcome"] for each in operations}) == (0, {"done"}), operations
     for plan in [each["plan"] for each in operations]:
         assert {row["method"] for row in plan["partitions"]} == {"exact"}

@@ -14,7 +14,7 @@ import pytest
 
 from lab.demo import judge, judged
 from lab.ports import free_base_port
-from lab.scenario import Fault, Script, tell
+from lab.scenario import Fault, Script, play_script
 from reports.origin import origin
 from reports.result import Section
 from tests.long.notes import FAULTS, Columns, Note, Notes, problems_in, table
@@ -50,30 +50,32 @@ def test_automatic_failovers_lose_nothing_and_repeat_nothing(fault: Fault, tmp_p
     count = int(os.environ.get("AUTOMATIC", "10"))
     notes = Notes("automatic", origin())
     for number, seed in notes.left(count, fault=fault):
-        notes.add(_tell(seed, fault, tmp_path / str(number)))
+        notes.add(_play(seed, fault, tmp_path / str(number)))
         fewest = min(sum(note["fault"] == each for note in notes.all()) for each in FAULTS)
         notes.conclude(count, sections(notes.all()), count=fewest, unit="runs of each fault")
     assert problems_in([note for note in notes.all() if note["fault"] == fault]) == []
 
 
-def _tell(seed: int, fault: Fault, directory: Path) -> Note:
+def _play(seed: int, fault: Fault, directory: Path) -> Note:
     drawn = Script.at_random(seed, fault=fault, base_port=free_base_port(), wait_warm=True)
-    story = tell(replace(drawn, automatic=True, resume="auto"), directory, print)
-    kept = [operation for operation in story.operations if operation["plan"]["resume"] != "fresh"]
+    played = play_script(replace(drawn, automatic=True, resume="auto"), directory, print)
+    kept = [operation for operation in played.operations if operation["plan"]["resume"] != "fresh"]
     commits = sorted(
         seconds
         for operation in kept
-        if (seconds := story.fault_to_first_commit_seconds[operation["query"]]) is not None
+        if (seconds := played.fault_to_first_commit_seconds[operation["query"]]) is not None
     )
-    assert story.fault_to_verdict_seconds is not None, "every query has left, and no controller called the cluster DOWN"
+    assert played.fault_to_verdict_seconds is not None, (
+        "every query has left, and no controller called the cluster DOWN"
+    )
     return {
         "fault": fault,
         "seed": seed,
-        "down": story.fault_to_verdict_seconds,
+        "down": played.fault_to_verdict_seconds,
         "commits": commits,
-        "exposed": max((row["exposed"] for row in story.verdict.values()), default=0),
-        "judged": judged(story),
-        "problems": list(judge(story)),
+        "exposed": max((row["exposed"] for row in played.verdict.values()), default=0),
+        "judged": judged(played),
+        "problems": list(judge(played)),
     }
 
 

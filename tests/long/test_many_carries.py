@@ -13,7 +13,7 @@ import pytest
 
 from lab.demo import judge, judged
 from lab.ports import free_base_port
-from lab.scenario import Fault, Script, Story
+from lab.scenario import Fault, Played, Script
 from reports.origin import origin
 from reports.result import Section
 from tests.long.notes import Columns, Note, Notes, largest, play, problems_in, table
@@ -53,16 +53,16 @@ def test_carries_at_random_moments_lose_nothing_and_repeat_nothing(tmp_path: Pat
     assert problems_in(notes.all()) == []
 
 
-def _note(story: Story) -> dict[str, Any]:
-    carried = [query for query in story.verdict if story.operation(query)["plan"]["resume"] == "carry"]
-    sums = {what: sum(story.verdict[query][what] for query in carried) for what in ("delivered", "lost", "duplicated")}
+def _note(played: Played) -> dict[str, Any]:
+    carried = [query for query in played.verdict if played.operation(query)["plan"]["resume"] == "carry"]
+    sums = {what: sum(played.verdict[query][what] for query in carried) for what in ("delivered", "lost", "duplicated")}
     return {
         **sums,
-        "exposed": max(story.verdict[query]["exposed"] for query in carried),
-        "judged": judged(story),
-        "treatments": sorted({story.operation(query)["plan"]["uncommitted_batch"] for query in carried}),
-        "switches": [story.operation(query)["measured"]["switch_seconds"] for query in carried],
-        "problems": list(judge(story)),
+        "exposed": max(played.verdict[query]["exposed"] for query in carried),
+        "judged": judged(played),
+        "treatments": sorted({played.operation(query)["plan"]["uncommitted_batch"] for query in carried}),
+        "switches": [played.operation(query)["measured"]["switch_seconds"] for query in carried],
+        "problems": list(judge(played)),
     }
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from lab.demo import judge
 from lab.ports import free_base_port
-from lab.scenario import Fault, Script, Story
+from lab.scenario import Fault, Played, Script
 from reports.origin import origin
 from reports.result import Section
 from tests.long.notes import Columns, Note, Notes, largest, play, problems_in, table
@@ -54,16 +54,16 @@ def test_queries_that_go_there_and_back_lose_nothing_and_repeat_nothing(tmp_path
     assert problems_in(notes.all()) == []
 
 
-def _note(story: Story) -> dict[str, Any]:
-    assert story.home is not None
-    verdict = story.home.verdict
+def _note(played: Played) -> dict[str, Any]:
+    assert played.home is not None
+    verdict = played.home.verdict
     return {
         **{what: sum(row[what] for row in verdict.values()) for what in ("delivered", "lost", "duplicated")},
         "exposed": max(row["exposed"] for row in verdict.values()),
-        "tail": len(story.home.tail["records"]),
+        "tail": len(played.home.tail["records"]),
         "judged": "; ".join(sorted({str(row["judged"]) for row in verdict.values()})),
-        "switches": [operation["measured"].get("switch_seconds") for operation in story.home.operations],
-        "problems": list(judge(story)),
+        "switches": [operation["measured"].get("switch_seconds") for operation in played.home.operations],
+        "problems": list(judge(played)),
     }
 
 

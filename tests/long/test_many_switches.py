@@ -16,7 +16,7 @@ import pytest
 
 from lab.demo import judge, judged
 from lab.ports import free_base_port
-from lab.scenario import Fault, Script, Story
+from lab.scenario import Fault, Played, Script
 from reports.origin import origin
 from reports.result import Section
 from tests.long.notes import Columns, Note, Notes, largest, play, problems_in, table
@@ -58,19 +58,19 @@ def test_switches_at_random_moments_lose_nothing_and_repeat_nothing(tmp_path: Pa
     assert problems_in(notes.all()) == []
 
 
-def _note(story: Story) -> dict[str, Any]:
-    moved = [query for query in story.verdict if story.operation(query)["plan"]["resume"] != "fresh"]
-    ways = {story.operation(query)["plan"]["resume"] for query in moved}
-    verdicts = [story.verdict[query] for query in moved]
-    verdicts += story.home.verdict.values() if story.home is not None else ()
+def _note(played: Played) -> dict[str, Any]:
+    moved = [query for query in played.verdict if played.operation(query)["plan"]["resume"] != "fresh"]
+    ways = {played.operation(query)["plan"]["resume"] for query in moved}
+    verdicts = [played.verdict[query] for query in moved]
+    verdicts += played.home.verdict.values() if played.home is not None else ()
     return {
         **{what: sum(row[what] for row in verdicts) for what in ("delivered", "lost", "duplicated")},
-        "exposed": max(story.verdict[query]["exposed"] for query in moved),
-        "judged": judged(story),
-        "driver": "lost" if story.script.loses_driver else "lives",
-        "home": story.home is not None,
-        "switches": [story.operation(query)["measured"]["switch_seconds"] for query in moved],
-        "problems": [*judge(story), *(f"a query moved by {way}" for way in ways - {"switch"})],
+        "exposed": max(played.verdict[query]["exposed"] for query in moved),
+        "judged": judged(played),
+        "driver": "lost" if played.script.loses_driver else "lives",
+        "home": played.home is not None,
+        "switches": [played.operation(query)["measured"]["switch_seconds"] for query in moved],
+        "problems": [*judge(played), *(f"a query moved by {way}" for way in ways - {"switch"})],
     }
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from reports.origin import origin
 from tests.long.notes import Columns, Notes, problems_in, table
-from tests.transactions import Isolation, Plot, judged, tell
+from tests.transactions import Isolation, Plot, judged, play_plot
 
 pytestmark = pytest.mark.long
 
@@ -43,9 +43,9 @@ def test_faults_among_transactions_lose_and_repeat_nothing(tmp_path: Path) -> No
         print(f"seed {seed}: {plot}")
         directory = tmp_path / str(number)
         directory.mkdir()
-        told = tell(plot, directory)
-        problems = judged(told)
-        delivered = sum(rows.total() for epochs in told.rows.values() for rows in epochs.values())
+        played = play_plot(plot, directory)
+        problems = judged(played)
+        delivered = sum(rows.total() for epochs in played.rows.values() for rows in epochs.values())
         notes.add(
             {"seed": seed, "fault": fault, "replicator": replicator, "size": plot.size, "delivered": delivered,
              "problems": problems}

@@ -60,10 +60,10 @@ def folder(store: ObjectStore, tmp_path: Path) -> str:
 def test_of_eight_writers_exactly_one_gets_the_name(race: Race, store: ObjectStore, folder: str) -> None:
     for manager in (race.ours, *race.sparks):
         began = time.monotonic()
-        told = race(manager, folder, ROUNDS, WRITERS, store.conf())
+        outcome = race(manager, folder, ROUNDS, WRITERS, store.conf())
         seconds = time.monotonic() - began
-        print(f"{manager}: two winners in {told[0]} of {ROUNDS} rounds, {seconds / ROUNDS * 1000:.0f} ms a round")
-        assert (told == (0, 0, 0)) is (manager == race.ours), f"{manager}: {told}"
+        print(f"{manager}: two winners in {outcome[0]} of {ROUNDS} rounds, {seconds / ROUNDS * 1000:.0f} ms a round")
+        assert (outcome == (0, 0, 0)) is (manager == race.ours), f"{manager}: {outcome}"
 
 
 def test_of_an_entry_and_a_plant_exactly_one_gets_the_name(race: Race, spark: SparkSession, folder: str) -> None:
@@ -115,9 +115,9 @@ def test_a_batch_costs_few_requests(spark: SparkSession, folder: str) -> None:
     until(lambda: last_batch(query) >= first + 30)
     after, batches = requests(spark, folder), last_batch(query) - first
     query.stop()
-    told = {name: round((after[name] - before.get(name, 0)) / batches, 1) for name in after}
-    print({name: count for name, count in told.items() if count})
-    assert told["object_put_request"] < 8
+    reported = {name: round((after[name] - before.get(name, 0)) / batches, 1) for name in after}
+    print({name: count for name, count in reported.items() if count})
+    assert reported["object_put_request"] < 8
 
 
 def last_batch(query: StreamingQuery) -> int:

@@ -71,8 +71,8 @@ class Play:
 
     def verdicts(self, cluster: str) -> list[str]:
         """All that the controller believed of a cluster once it had looked, in order."""
-        told = [event.text.partition(":")[0] for event in self.scene.store.history(limit=1000)]
-        found = [text.split()[2] for text in told if text.startswith(f"{cluster} is ")]
+        texts = [event.text.partition(":")[0] for event in self.scene.store.history(limit=1000)]
+        found = [text.split()[2] for text in texts if text.startswith(f"{cluster} is ")]
         return [verdict for verdict in found if verdict != "UNKNOWN"]
 
     def believes(self, cluster: str, verdict: str) -> None:

@@ -59,7 +59,7 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="module", params=[(resume, moment) for resume in RESUMES for moment in ("before", "in", "after")])
-def story(
+def sink_run(
     request: pytest.FixtureRequest, postgres: Postgres, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, str, Played]:
     resume, moment = request.param
@@ -67,8 +67,8 @@ def story(
 
 
 @pytest.mark.parametrize("name", sinks.SINKS)
-def test_a_sink_loses_nothing_and_has_twice_what_the_plan_said(story: tuple[str, str, Played], name: str) -> None:
-    resume, moment, played = story
+def test_a_sink_loses_nothing_and_has_twice_what_the_plan_said(sink_run: tuple[str, str, Played], name: str) -> None:
+    resume, moment, played = sink_run
     totals = played.plans[name]["totals"]
     said, repeated = totals["replay_records"] + totals["possible_replay_records"], played.repeated(name)
     print(f"{resume}, killed {moment}: {name} {played.plans[name]['uncommitted_batch']}, said {said}, twice {repeated}")

@@ -71,8 +71,8 @@ def test_with_both_clusters_killed_the_move_waits_for_the_standby(tmp_path: Path
             world.until(f"{name} is DOWN", lambda name=name: world.verdicts(name)[-1:] == ["DOWN"])  # type: ignore[misc] # a lambda's own name in a loop
         time.sleep(20.0)
         assert world.held() == []
-        told = {event["query"] for event in world.events("not-moved") if "standby-up" in event["text"]}
-        assert told == world.places().keys()
+        reported = {event["query"] for event in world.events("not-moved") if "standby-up" in event["text"]}
+        assert reported == world.places().keys()
         world.lab("start", "west")
         world.until("every query has left", world.has_moved)
         world.assert_moved_once()

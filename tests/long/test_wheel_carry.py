@@ -14,10 +14,10 @@ def test_an_installed_wheel_carries_queries_from_a_killed_cluster(tmp_path: Path
     programs = install_wheel(build_wheel(tmp_path / "build"), tmp_path / "venv")
     away = tmp_path / "away"
     away.mkdir()
-    told = run_installed(
+    output = run_installed(
         [str(programs / "python"), "-m", "lab.demo", "--dir", "demo", "--base-port", str(free_base_port())],
         away,
         timeout=900,
     )
-    assert told.returncode == 0, told.stdout[-2000:] + told.stderr[-1000:]
-    assert "lost 0, repeated 0 in 3 carried queries" in told.stdout
+    assert output.returncode == 0, output.stdout[-2000:] + output.stderr[-1000:]
+    assert "lost 0, repeated 0 in 3 carried queries" in output.stdout

@@ -73,7 +73,7 @@ class Unattended:
 
     def attempts(self) -> list[Mapping[str, Any]]:
         """The operations that were begun since the run began, as ``show-op`` prints them."""
-        return [self.on.ask("show-op", str(event["operation"])) for event in self.events("hold")]
+        return [self.on.query("show-op", str(event["operation"])) for event in self.events("hold")]
 
     def leads(self, controller: str) -> bool:
         """Whether a controller leads, by what it said last."""
@@ -88,22 +88,22 @@ class Unattended:
 
     def places(self) -> dict[str, str]:
         """Where each query is, those apart that are on their way."""
-        return {row["query"]: row["cluster"] for row in self.on.ask("list") if row["operation"] is None}
+        return {row["query"]: row["cluster"] for row in self.on.query("list") if row["operation"] is None}
 
     def has_moved(self) -> bool:
         return self.is_on("west")
 
     def is_on(self, cluster: str) -> bool:
         """Whether every query is there, at rest and running."""
-        rows = self.on.ask("list")
+        rows = self.on.query("list")
         return all((row["cluster"], row["operation"], row["state"]) == (cluster, None, "running") for row in rows)
 
     def until(self, what: str, holds: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
         deadline = time.monotonic() + seconds
         while not holds():
             if time.monotonic() > deadline:
-                told = "\n".join(f"{each['at']} {each['text']}" for each in self.events())
-                raise AssertionError(f"not within {seconds:g} s: {what}; see {self.on.directory}\n{told}")
+                reported = "\n".join(f"{each['at']} {each['text']}" for each in self.events())
+                raise AssertionError(f"not within {seconds:g} s: {what}; see {self.on.directory}\n{reported}")
             time.sleep(1.0)  # each look is a process of its own
 
     def await_up(self) -> None:
@@ -133,7 +133,7 @@ class Unattended:
         if not announced:  # what is written to the standby itself is read there, too
             assert self.on.start_traffic("west", self.rate, 4.0).wait(60) == 0
         rows = json.loads(self.on.lab("verify", "--wait", "60", "-o", "json"))
-        resumes = {query: str(told.get("resume", "carry")) for query, told in self._declared().items()}
+        resumes = {query: str(reported.get("resume", "carry")) for query, reported in self._declared().items()}
         wrong = {
             query: (row["lost"], row["duplicated"], row["judged"])
             for query, row in rows.items()
@@ -145,7 +145,7 @@ class Unattended:
         assert rows.keys() == resumes.keys(), "every query was judged"
 
     def _history(self) -> Sequence[Mapping[str, Any]]:
-        found: Sequence[Mapping[str, Any]] = self.on.ask("history", "--limit", "10000")
+        found: Sequence[Mapping[str, Any]] = self.on.query("history", "--limit", "10000")
         return found
 
     def _declared(self) -> Mapping[str, Mapping[str, Any]]:
@@ -206,7 +206,7 @@ def cut_off(world: Unattended, controllers: Sequence[str] = ("one",)) -> Iterato
     For a world without controllers; ends them, before the cables are taken away.
     """
     declared = declaration(world.on.config)["clusters"]
-    ports = {name: [int(each.split(":")[1]) for each in told["bootstrap"]] for name, told in declared.items()}
+    ports = {name: [int(each.split(":")[1]) for each in reported["bootstrap"]] for name, reported in declared.items()}
     with cabled(ports) as cables:
         for name in controllers:
             inside = cables.command(

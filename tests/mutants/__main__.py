@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"the tests fail without a mutant: {sound.by}", file=sys.stderr)
             return 2
         outcomes = _try_all(trials, copies)
-    return _told(trials, outcomes)
+    return _print_outcomes(trials, outcomes)
 
 
 def drawn(seed: int, count: int, area: str | None) -> list[Trial]:
@@ -107,7 +107,7 @@ def _try_all(trials: Sequence[Trial], copies: Sequence[Copy]) -> list[Outcome]:
     return [outcomes[number] for number in range(len(trials))]
 
 
-def _told(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> int:
+def _print_outcomes(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> int:
     survivors = [trial for trial, outcome in zip(trials, outcomes, strict=True) if not outcome.killed]
     unexplained = [trial for trial in survivors if trial.key not in EXPLAINED]
     killed, explained = len(trials) - len(survivors), len(survivors) - len(unexplained)

@@ -23,7 +23,8 @@ SINCE = {
 
 LONGEST = (
     "failback", "attached", "carries", "switch_in_batch", "faults", "carry_spark", "watch", "drill", "runner",
-    "standalone", "lab", "alignment", "replicator_returns", "golden_story", "recut", "chain", "resent", "transactions",
+    "standalone", "lab", "alignment", "replicator_returns", "golden_scenario", "recut", "chain", "resent",
+    "transactions",
 )  # fmt: skip
 """Files of a minute and more, the longest first: processes that share the work begin with them."""
 

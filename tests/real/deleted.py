@@ -158,7 +158,9 @@ def moved(move: Losing, end: int) -> None:
     move.run(move.at("west"), move.sink)
 
 
-def judged(move: Losing, cluster: str, end: int, kinds: Collection[str], tell: Callable[[str], None]) -> Iterator[str]:
+def judged(
+    move: Losing, cluster: str, end: int, kinds: Collection[str], report: Callable[[str], None]
+) -> Iterator[str]:
     """Start from a copy for each kind; what is wrong, one sentence each. ``end``: the ids that lie on the cluster."""
     row = move.at(cluster)
     committed = newest_commit(move.files, row.checkpoint)
@@ -167,7 +169,7 @@ def judged(move: Losing, cluster: str, end: int, kinds: Collection[str], tell: C
         gone, expected = KINDS[kind]
         copy, store = move.without(row, gone)
         became, said, sink = move.start(copy, store)
-        tell(f"{cluster}, {kind}: {became} {said[:160]}")
+        report(f"{cluster}, {kind}: {became} {said[:160]}")
         waits = became == CONTINUES and not sink.batches and kind in UNREAD
         if became != expected and not waits:
             yield f"{kind}: {became}, not {expected}: {said}"

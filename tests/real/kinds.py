@@ -1,8 +1,8 @@
 """More kinds of queries in a world of the lab, and a judge who reads each of their sinks whole.
 
 ``joined`` joins two topics, ``copied`` writes to Kafka, ``delta`` writes to a Delta table, and ``taken`` reads what
-``handed`` writes to Kafka. Each id is produced once to ``asked`` and once to ``paid``. The topic of ``copied`` has a
-name that MirrorMaker 2 leaves out by default (``DefaultTopicFilter``), so what is in it on either cluster was
+``handed`` writes to Kafka. Each id is produced once to ``requested`` and once to ``paid``. The topic of ``copied`` has
+a name that MirrorMaker 2 leaves out by default (``DefaultTopicFilter``), so what is in it on either cluster was
 written by the query, and a repeat cannot hide. The topic of ``handed`` is copied like any other.
 """
 
@@ -28,10 +28,10 @@ from streaming.jars import jar_paths
 from tests.real.pipelines import kept, kept_ids
 from tests.waiting import until
 
-ASKED, PAID, COPIES, HANDS = "asked", "paid", "copies.replica", "hands"
+REQUESTED, PAID, COPIES, HANDS = "requested", "paid", "copies.replica", "hands"
 JOINED, COPIED, DELTA, HANDED, TAKEN = "joined", "copied", "delta", "handed", "taken"
 PARTITIONS = 2
-_READS = {JOINED: (ASKED, PAID), COPIED: (ASKED,), DELTA: (PAID,), HANDED: (ASKED,), TAKEN: (ASKED,)}
+_READS = {JOINED: (REQUESTED, PAID), COPIED: (REQUESTED,), DELTA: (PAID,), HANDED: (REQUESTED,), TAKEN: (REQUESTED,)}
 """The topics whose ids come to a query, at first or at second hand."""
 _WRITES = {COPIED: COPIES, HANDED: HANDS}
 _PIPELINES = {
@@ -44,7 +44,7 @@ DELTA_CONF = {
 }
 _TICK_SECONDS = 0.02
 _FLUSH_SECONDS = 10.0
-_MOST_TOLD = 20
+_MOST_REPORTED = 20
 
 Place = tuple[str, int, int]
 """Topic, partition and offset of a record."""
@@ -55,21 +55,21 @@ def declare(on: Stage, *names: str, alone: bool = False) -> None:
     with changing(on.config) as declared:
         example = next(iter(declared["queries"].values()))
         common = {"clusters": example["clusters"], "runners": example["runners"]}
-        added = {name: {**_told(on, name), **common} for name in names}
+        added = {name: {**_settings_of(on, name), **common} for name in names}
         declared["queries"] = added if alone else {**declared["queries"], **added}
         if DELTA in names:
             jars = ",".join(map(str, jar_paths(f"delta-{pyspark.__version__}")))
             declared["spark"]["conf"] |= {**DELTA_CONF, "spark.jars": jars}
     home, away = CLUSTERS
-    for topic in (ASKED, PAID, COPIES, HANDS):
+    for topic in (REQUESTED, PAID, COPIES, HANDS):
         topics.create(bootstrap(on, away), topic, PARTITIONS, 1)
         if topic != COPIES:
             topics.put_foreign(bootstrap(on, away), topic, lambda partition: 7 * (partition + 1), aged=True)
         topics.create(bootstrap(on, home), topic, PARTITIONS, 1)
 
 
-def _told(on: Stage, name: str) -> dict[str, Any]:
-    told: dict[str, Any] = {
+def _settings_of(on: Stage, name: str) -> dict[str, Any]:
+    declared: dict[str, Any] = {
         "pipeline": f"tests.real.pipelines:{_PIPELINES[name]}",
         "sources": {topic: {"topics": [topic]} for topic in _READS[name]},
         "checkpoint": str(on.world / "checkpoints" / name),
@@ -78,10 +78,10 @@ def _told(on: Stage, name: str) -> dict[str, Any]:
     }
     if name in _WRITES:
         output = {"cluster": "active", "topic": _WRITES[name]}
-        told |= {"sources": {"orders": {"topics": [ASKED]}}, "settings": {}, "sink": "append", "output": output}
+        declared |= {"sources": {"orders": {"topics": [REQUESTED]}}, "settings": {}, "sink": "append", "output": output}
     if name == TAKEN:
-        told["sources"] = {"orders": {"topics": [HANDS]}}
-    return told
+        declared["sources"] = {"orders": {"topics": [HANDS]}}
+    return declared
 
 
 def sink(on: Stage, name: str) -> Path:
@@ -109,7 +109,7 @@ class Pairs:
         first, began = self._next, time.monotonic()
         while not self._over.wait(_TICK_SECONDS):
             while self._next < first + (time.monotonic() - began) * self._rate:
-                for topic in (ASKED, PAID):
+                for topic in (REQUESTED, PAID):
                     value = json.dumps({"id": self._next})
                     self._producer.produce(topic, key=str(self._next), value=value, partition=self._next % PARTITIONS)
                 self._next += 1
@@ -197,7 +197,7 @@ def assert_delivered(
         found = delivered(on, name)
         repeated = {number: count for number, count in found.items() if count > 1}
         assert found.keys() <= may, (name, found.keys() - may)
-        told = (name, len(repeated), sorted(repeated.items())[:_MOST_TOLD])
-        assert not repeated or (name == COPIED and len(repeated) <= twice), told
+        declared = (name, len(repeated), sorted(repeated.items())[:_MOST_REPORTED])
+        assert not repeated or (name == COPIED and len(repeated) <= twice), declared
         more = len(found.keys() - must)
         print(f"{name}: {len(must):,} ids once each, {more} more of a tail of {len(tails.get(name, ()))}")

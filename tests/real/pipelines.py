@@ -132,13 +132,13 @@ def _keep(folder: Path, batch: int, frame: DataFrame, rows: list[object]) -> Non
     """
     folder.mkdir(parents=True, exist_ok=True)
     epoch = int(frame.sparkSession.conf.get("spark.tideover.epoch") or 0)
-    told = {"batch": batch, "epoch": epoch, "rows": sorted(rows, key=str), "at": time.time()}
+    reported = {"batch": batch, "epoch": epoch, "rows": sorted(rows, key=str), "at": time.time()}
     path = folder / f"{batch}.json"
     known = path.exists()
-    if known and json.loads(path.read_text(encoding="utf-8"))["rows"] != told["rows"]:
+    if known and json.loads(path.read_text(encoding="utf-8"))["rows"] != reported["rows"]:
         path = folder / f"{batch}.differs-{time.time_ns()}.json"
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(told), encoding="utf-8")
+    partial.write_text(json.dumps(reported), encoding="utf-8")
     partial.replace(path)
     while not known and rows and (folder / HOLD).exists():
         time.sleep(0.02)
@@ -154,8 +154,8 @@ UNREAD = "unread"
 
 def kept(folder: Path) -> list[dict[str, Any]]:
     """What a sink holds, in the order of batches."""
-    told = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
-    return sorted(told, key=lambda each: (each["batch"], each["at"]))
+    answer = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
+    return sorted(answer, key=lambda each: (each["batch"], each["at"]))
 
 
 def kept_ids(folder: Path) -> Counter[int]:
@@ -194,8 +194,8 @@ def _dropping(rows: DataFrame, folder: Path, mode: str) -> DataStreamWriter:
         if path.exists():
             return
         epoch = int(frame.sparkSession.conf.get("spark.tideover.epoch") or 0)
-        told = {"batch": batch, "epoch": epoch, "rows": [list(row) for row in frame.collect()], "at": time.time()}
-        path.with_suffix(".partial").write_text(json.dumps(told), encoding="utf-8")
+        reported = {"batch": batch, "epoch": epoch, "rows": [list(row) for row in frame.collect()], "at": time.time()}
+        path.with_suffix(".partial").write_text(json.dumps(reported), encoding="utf-8")
         path.with_suffix(".partial").replace(path)
 
     return rows.writeStream.outputMode(mode).foreachBatch(keep)
@@ -203,12 +203,12 @@ def _dropping(rows: DataFrame, folder: Path, mode: str) -> DataStreamWriter:
 
 def joined_ids(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
     """Stateful, over two topics: each id once both have it; a batch id that the sink has already is dropped."""
-    asked, paid = (_timed_ids(sources[name]).alias(name) for name in ("asked", "paid"))
+    requested, paid = (_timed_ids(sources[name]).alias(name) for name in ("requested", "paid"))
     in_time = functions.expr(
-        "paid.timestamp BETWEEN asked.timestamp - INTERVAL 1 MINUTE AND asked.timestamp + INTERVAL 1 MINUTE"
+        "paid.timestamp BETWEEN requested.timestamp - INTERVAL 1 MINUTE AND requested.timestamp + INTERVAL 1 MINUTE"
     )
-    pairs = asked.join(paid, functions.expr("asked.id = paid.id") & in_time)
-    return _dropping(pairs.select("asked.id"), Path(str(settings["sink"])), "append")
+    pairs = requested.join(paid, functions.expr("requested.id = paid.id") & in_time)
+    return _dropping(pairs.select("requested.id"), Path(str(settings["sink"])), "append")
 
 
 def paired_ids(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:

@@ -114,7 +114,7 @@ def _files_of(log: Path, *, compacted: bool) -> list[Path]:
     lines = [
         line for each in entries if each.suffix != ".crc" for line in each.read_text(encoding="utf-8").splitlines()
     ]
-    told = [json.loads(line) for line in lines if line.startswith("{")]
+    answer = [json.loads(line) for line in lines if line.startswith("{")]
     if compacted:
-        return sorted({Path(each["path"].removeprefix("file://")) for each in told})
-    return [log.parent / each["add"]["path"] for each in told if "add" in each]
+        return sorted({Path(each["path"].removeprefix("file://")) for each in answer})
+    return [log.parent / each["add"]["path"] for each in answer if "add" in each]

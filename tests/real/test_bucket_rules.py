@@ -39,7 +39,7 @@ def found(spark: SparkSession, server: Lifecycles, bucket: str) -> BucketRules:
     java_context(spark).hadoopConfiguration().set(f"fs.s3a.bucket.{bucket}.endpoint", f"http://127.0.0.1:{server.port}")
     seen = bucket_rules(spark, f"s3a://{bucket}/checkpoints/revenue")
     assert seen is not None
-    assert any(f"/{bucket}" in path and "lifecycle" in path for path in server.asked)
+    assert any(f"/{bucket}" in path and "lifecycle" in path for path in server.requested)
     return seen
 
 

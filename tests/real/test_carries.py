@@ -11,7 +11,7 @@ import pytest
 
 from lab.demo import judge
 from lab.ports import free_base_port
-from lab.scenario import Script, tell
+from lab.scenario import Script, play_script
 from tests.world import RATE_BESIDE_OTHERS
 
 pytestmark = pytest.mark.real
@@ -22,9 +22,9 @@ def test_a_carry_typed_at_a_random_moment_of_a_freeze_is_exact(tmp_path: Path) -
     seed = random.SystemRandom().randrange(10**6)
     print(f"seed {seed}")
     script = Script.at_random(seed, fault="freeze", base_port=free_base_port(), wait_warm=False)
-    story = tell(script, tmp_path, print)
-    assert judge(story) == []
-    assert all(row["delivered"] for row in story.verdict.values())
+    played = play_script(script, tmp_path, print)
+    assert judge(played) == []
+    assert all(row["delivered"] for row in played.verdict.values())
 
 
 def test_the_controller_moves_every_query_at_a_random_moment_of_a_kill(
@@ -33,9 +33,9 @@ def test_the_controller_moves_every_query_at_a_random_moment_of_a_kill(
     seed = random.SystemRandom().randrange(10**6)
     print(f"seed {seed}")
     drawn = Script.at_random(seed, fault="kill", base_port=free_base_port(), wait_warm=False)
-    story = tell(replace(drawn, automatic=True, rate=RATE_BESIDE_OTHERS), tmp_path, print)
-    assert judge(story) == []
-    assert {operation["actor"] for operation in story.operations} == {"auto"}
-    assert all(operation["measured"]["detect_seconds"] is not None for operation in story.operations)
-    kinds = [event["kind"] for event in story.events]
+    played = play_script(replace(drawn, automatic=True, rate=RATE_BESIDE_OTHERS), tmp_path, print)
+    assert judge(played) == []
+    assert {operation["actor"] for operation in played.operations} == {"auto"}
+    assert all(operation["measured"]["detect_seconds"] is not None for operation in played.operations)
+    kinds = [event["kind"] for event in played.events]
     assert kinds.index("verdict") < kinds.index("hold")

@@ -49,9 +49,9 @@ def moved_while_the_replicator_lags(on: Stage) -> tuple[Mapping[str, Any], Mappi
 
     def waits() -> bool:
         assert verb.is_alive(), answered
-        rows.update({row["query"]: row for row in on.ask("list")})
+        rows.update({row["query"]: row for row in on.query("list")})
         operation = rows[kinds.HANDED]["operation"]
-        return operation is not None and "waiting for the replicator" in on.ask("show-op", operation)["sentence"]
+        return operation is not None and "waiting for the replicator" in on.query("show-op", operation)["sentence"]
 
     until(waits, "the writer waits for its copies")
     batch = rows[kinds.TAKEN]["batch"]
@@ -59,7 +59,7 @@ def moved_while_the_replicator_lags(on: Stage) -> tuple[Mapping[str, Any], Mappi
     on.lab("thaw", "replicator")
     verb.join()
     ((code, identities),) = answered
-    operations = {each["query"]: each for each in (on.ask("show-op", identity) for identity in identities)}
+    operations = {each["query"]: each for each in (on.query("show-op", identity) for identity in identities)}
     assert (code, [each["outcome"] for each in operations.values()]) == (0, ["done", "done"]), operations
     assert operations[kinds.TAKEN]["plan"]["data_batch"] > batch, "it read on"
     return operations[kinds.HANDED], operations[kinds.TAKEN]

@@ -89,9 +89,9 @@ def test_after_a_runner_is_killed_while_it_cleans_the_next_one_continues(stage: 
     assert row["files"] > MANY
     assert not (left / "state").exists()
     assert holder(LocalFiles(), str(left)) is not None, "it is fenced still"
-    told = [event.text for event in stage.store.history(query="sums") if event.kind == "cleaned"]
-    assert len(told) == 1
-    assert str(left) in told[0]
+    texts = [event.text for event in stage.store.history(query="sums") if event.kind == "cleaned"]
+    assert len(texts) == 1
+    assert str(left) in texts[0]
 
     reads(400)
     moves(WEST)

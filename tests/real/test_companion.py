@@ -261,21 +261,21 @@ def test_a_run_publishes_each_entry_the_moment_it_is_there(pipeline: Pipeline) -
     files = LocalFiles()
     query = pipeline.start(3)
     assert pipeline.news is not None
-    told: list[PublishedEntry] = []
+    reported: list[PublishedEntry] = []
     late: list[float] = []
-    while len(told) < 12:
+    while len(reported) < 12:
         for entry in pipeline.news.take(60):
             written = (pipeline.checkpoint / entry.log / str(entry.batch)).stat().st_mtime
             late.append(time.time() - written)
-            told.append(entry)
+            reported.append(entry)
     pipeline.news.close()
     query.stop()
-    del told[12:]  # the last take may have brought the entry of a batch that is not committed
+    del reported[12:]  # the last take may have brought the entry of a batch that is not committed
     print(f"told {statistics.median(late) * 1000:.1f} ms after it was written, at the median of {len(late)} entries")
-    assert [(entry.log, entry.batch) for entry in told] == [
-        (log, batch) for batch in range(len(told) // 2) for log in ("offsets", "commits")
+    assert [(entry.log, entry.batch) for entry in reported] == [
+        (log, batch) for batch in range(len(reported) // 2) for log in ("offsets", "commits")
     ]
-    for entry in told:
+    for entry in reported:
         assert files.read_bytes(str(pipeline.checkpoint / entry.log / str(entry.batch))) == entry.content
     assert pipeline.news.take(0) == [], "nobody follows any more"
 

@@ -95,7 +95,7 @@ def beating(west: FakeCluster, seconds: float) -> Iterator[Callable[[], None]]:
         thread.join()
 
 
-def told_of(store: ControllerStore, cluster: str) -> list[str]:
+def reported_of(store: ControllerStore, cluster: str) -> list[str]:
     """The verdicts that were given, oldest first."""
     return [each.text for each in store.history() if each.kind == "verdict" and each.text.startswith(cluster)]
 
@@ -114,12 +114,12 @@ def test_a_cut_cluster_is_unreachable_from_here_until_all_lose_it(tmp_path: Path
                 place.cut("east")
                 await_verdict(store, "east", Verdict.UNREACHABLE_FROM_HERE)
                 await_failures(store, "east")
-                assert not any("is DOWN" in each for each in told_of(store, "east"))
+                assert not any("is DOWN" in each for each in reported_of(store, "east"))
                 place.mend("east")
                 await_verdict(store, "east", Verdict.UP)
                 east.kill(0)
                 await_verdict(store, "east", Verdict.DOWN)
-                assert told_of(store, "west")[-1].startswith("west is UP"), "its cable is whole"
+                assert reported_of(store, "west")[-1].startswith("west is UP"), "its cable is whole"
 
 
 @pytest.mark.long
@@ -144,9 +144,9 @@ def test_a_cluster_whose_heartbeats_arrive_is_not_down_for_the_controller(tmp_pa
             place.refuse("east")
             await_verdict(store, "east", Verdict.UNREACHABLE_FROM_HERE)
             await_failures(store, "east")
-            told = told_of(store, "east")
-            assert not any("is DOWN" in each for each in told), told
-            assert any("connection refused" in each.lower() for each in told), "not silence"
+            reported = reported_of(store, "east")
+            assert not any("is DOWN" in each for each in reported), reported
+            assert any("connection refused" in each.lower() for each in reported), "not silence"
             place.accept("east")
             await_verdict(store, "east", Verdict.UP)
             place.refuse("east")

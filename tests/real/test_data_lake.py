@@ -112,7 +112,7 @@ def test_without_conditions_of_the_service_several_writers_win(
     spark: SparkSession, files: HadoopFiles, tmp_path: Path
 ) -> None:
     """The control: it is the service that decides, and the race of this module shows it."""
-    with data_lake(heeds_conditions=False) as careless, addressed(spark, careless.conf()):
+    with data_lake(obeys_conditions=False) as careless, addressed(spark, careless.conf()):
         won = [winners(files, join(careless.url, tmp_path.name, str(number)))[1] for number in range(ROUNDS)]
     assert max(len(each) for each in won) > 1
 

@@ -33,7 +33,7 @@ def test_drills_under_load_touch_nothing_and_no_failover_waits_for_one(tmp_path:
         traffic = on.start_traffic("east", 1000, 600)
         await_running(on, runner, batches=3)
 
-        before = {row["query"]: row for row in on.ask("list")}
+        before = {row["query"]: row for row in on.query("list")}
         code, printed = on.tideover("drill", *REHEARSED, "-o", "json", check=False)
         drills = json.loads(printed)
         assert (code, [each.get("outcome") for each in drills]) == (0, ["done"] * len(REHEARSED)), printed
@@ -44,7 +44,7 @@ def test_drills_under_load_touch_nothing_and_no_failover_waits_for_one(tmp_path:
             assert [step["name"] for step in drill["steps"]] == STEPS
             if drill["query"] in MOVED:
                 assert {row["method"] for row in drill["plan"]["partitions"]} == {"exact"}
-        after = {row["query"]: row for row in on.ask("list")}
+        after = {row["query"]: row for row in on.query("list")}
         for name, row in before.items():
             assert [after[name][key] for key in ("cluster", "epoch", "runner", "state")] == [
                 row[key] for key in ("cluster", "epoch", "runner", "state")
@@ -60,8 +60,8 @@ def test_drills_under_load_touch_nothing_and_no_failover_waits_for_one(tmp_path:
         code, printed = on.tideover("failover", *MOVED, "--to", "west", "--yes", "-o", "json", check=False)
         moves = json.loads(printed)
         assert (code, {each["outcome"] for each in moves}) == (0, {"done"})
-        until(lambda: on.ask("show", "orders")["drill"]["outcome"] is not None, "the drill has ended")
-        drill = on.ask("show-op", on.ask("show", "orders")["drill"]["id"])
+        until(lambda: on.query("show", "orders")["drill"]["outcome"] is not None, "the drill has ended")
+        drill = on.query("show-op", on.query("show", "orders")["drill"]["id"])
         assert (drill["outcome"], drill["sentence"].startswith("stopped: ")) == ("refused", True)
         assert instant(drill["ended_at"]) < instant(moves[0]["ended_at"]), "it did not hold the failover up"
         until(lambda: copies(checkpoints) == [], "no copy of a drill is left")
@@ -80,7 +80,7 @@ def copies(checkpoints: list[Path]) -> list[Path]:
 
 
 def is_copying(on: Stage) -> bool:
-    drill: Any = on.ask("show", "orders")["drill"]
+    drill: Any = on.query("show", "orders")["drill"]
     return drill is not None and drill["outcome"] is None and "copies the checkpoint" in drill["sentence"]
 
 

@@ -111,9 +111,9 @@ class Service:
         try:
             until(lambda: self.counted() == wanted, what, seconds=SECONDS)
         except AssertionError as error:
-            raise AssertionError(f"{error}: {self.counted()} of {wanted}\n{self.told()}") from None
+            raise AssertionError(f"{error}: {self.counted()} of {wanted}\n{self.output()}") from None
 
-    def told(self) -> str:
+    def output(self) -> str:
         """The ends of both logs, for a test that has failed."""
         log = self.folder / "job.log"
         said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
@@ -172,7 +172,7 @@ def test_an_application_is_moved_and_moved_back_by_its_commands(service: Service
     until(lambda: service.could_move("west"), "it could be moved", seconds=SECONDS)
     faults.kill(service.world, "east", print)
     moved = service.type("failover", "totals", "--to", "west", "--yes", "--reason", "test", read="west")
-    assert moved.code == 0, moved.err + service.told()
+    assert moved.code == 0, moved.err + service.output()
     service.await_exact("each order once on west")
     assert service.starts() == [east, west]
     assert (service.query_id(), "@west" in (service.checkpoint / "offsets" / "0").read_text()) == (first, False)
@@ -187,7 +187,7 @@ def test_an_application_is_moved_and_moved_back_by_its_commands(service: Service
     back = service.type(
         "switchover", "totals", "--to", "east", "--consent", "replication", "--yes", "--reason", "test", read="east"
     )
-    assert back.code == 0, back.err + service.told()
+    assert back.code == 0, back.err + service.output()
     service.await_exact("each order once on east again")
     assert service.starts() == [east, west, east]
     assert (service.query_id(), (service.folder / "pid").read_text() != pid) == (first, True)

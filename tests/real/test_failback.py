@@ -16,7 +16,7 @@ from lab.access import settings_for
 from lab.demo import judge
 from lab.log import read_on
 from lab.ports import free_base_port
-from lab.scenario import Script, tell
+from lab.scenario import Script, play_script
 from lab.turn import prepare
 from tests.topics import make_topic, read_whole
 from tests.waiting import until
@@ -33,18 +33,18 @@ def test_queries_come_home_exactly_and_the_tail_is_listed_whole(tmp_path: Path) 
     seed = random.SystemRandom().randrange(10**6)
     print(f"seed {seed}")
     drawn = Script.at_random(seed, fault="freeze", base_port=free_base_port(), wait_warm=False)
-    story = tell(replace(drawn, returns=True, rate=RATE_BESIDE_OTHERS), tmp_path / "story", print)
-    assert judge(story) == []
-    assert story.home is not None
-    assert set(story.home.verdict) == {"revenue", "orders", "archive"}
-    tail = story.home.tail["records"]
-    assert story.verdict["archive"]["exposed"] <= len(tail)
+    played = play_script(replace(drawn, returns=True, rate=RATE_BESIDE_OTHERS), tmp_path / "story", print)
+    assert judge(played) == []
+    assert played.home is not None
+    assert set(played.home.verdict) == {"revenue", "orders", "archive"}
+    tail = played.home.tail["records"]
+    assert played.verdict["archive"]["exposed"] <= len(tail)
     assert not any(record["on_standby"] for record in tail)
-    for query, row in story.home.verdict.items():
+    for query, row in played.home.verdict.items():
         assert (row["lost"], row["duplicated"]) == (0, 0), (query, row)
         assert row["exposed"] <= len(tail), "all that home's copies lack is in the list"
         assert row["delivered"] >= row["acked"] - row["exposed"]
-    for operation in story.home.operations:
+    for operation in played.home.operations:
         rows = operation["plan"].get("unread_before", [])
         counted = [each["records"] for each in rows]
         # On a busy machine the old cluster may hold what came after the move before it is looked at: then the number is

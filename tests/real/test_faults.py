@@ -42,11 +42,11 @@ def theatre(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theatre]:
 def test_the_same_failover_typed_twice_at_once_is_one_operation_and_one_move(theatre: Theatre) -> None:
     _, there = theatre.gathered()
     epochs = epochs_of(theatre)
-    asked, before = requests(theatre), {each.id for each in theatre.store.operations()}
+    requested, before = requests(theatre), {each.id for each in theatre.store.operations()}
     with theatre.frozen_host():
         typed = [theatre.failover("--all", there) for _ in range(2)]
-        theatre.until("both have asked", lambda: len(requests(theatre) - asked) == 8)
-        theatre.await_asked("rows")
+        theatre.until("both have asked", lambda: len(requests(theatre) - requested) == 8)
+        theatre.await_requested("rows")
     first, second = (each.end() for each in typed)
     assert (first.code, second.code) == (0, 0), first.err + second.err
     moved = {query: row["id"] for query, row in first.operations.items()}
@@ -123,7 +123,7 @@ def test_a_standby_killed_before_the_commit_is_waited_for(theatre: Theatre) -> N
     with theatre.frozen_host():
         typed = theatre.failover("--all", there)
         for query in epochs_of(theatre):
-            theatre.await_asked(query)
+            theatre.await_requested(query)
         theatre.kill(there)
         time.sleep(STANDBY_SECONDS)  # until no answer that it gave before counts any more
     theatre.until(
@@ -142,7 +142,7 @@ def test_a_store_locked_for_seconds_only_delays_the_failover(theatre: Theatre) -
     theatre.more(ORDERS)
     with theatre.frozen_host():
         typed = theatre.failover("--all", there)
-        theatre.await_asked("rows")
+        theatre.await_requested("rows")
     with locked_store(theatre.store_file):
         under_way = {operation.id for operation in theatre.store.operations(only_open=True)}
         theatre.more(ORDERS)
@@ -162,7 +162,7 @@ def test_a_standby_that_lost_the_topic_after_the_fence_gives_the_query_back(thea
     before = theatre.ids("boxed")
     with theatre.frozen_host():
         typed = theatre.failover("boxed", there)
-        theatre.await_asked("boxed")
+        theatre.await_requested("boxed")
         admin = AdminClient({"bootstrap.servers": theatre.clusters[there].bootstrap})
         admin.delete_topics([PARCELS])[PARCELS].result(120)
         time.sleep(STANDBY_SECONDS)  # so long counts what was seen and found there before
@@ -207,7 +207,7 @@ def test_a_runner_killed_on_the_way_is_replaced_by_one_that_proves_it_gone(theat
     theatre.freeze(here)
     host = theatre.freeze_host()
     typed = theatre.failover("--all", there)
-    theatre.await_asked("rows")
+    theatre.await_requested("rows")
     host.kill()
     said = typed.end()
     assert said.code == 0, said.err

@@ -123,8 +123,8 @@ def assert_verified(world: RunningWorld) -> None:
     world.lab("verify", "-o", "json", exit_code=2)  # nothing is delivered yet, so there is no sink to judge
     run_queries(world, "west")
     for query, row in world.verdict().items():
-        told = {name: row[name] for name in ("replicated", "delivered", "lost", "duplicated", "exposed")}
-        assert told == {
+        reported = {name: row[name] for name in ("replicated", "delivered", "lost", "duplicated", "exposed")}
+        assert reported == {
             "replicated": row["acked"], "delivered": row["acked"], "lost": 0, "duplicated": 0, "exposed": 0,
         }, query  # fmt: skip
     sinks = world.directory / "sinks"
@@ -151,8 +151,8 @@ def test_a_taken_port_is_named_and_nothing_is_started(world: RunningWorld, tmp_p
     assert f"error: another process uses port {base}, {base + 1}, " in done.stderr
     assert "--base-port" in done.stderr
     assert "Exception" not in done.stderr
-    told = run_lab(tmp_path / "second", "status")
-    assert "running" not in told
+    reported = run_lab(tmp_path / "second", "status")
+    assert "running" not in reported
 
 
 def test_a_demo_that_is_ended_leaves_no_broker(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from streaming.kafka.link import Link
 from streaming.kafka.requests.list_offsets import partition_request
 from streaming.kafka.requests.records import digest
 from streaming.last_records import read_last_records
-from streaming.probe.self_questions import ask
-from streaming.resolve.batched_lookups import ask_offsets
+from streaming.probe.self_questions import check_answers
+from streaming.resolve.batched_lookups import request_offsets
 from streaming.resolve.comparison import replication_ages, validate
 from streaming.resolve.resolver import resolve
 from streaming.resume.age import ReplicationAge
@@ -106,8 +106,8 @@ def test_times_begin_end_and_largest_time_agree_with_another_client(
     create(bootstrap, topic)
     produce(bootstrap, topic, [(None, b"%d" % i, BASE_MS + source.randrange(100_000)) for i in range(2000)])
     partition, theirs = TopicPartition(topic, 0), TheirPartition(topic, 0)
-    asked = [BASE_MS - 1, BASE_MS, *(BASE_MS + source.randrange(100_000) for _ in range(20)), BASE_MS + 100_001]
-    for time_ms in asked:
+    requested = [BASE_MS - 1, BASE_MS, *(BASE_MS + source.randrange(100_000) for _ in range(20)), BASE_MS + 100_001]
+    for time_ms in requested:
         their = admin.list_offsets({theirs: OffsetSpec.for_timestamp(time_ms)})[theirs].result(120)
         ours = link.offsets({partition: time_ms}, timeout=60)[partition]
         assert ours.error is None
@@ -132,7 +132,7 @@ def test_a_real_broker_contradicts_itself_nowhere(link: Link, bootstrap: str, ki
     create(bootstrap, topic, 1, **{"message.timestamp.type": kind})
     produce(bootstrap, topic, [(b"%d" % i, b"%d" % i, BASE_MS + source.randrange(100_000)) for i in range(600)])
     for turn in range(5):
-        found = ask(lambda _: link, "east", [topic], turn=turn, at=datetime.now(UTC))
+        found = check_answers(lambda _: link, "east", [topic], turn=turn, at=datetime.now(UTC))
         assert (found.contradictions, found.error, found.partitions) == ((), "", 1), turn
 
 
@@ -142,11 +142,13 @@ def test_a_partition_requested_twice_is_answered_twice(link: Link, bootstrap: st
     produce(bootstrap, "twice", numbered(5))
     key = TopicPartition("twice", 0)
     once = partition_request({key: BASE_MS}, read_committed=False)
-    refused = link._now.partitions.ask(replace(once, chunks=lambda asked: [asked * 2]), [key], Deadline.after(10))[key]
+    refused = link._now.partitions.exchange(
+        replace(once, chunks=lambda requested: [requested * 2]), [key], Deadline.after(10)
+    )[key]
     assert refused.error is not None
     assert (refused.error.name, refused.offset) == ("INVALID_REQUEST", None)
     times = (BASE_MS, BASE_MS + 3_000)
-    answers = ask_offsets(link, [(key, time_ms) for time_ms in times], Deadline.after(10))
+    answers = request_offsets(link, [(key, time_ms) for time_ms in times], Deadline.after(10))
     assert [(answers[key, time_ms].offset, answers[key, time_ms].error) for time_ms in times] == [(0, None), (3, None)]
 
 
@@ -378,12 +380,12 @@ def test_one_link_serves_several_threads(link: Link, bootstrap: str) -> None:
     partitions = [TopicPartition("shared", number) for number in range(8)]
     wrong: list[object] = []
 
-    def ask() -> None:
+    def check_answers() -> None:
         for _ in range(50):
             looked = link.offsets(dict.fromkeys(partitions, Spec.LATEST), timeout=60)
             wrong.extend(answer for answer in looked.values() if answer.offset != 0)
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
+    threads = [threading.Thread(target=check_answers) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -80,7 +80,7 @@ def test_a_down_cluster_is_notified_once_by_whichever_controller_leads(
         until(lambda: any(each.failures for each in store.notice_cursors()))
         failing = {each.target: each.failing_since is not None for each in store.notice_cursors()}
         assert failing == {"hook": False, "nobody": True}
-        until(lambda: len(told_to(store, "hook")) == 2)
+        until(lambda: len(reported_to(store, "hook")) == 2)
         first.kill()
     with controlling(tmp_path, port) as second:
         lines = len(store.history())
@@ -93,6 +93,6 @@ def test_a_down_cluster_is_notified_once_by_whichever_controller_leads(
     assert "a receiver does not take notices" in (tmp_path / "controller.log").read_text(encoding="utf-8")
 
 
-def told_to(store: ControllerStore, target: str) -> dict[str, str]:
+def reported_to(store: ControllerStore, target: str) -> dict[str, str]:
     """The incidents that a receiver knows of."""
     return next(dict(each.incidents) for each in store.notice_cursors() if each.target == target)

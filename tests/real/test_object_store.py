@@ -152,9 +152,9 @@ def test_a_tree_is_listed_copied_read_and_deleted(files: HadoopFiles, folder: st
     assert files.walk(join(folder, "to")) == {}
     assert list(files.list_names(join(folder, "none"))) == []
     assert not files.delete(join(folder, "none"))
-    for ask in (files.read_bytes, files.size):
+    for read in (files.read_bytes, files.size):
         with pytest.raises(FileVanished):
-            ask(join(folder, "none"))
+            read(join(folder, "none"))
     with pytest.raises(FileVanished):
         files.copy([(join(folder, "none"), join(folder, "to"))])
 
@@ -215,12 +215,12 @@ def test_sparks_own_manager_is_refused_on_the_store(spark: SparkSession, folder:
 def test_without_conditions_nothing_is_planted_started_or_hosted(
     spark: SparkSession, store: ObjectStore, folder: str
 ) -> None:
-    told = r"fs\.s3a\.create\.conditional\.enabled is false"
+    reported = r"fs\.s3a\.create\.conditional\.enabled is false"
     with addressed(spark, store, **{"fs.s3a.create.conditional.enabled": "false"}):
-        with pytest.raises(UnsafeFileSystem, match=told):
+        with pytest.raises(UnsafeFileSystem, match=reported):
             HadoopFiles(spark).create_atomically(join(folder, "x"), b"mine")
-        with pytest.raises(UnsafeCheckpoint, match=told):
+        with pytest.raises(UnsafeCheckpoint, match=reported):
             require_exclusive_create(spark, declared(folder), "a", Path("/"))
         rows = spark.readStream.format("rate").load().writeStream.format("noop")
-        with pytest.raises(Exception, match=told):
+        with pytest.raises(Exception, match=reported):
             rows.option("checkpointLocation", join(folder, "started")).start()

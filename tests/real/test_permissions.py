@@ -94,11 +94,11 @@ def test_a_rotated_password_is_refused_until_its_file_changes(scram: Guarded, tm
         scram.set_password("ann", SECOND)
         seen = [look()]
 
-        def is_asked_again() -> bool:
+        def is_requested_again() -> bool:
             seen.append(look())
             return (trouble := seen[-1].trouble) is not None and trouble.kind == "credential"
 
-        until(is_asked_again, "the broker never asked for the password again")
+        until(is_requested_again, "the broker never asked for the password again")
         assert "SASL" in refused(seen[-1])
         secret.write_text(f"{SECOND}\n", encoding="utf-8")
         sight = look()
@@ -117,9 +117,9 @@ def test_a_refused_certificate_is_named_and_its_successor_counts(files: Path, tm
     ):
         for wrong in ("expired", "strange"):  # the broker says the same of both
             shutil.copy(files / f"{wrong}.pem", tmp_path / "client.pem")
-            told = refused(look())
+            found = refused(look())
             taken = "name one that has not expired, of an authority in the"
-            assert f"refuses our own certificate (security.cert), or misses it: {taken}" in told
+            assert f"refuses our own certificate (security.cert), or misses it: {taken}" in found
         shutil.copy(files / "client.pem", tmp_path / "client.pem")
         sight = look()
         assert sight.ok, sight.trouble

@@ -32,7 +32,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         east = pool.submit(east_lives.enter_context, running_broker(folder / "east"))
         stage = Stage(folder, Side(east.result()), Side(west.result()))
         fill(stage.east, stage.west)
-        ask(stage)
+        query(stage)
         stage.track_before("deep", 280)
         stage.track()
         consume(stage)
@@ -76,7 +76,7 @@ def fill(east: Side, west: Side) -> None:
     west.make("unsorted", 1, (0, 9, 4))
 
 
-def ask(stage: Stage) -> None:
+def query(stage: Stage) -> None:
     """The queries, each for a world of its own."""
     for topic in ("copied", "shifted", "behind"):
         stage.query(topic, "copy", topic)
@@ -257,11 +257,11 @@ def test_a_resume_offset_by_syncs_never_passes_the_position(stage: Stage) -> Non
 
 
 def test_the_begin_of_every_partition_is_shown(stage: Stage) -> None:
-    assert asked(stage, "grown", "--earliest") == [(0, None), (0, None), (5, None), (0, None)]
+    assert found_by(stage, "grown", "--earliest") == [(0, None), (0, None), (5, None), (0, None)]
 
 
 def test_the_record_of_the_largest_time_need_not_be_the_last(stage: Stage) -> None:
-    assert asked(stage, "unsorted", "--max-timestamp") == [(1, T0_MS + 9_000)]
+    assert found_by(stage, "unsorted", "--max-timestamp") == [(1, T0_MS + 9_000)]
 
 
 def test_records_of_an_open_transaction_show_only_to_read_uncommitted(stage: Stage) -> None:
@@ -273,8 +273,8 @@ def test_records_of_an_open_transaction_show_only_to_read_uncommitted(stage: Sta
             (("--at", str(T0_MS)), (0, T0_MS), (0, T0_MS)),
             (("--max-timestamp",), (3, unread), (None, None)),
         ):
-            assert asked(stage, "opened", *question, "--isolation", "read_uncommitted") == [anybody]
-            assert asked(stage, "opened", *question, "--isolation", "read_committed") == [committed]
+            assert found_by(stage, "opened", *question, "--isolation", "read_uncommitted") == [anybody]
+            assert found_by(stage, "opened", *question, "--isolation", "read_committed") == [committed]
 
 
 def test_the_age_of_a_copy_is_shown_while_both_clusters_live(stage: Stage) -> None:
@@ -293,7 +293,7 @@ def test_a_broker_without_a_segment_request_puts_the_error_into_each_row(stage: 
     ]
 
 
-def asked(stage: Stage, topic: str, *flags: str) -> list[tuple[int | None, int | None]]:
+def found_by(stage: Stage, topic: str, *flags: str) -> list[tuple[int | None, int | None]]:
     """Offset and time that the verb reports of every partition of a topic on the standby."""
     code, rows = stage.say("offsets", "--cluster", "west", "--topic", topic, *flags)
     assert (code, [row["error"] for row in rows]) == (0, [None] * len(rows))

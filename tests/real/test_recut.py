@@ -69,11 +69,11 @@ class Heavy(Theatre):
 def stage(tmp_path: Path) -> Iterator[Heavy]:
     url = f"sqlite:///{tmp_path / 'tideover.db'}"
     with running_clusters(tmp_path / "world") as world, closing(open_store(url)) as store:
-        told = settings(world, tmp_path, url)
-        queries = told["queries"]
+        declared = settings(world, tmp_path, url)
+        queries = declared["queries"]
         filed = {**queries["rows"], "pipeline": "tests.real.pipelines:light_files"}
         summed = {**queries["sums"], "resume": "switch", "sink": "keyed"}
-        told["queries"] = {
+        declared["queries"] = {
             name: {
                 **query,
                 "checkpoint": str(tmp_path / "checkpoints" / name),
@@ -81,7 +81,7 @@ def stage(tmp_path: Path) -> Iterator[Heavy]:
             }
             for name, query in ((FILED, filed), (SUMMED, summed))
         }
-        with closing(Heavy(tmp_path, store, told, sides_of(world), world=world)) as stage:
+        with closing(Heavy(tmp_path, store, declared, sides_of(world), world=world)) as stage:
             stage.make(ORDERS)
             yield stage
 

@@ -92,8 +92,8 @@ def measured(on: Stage, operation: Operation) -> object:
 
 def newest_sums(on: Stage) -> dict[str, tuple[int, int]]:
     """By key what its sink was given last."""
-    told = sorted(kept(on.folder / "sums"), key=lambda each: float(each["at"]))
-    return {key: (count, weight(count, high, low)) for each in told for key, count, high, low in each["rows"]}
+    reported = sorted(kept(on.folder / "sums"), key=lambda each: float(each["at"]))
+    return {key: (count, weight(count, high, low)) for each in reported for key, count, high, low in each["rows"]}
 
 
 def test_a_rewind_repeats_what_it_forecast_and_state_ends_exact(stage: Stage) -> None:
@@ -151,8 +151,8 @@ def batches(on: Stage, query: str) -> int:
 
 def read_since(on: Stage, query: str, then: datetime) -> bool:
     """Whether batches were planned and committed since a time."""
-    told = [float(each["at"]) for each in kept(on.folder / query)]
-    return sum(at > (then + timedelta(seconds=1)).timestamp() for at in told) >= 2
+    reported = [float(each["at"]) for each in kept(on.folder / query)]
+    return sum(at > (then + timedelta(seconds=1)).timestamp() for at in reported) >= 2
 
 
 def record_time(number: int) -> str:

@@ -127,7 +127,7 @@ class Stage:
         assert held is not None
         return operation
 
-    def ask(self, runner: RunnerProcess, operation: Operation, kind: IntentKind, request: Message) -> Intent:
+    def order(self, runner: RunnerProcess, operation: Operation, kind: IntentKind, request: Message) -> Intent:
         """Request something of the runner, and wait for its answer."""
         intent = Intent(
             id=uuid.uuid4().hex,
@@ -161,7 +161,7 @@ class Stage:
             hosting=Process.of_query(fact).model_copy(update=changes),
             wait_seconds=120.0,
         )
-        intent = self.ask(runner, operation, IntentKind.FENCE, request)
+        intent = self.order(runner, operation, IntentKind.FENCE, request)
         assert intent.state is IntentState.DONE, intent.result
         return FenceReport.of(intent.result)
 
@@ -317,7 +317,7 @@ def test_a_killed_runner_is_followed_by_one_that_serves_on_a_dead_cluster(stage:
         assert getattr(stage.fact(), "error", None)
         operation = stage.hold()
         inspect = InspectRequest(checkpoint=stage.row().checkpoint)
-        assert stage.ask(runner, operation, IntentKind.INSPECT, inspect).state is IntentState.DONE
+        assert stage.order(runner, operation, IntentKind.INSPECT, inspect).state is IntentState.DONE
         report = stage.fence(runner, operation)
         assert report.proof is Proof.RUNNER, report.detail
         stage.place(operation, _prepared(stage, runner, operation, report).checkpoint)
@@ -396,7 +396,7 @@ def _prepared(stage: Stage, runner: RunnerProcess, operation: Operation, report:
         target_offsets=_shifted(report.checkpoint.offsets),
         treatment=UncommittedBatch.NONE if report.checkpoint.planned is None else UncommittedBatch.BRIDGE,
     )
-    intent = stage.ask(runner, operation, IntentKind.PREPARE, request)
+    intent = stage.order(runner, operation, IntentKind.PREPARE, request)
     assert intent.state is IntentState.DONE, intent.result
     return PrepareReport.of(intent.result)
 

@@ -84,9 +84,9 @@ def tabled(folder: Path, bootstrap: str) -> TopicPartition:
 
 @over_segments
 def test_segments_are_named_as_the_table_says(
-    link: Link, tabled: TopicPartition, asked: int, limit: int, offsets: tuple[int, ...]
+    link: Link, tabled: TopicPartition, requested: int, limit: int, offsets: tuple[int, ...]
 ) -> None:
-    answer = link.segments({tabled: asked}, limit=limit, timeout=60)[tabled]
+    answer = link.segments({tabled: requested}, limit=limit, timeout=60)[tabled]
     assert (answer.offsets, answer.error) == (offsets, None)
 
 
@@ -99,8 +99,8 @@ def link(bootstrap: str) -> Iterator[Link]:
 def test_segments_come_newest_first_and_minus_one_is_the_latest(link: Link, rounds: list[int]) -> None:
     """-1 is latest and -2 earliest; known cases of Kafka's ``LogOffsetTest``."""
 
-    def found(asked: int, limit: int = 1000) -> tuple[int, ...]:
-        answer = link.segments({KEY: asked}, limit=limit, timeout=60)[KEY]
+    def found(requested: int, limit: int = 1000) -> tuple[int, ...]:
+        answer = link.segments({KEY: requested}, limit=limit, timeout=60)[KEY]
         assert answer.error is None
         return answer.offsets
 
@@ -144,8 +144,8 @@ def test_a_leader_epoch_is_requested_as_this_broker_understands_it(link: Link, r
 
 
 def test_the_broker_has_as_many_segments_on_disk_as_it_reported(link: Link, rounds: list[int], folder: Path) -> None:
-    told = link.segments({KEY: Spec.LATEST}, limit=1000, timeout=60)[KEY].offsets
-    assert told[1:] == tuple(reversed(files(folder, "orders")))
+    reported = link.segments({KEY: Spec.LATEST}, limit=1000, timeout=60)[KEY].offsets
+    assert reported[1:] == tuple(reversed(files(folder, "orders")))
 
 
 def test_plan_and_lookup_name_the_segment_a_buffer_before_the_position(

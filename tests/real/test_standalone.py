@@ -36,7 +36,7 @@ BEFORE, AFTER, SINK, LATER = 400, 700, 800, 900
 
 
 @dataclass(frozen=True)
-class Story:
+class PlayedScene:
     """What happened, and who can change what is allowed."""
 
     scene: Scene
@@ -50,7 +50,7 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedScene]:
     """The queries have read on east, were moved to west, and have read there."""
     folder = tmp_path_factory.mktemp("standalone")
     elsewhere = tmp_path_factory.mktemp("elsewhere")
@@ -153,7 +153,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
             lambda: said.code or (count(scene) >= AFTER and copied(clusters[west]) >= AFTER),
         )
         sums = kept_sums(folder / "sums")
-        yield Story(scene, said, sums, brokers[west], files / "client.pem", process_arguments())
+        yield PlayedScene(scene, said, sums, brokers[west], files / "client.pem", process_arguments())
 
 
 @contextmanager
@@ -166,9 +166,9 @@ def controlled(scene: Scene) -> Iterator[None]:
         controller.stop()
 
 
-def test_a_query_keeps_its_checkpoint_when_it_moves_on_a_standalone_cluster(story: Story) -> None:
+def test_a_query_keeps_its_checkpoint_when_it_moves_on_a_standalone_cluster(played: PlayedScene) -> None:
     """From a cluster behind TLS to one behind passwords; its tasks and its state are on executors elsewhere."""
-    scene, said = story.scene, story.said
+    scene, said = played.scene, played.said
     assert said.code == 0, said.err
     assert {operation["plan"]["resume"] for operation in said.operations.values()} == {"switch"}
     assert {Path(row.checkpoint).parent for row in scene.store.assignments()} == {scene.folder}
@@ -179,15 +179,15 @@ def test_a_query_keeps_its_checkpoint_when_it_moves_on_a_standalone_cluster(stor
         ("sums", "west", 2),
         ("copies", "west", 2),
     }
-    assert story.sums == sums_of(AFTER)
+    assert played.sums == sums_of(AFTER)
 
 
-def test_a_secret_given_by_reference_is_written_nowhere(story: Story) -> None:
+def test_a_secret_given_by_reference_is_written_nowhere(played: PlayedScene) -> None:
     """Neither by us (store, checkpoint, logs, arguments, what a verb says) nor by Spark's executors."""
-    scene, said = story.scene, story.said
+    scene, said = played.scene, played.said
     shown = scene.type("config", "show").end()
     assert shown.code == 0, shown.err
-    assert "spark://" in story.arguments, "the arguments of Spark's processes are among them"
+    assert "spark://" in played.arguments, "the arguments of Spark's processes are among them"
     key = (Path(scene.settings["clusters"]["east"]["security"]["key"])).read_text(encoding="ascii").splitlines()[1]
     looked_at = files_below(scene.folder)
     assert any("stderr" in path.name for path in looked_at), "the executors' logs are among them"
@@ -195,12 +195,12 @@ def test_a_secret_given_by_reference_is_written_nowhere(story: Story) -> None:
     events = [path.read_bytes() for path in looked_at if "events" in path.parts]
     assert any(b"spark.hadoop.fs.x.secret.key" in each for each in events), "and Spark's own log of its settings"
     for secret in (SECRET, KEY_SECRET, FILES_SECRET, key):
-        assert secret not in said.out + said.err + shown.out + shown.err + story.arguments
+        assert secret not in said.out + said.err + shown.out + shown.err + played.arguments
         assert files_with(secret, looked_at) == []
 
 
-def test_an_expired_certificate_is_in_the_verdict_until_it_is_renewed(story: Story) -> None:
-    scene, certificate = story.scene, story.certificate
+def test_an_expired_certificate_is_in_the_verdict_until_it_is_renewed(played: PlayedScene) -> None:
+    scene, certificate = played.scene, played.certificate
     good = certificate.read_bytes()
     shutil.copy(certificate.with_name("expired.pem"), certificate)
     with controlled(scene):
@@ -215,11 +215,11 @@ def test_an_expired_certificate_is_in_the_verdict_until_it_is_renewed(story: Sto
         scene.until("east is well", lambda: verdict_on(scene, "east").startswith("east is UP"))
 
 
-def test_a_revoked_acl_is_named_everywhere_until_it_is_given_back(story: Story) -> None:
-    scene, west = story.scene, story.west
+def test_a_revoked_acl_is_named_everywhere_until_it_is_given_back(played: PlayedScene) -> None:
+    scene, west = played.scene, played.west
     with controlled(scene):
         scene.until("west is looked at", lambda: verdict_on(scene, "west").startswith("west is UP"))
-        assert {row["automatic"] for row in asked(scene, "list")} == {"on"}, "or nothing would be moved anyway"
+        assert {row["automatic"] for row in requested(scene, "list")} == {"on"}, "or nothing would be moved anyway"
         before = scene.operations("sums")[0].id
         west.revoke(ANN, COPIES, "Write")
         scene.extend(TOPIC, SINK)
@@ -231,10 +231,10 @@ def test_a_revoked_acl_is_named_everywhere_until_it_is_given_back(story: Story) 
         scene.until("the sink has them", lambda: copied(scene.clusters["west"]) >= SINK)
         west.revoke(ANN, TOPIC, "DescribeConfigs")
         try:
-            told = times_of(scene, "sums")
-            assert told["measured"] == "unknown"
+            reported = times_of(scene, "sums")
+            assert reported["measured"] == "unknown"
             begin = f"cannot determine whether {TOPIC} on west uses CreateTime or LogAppendTime: "
-            assert told["text"].startswith(begin)
+            assert reported["text"].startswith(begin)
         finally:
             west.allow(ANN, TOPIC, "DescribeConfigs")
         assert times_of(scene, "sums")["text"] == "times are comparable"
@@ -271,7 +271,7 @@ def failure_of(scene: Scene, query: str) -> str:
     return next((fact.error or "" for fact in scene.store.query_facts() if fact.query == query), "")
 
 
-def asked(scene: Scene, *verb: str) -> list[dict[str, Any]]:
+def requested(scene: Scene, *verb: str) -> list[dict[str, Any]]:
     """What a verb says to a program."""
     said = scene.type(*verb, "-o", "json").end()
     rows: list[dict[str, Any]] = json.loads(said.out)
@@ -280,15 +280,15 @@ def asked(scene: Scene, *verb: str) -> list[dict[str, Any]]:
 
 def times_of(scene: Scene, query: str) -> dict[str, Any]:
     """What ``check`` says of the times by which a query might be placed."""
-    (row,) = asked(scene, "check", query)
+    (row,) = requested(scene, "check", query)
     gate: dict[str, Any] = next(each for each in row["gates"] if each["name"] == "time-comparable")
     return gate
 
 
 def verdict_on(scene: Scene, cluster: str) -> str:
     """The last verdict on a cluster that the history has."""
-    told = [event.text for event in scene.store.history(limit=1000) if event.kind == "verdict"]
-    return next((text for text in reversed(told) if text.startswith(f"{cluster} is ")), "")
+    texts = [event.text for event in scene.store.history(limit=1000) if event.kind == "verdict"]
+    return next((text for text in reversed(texts) if text.startswith(f"{cluster} is ")), "")
 
 
 def count(scene: Scene) -> int:

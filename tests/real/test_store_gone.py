@@ -82,7 +82,7 @@ def test_positions_spooled_without_a_store_lead_to_the_exact_resume_offset(stage
     paused = stage.type("pause", "sums", "--reason", "a person decides from here on").end()
     assert paused.code == 0, paused.err
     stage.kill("east")
-    stage.until("nothing else keeps it from being moved", lambda: "sums is not moved: not-paused: " in told(stage))
+    stage.until("nothing else keeps it from being moved", lambda: "sums is not moved: not-paused: " in output_of(stage))
     stage.run()
     stage.until("the spool is flushed", lambda: offsets_of(stage) == WHILE_AWAY)
     leader, follower = (one, two) if one.leads else (two, one)
@@ -114,7 +114,7 @@ def well_since(stage: Stage, at: datetime) -> set[str]:
     }
 
 
-def told(stage: Stage) -> str:
+def output_of(stage: Stage) -> str:
     """What the history says."""
     return "\n".join(event.text for event in stage.store.history(limit=100))
 

@@ -92,23 +92,23 @@ def stage(tmp_path: Path) -> Iterator[InBatch]:
     folder = tmp_path
     url = f"sqlite:///{folder / 'tideover.db'}"
     with running_clusters(folder / "world") as world, closing(open_store(url)) as store:
-        told = settings(world, folder, url)
-        del told["queries"]["boxed"]
-        told["policy"] = {"max_exposure": "1s"}
+        declared = settings(world, folder, url)
+        del declared["queries"]["boxed"]
+        declared["policy"] = {"max_exposure": "1s"}
         few: dict[str, Any] = {"kafka.max.partition.fetch.bytes": 1, "kafka.max.poll.records": FETCHED}
         for name, pipeline, more in (
             ("rows", "slow_rows_by_batch", {"minPartitions": 4}),
             ("sums", "slow_sums_by_batch", {}),
             ("copied", "slow_copies", {}),
         ):
-            told["queries"][name] |= {
+            declared["queries"][name] |= {
                 "pipeline": f"tests.real.pipelines:{pipeline}",
                 "sources": {"orders": {"topics": [ORDERS], "options": {**few, **more}}},
                 "resume": "switch",
             }
-        told["queries"]["copied"]["output"]["cluster"] = WEST
+        declared["queries"]["copied"]["output"]["cluster"] = WEST
         sides = {name: replace(each, batch=FETCHED) for name, each in sides_of(world).items()}
-        with closing(InBatch(folder, store, told, sides, world=world)) as stage:
+        with closing(InBatch(folder, store, declared, sides, world=world)) as stage:
             stage.make(ORDERS, COPIES)
             stage.more(ORDERS)
             stage.run("a")

@@ -86,15 +86,15 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kinds]:
     url = f"sqlite:///{folder / 'tideover.db'}"
     east, west = CLUSTERS
     with running_clusters(folder / "world") as world, closing(open_store(url)) as store:
-        told = settings(world, folder, url)
-        told["spark"]["master"] = "local[32]"
-        told["routes"] = [
+        declared = settings(world, folder, url)
+        declared["spark"]["master"] = "local[32]"
+        declared["routes"] = [
             {"from": east, "to": west, "topics": {ORDERS: ORDERS, LETTERS: LETTERS, PARCELS: RENAMED}},
             {"from": west, "to": east, "topics": {ORDERS: ORDERS, LETTERS: LETTERS, RENAMED: PARCELS}},
         ]
-        like = told["queries"]["rows"]
+        like = declared["queries"]["rows"]
         options = {"maxOffsetsPerTrigger": LIMIT, "minPartitions": TASKS, "includeHeaders": True}
-        told["queries"] = {
+        declared["queries"] = {
             name: {
                 **like,
                 "pipeline": f"tests.real.pipelines:{pipeline}",
@@ -111,9 +111,9 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kinds]:
                 ("grown", "rows_by_batch", LETTERS, {}),
             )
         }
-        told["queries"]["placed"]["home_offsets"] = True
-        told["queries"]["renamed"]["policy"] = {"catch_up_batch": LIMIT}
-        with closing(Kinds(folder, store, told, sides_of(world), world=world)) as stage:
+        declared["queries"]["placed"]["home_offsets"] = True
+        declared["queries"]["renamed"]["policy"] = {"catch_up_batch": LIMIT}
+        with closing(Kinds(folder, store, declared, sides_of(world), world=world)) as stage:
             stage.make(ORDERS, LETTERS)
             stage.clusters[east].make(PARCELS, foreign=False)
             stage.clusters[west].make(RENAMED, foreign=True)

@@ -41,10 +41,10 @@ def test_a_switchover_under_load_loses_and_repeats_nothing(tmp_path: Path) -> No
                 0,
             )
 
-        batches = {row["query"]: row["batch"] for row in on.ask("list")}
+        batches = {row["query"]: row["batch"] for row in on.query("list")}
 
         def reads_on() -> bool:
-            rows = [row for row in on.ask("list") if row["query"] in carried]
+            rows = [row for row in on.query("list") if row["query"] in carried]
             return all(row["cluster"] == "west" and row["batch"] >= batches[row["query"]] + 3 for row in rows)
 
         until(reads_on, "every query reads on west what is still written to east")
@@ -68,8 +68,8 @@ def test_a_switchover_without_its_replicator_goes_back(tmp_path: Path) -> None:
         traffic = on.start_traffic("east", 500, 600)
         await_running(on, runner, batches=3)
         on.lab("kill", "replicator")
-        before = on.ask("show", name)
-        until(lambda: on.ask("show", name)["batch"] > before["batch"] + 2, "the query reads what nobody copies")
+        before = on.query("show", name)
+        until(lambda: on.query("show", name)["batch"] > before["batch"] + 2, "the query reads what nobody copies")
 
         code, printed = on.tideover(
             "switchover", name, "--to", "west", "--yes", "--consent", "replication", "-o", "json", check=False
@@ -77,9 +77,9 @@ def test_a_switchover_without_its_replicator_goes_back(tmp_path: Path) -> None:
         operation = json.loads(printed)
         assert (code, operation["outcome"]) == (1, "refused")
         assert operation["sentence"].startswith("caught-up: west lacks ")
-        back = on.ask("show", name)
+        back = on.query("show", name)
         assert (back["cluster"], back["checkpoint"]) == ("east", before["checkpoint"])
-        until(lambda: on.ask("show", name)["batch"] > back["batch"] + 2, "it reads on")
+        until(lambda: on.query("show", name)["batch"] > back["batch"] + 2, "it reads on")
         on.stop(traffic)
         on.lab("start", "replicator")
         verdict = json.loads(on.lab("verify", "--wait", "60", "-o", "json"))

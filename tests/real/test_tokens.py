@@ -127,12 +127,12 @@ def test_a_refusal_of_the_provider_is_ours_in_its_own_words(
 def test_a_provider_that_does_not_answer_is_no_wrong_credential(
     broker: LoginBroker, tokens: TokenServer, files: Path
 ) -> None:
-    nobody = f"https://127.0.0.1:{free_port()}/token"
-    with Looks(login(broker, tokens, files, token_endpoint=nobody)) as look:
+    unreachable = f"https://127.0.0.1:{free_port()}/token"
+    with Looks(login(broker, tokens, files, token_endpoint=unreachable)) as look:
         sight = look()
     assert sight.trouble is not None
     assert (sight.trouble.kind, sight.trouble.fault) == ("authentication", Fault.HERE), sight.trouble
-    assert f"the token endpoint {nobody} does not answer" in sight.trouble.text
+    assert f"the token endpoint {unreachable} does not answer" in sight.trouble.text
     assert sight.trouble.retriable
 
 

@@ -148,18 +148,20 @@ def test_a_standby_runner_plans_and_rehearses_unseen_from_outside(
 ) -> None:
     sinks = Sinks(hosting)
     rehearsed: dict[str, int] = {}
-    told = Heard()
+    reported = Heard()
     for _ in range(2):
-        assert rehearse(hosting, Standby(), sinks, told, threading.Event(), rehearsed) == 1, "the misspelt, each time"
+        assert rehearse(hosting, Standby(), sinks, reported, threading.Event(), rehearsed) == 1, (
+            "the misspelt, each time"
+        )
         assert rehearsed == dict.fromkeys(("noted", "partitioned", "totals", "copies"), 40)
-    misspelt = told.plans.pop("misspelt")
+    misspelt = reported.plans.pop("misspelt")
     assert misspelt.startswith(f"{__name__}:misspelt raised AnalysisException: ")
-    assert told.plans == dict.fromkeys(rehearsed, "")
+    assert reported.plans == dict.fromkeys(rehearsed, "")
     assert not [*tmp_path.iterdir()], "no trace of a record, of a batch, of a sink or of a checkpoint"
-    monkeypatch.setattr(launch, "load_pipeline", unasked)
+    monkeypatch.setattr(launch, "load_pipeline", unexpected)
     folders = [sinks.sink(row(name)).folder for name in ("noted", "partitioned", "totals")]
     assert folders == [None, f"{tmp_path}/out", None]
-    with pytest.raises(AssertionError, match="asked"):
+    with pytest.raises(AssertionError, match="no look at the sink"):
         sinks.sink(row("here"))
 
 
@@ -183,14 +185,14 @@ def test_a_standby_runner_plans_and_rehearses_unseen_from_outside(
 def test_a_pipeline_that_does_not_fit_its_checkpoint_is_known_in_advance(
     hosting: Hosting, tmp_path: Path, change: dict[str, Any], trouble: str
 ) -> None:
-    one, told = only(hosting, "deduplicated"), Heard()
+    one, reported = only(hosting, "deduplicated"), Heard()
     in_use = (tmp_path / "deduplicated").as_uri()
     run_once(
         dry_writer(one, "deduplicated", "west", lambda own: overridden(own, _FEW), {})[0], in_use, threading.Event()
     )
-    rehearse(only(hosting, "deduplicated", **change), Standby(), Sinks(one), told, threading.Event(), {})
-    assert trouble in told.plans["deduplicated"]
-    assert bool(told.plans["deduplicated"]) is bool(change)
+    rehearse(only(hosting, "deduplicated", **change), Standby(), Sinks(one), reported, threading.Event(), {})
+    assert trouble in reported.plans["deduplicated"]
+    assert bool(reported.plans["deduplicated"]) is bool(change)
 
 
 def only(hosting: Hosting, query: str, **settings: Any) -> Hosting:
@@ -208,8 +210,8 @@ def row(query: str) -> Assignment:
     )  # fmt: skip
 
 
-def unasked(name: str) -> object:
-    raise AssertionError(f"{name} was asked")
+def unexpected(name: str) -> object:
+    raise AssertionError(f"no look at the sink: {name}")
 
 
 def test_of_a_wide_topic_a_few_partitions_are_read(hosting: Hosting, clusters: tuple[Cluster, Cluster]) -> None:

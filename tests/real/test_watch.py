@@ -224,20 +224,22 @@ def test_an_end_keeps_its_time_while_its_newest_record_is_not_replicated(
         sampler = EndSampler("east", link)
         former: list[EndSample] = []
 
-        def is_told() -> bool:
+        def is_reported() -> bool:
             former[:] = sampler.sample([partition], now(), timeout=60)
             return bool(former) and former[0].newest_timestamp_ms is not None
 
-        until(is_told, "the end's time")
+        until(is_reported, "the end's time")
         faults.freeze(three, "east-2", print)
         try:
             produce(on_the_leader, partition, timestamp_ms=int(time.time() * 1000))
-            asked = link.offsets({partition: Spec.MAX_TIMESTAMP}, timeout=60)[partition]
-            (told,) = sampler.sample([partition], now(), timeout=60)
+            requested = link.offsets({partition: Spec.MAX_TIMESTAMP}, timeout=60)[partition]
+            (samples,) = sampler.sample([partition], now(), timeout=60)
         finally:
             faults.thaw(three, "east-2", print)
-    assert (asked.timestamp_ms, asked.error) == (None, None), "the leader knows a newer one, and may not tell it"
-    assert (told.end, told.newest_timestamp_ms) == (former[0].end, former[0].newest_timestamp_ms)
+    assert (requested.timestamp_ms, requested.error) == (None, None), (
+        "the leader knows a newer one, and may not tell it"
+    )
+    assert (samples.end, samples.newest_timestamp_ms) == (former[0].end, former[0].newest_timestamp_ms)
 
 
 def leaders(three: World) -> set[int]:

@@ -47,8 +47,8 @@ def test_the_wheel_holds_the_program_whole_and_nothing_else(wheel: Path) -> None
 
 
 def test_an_installed_wheel_shows_its_version_and_checks_a_configuration(programs: Path, away: Path) -> None:
-    told = run_installed([str(programs / "tideover"), "--version"], away)
-    assert told.stdout.startswith("tideover, version "), told.stderr
+    output = run_installed([str(programs / "tideover"), "--version"], away)
+    assert output.stdout.startswith("tideover, version "), output.stderr
     command = [str(programs / "tideover"), "-c", "conf/tideover.yaml", "config", "check", "-o", "json"]
     checked = run_installed(command, away)
     assert json.loads(checked.stdout)["queries"] == 1, checked.stderr
@@ -68,8 +68,8 @@ def test_an_installed_wheel_has_its_migrations_its_jar_sets_and_its_lab(programs
 
 
 def test_an_installed_wheel_has_the_companion_where_no_compiler_is(programs: Path, away: Path) -> None:
-    ask = "from streaming.companion.jar import companion_jar; print(companion_jar())"
-    command = ["env", "PATH=/nowhere", "JAVA_HOME=/nowhere", str(programs / "python"), "-I", "-c", ask]
+    script = "from streaming.companion.jar import companion_jar; print(companion_jar())"
+    command = ["env", "PATH=/nowhere", "JAVA_HOME=/nowhere", str(programs / "python"), "-I", "-c", script]
     found = run_installed(["/usr/bin/" + command[0], *command[1:]], away)
     path = Path(found.stdout.strip())
     assert path.is_relative_to(programs.parent), found.stderr

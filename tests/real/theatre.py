@@ -303,5 +303,5 @@ def locked_store(path: Path) -> Iterator[None]:
 
 
 def free_bytes(folder: Path) -> int:
-    told = os.statvfs(folder)
-    return told.f_bavail * told.f_frsize
+    reported = os.statvfs(folder)
+    return reported.f_bavail * reported.f_frsize

@@ -31,7 +31,7 @@ class Cluster(MemoryCluster):
         self.silent = False
         """It accepts connections and never says a word, as a process that is stopped."""
         self.health = WHOLE
-        self.asked = 0
+        self.requested = 0
         """Questions of all."""
         self._rings: dict[tuple[str, int, int, int], tuple[Fingerprint, ...]] = {}
 
@@ -80,7 +80,7 @@ class Cluster(MemoryCluster):
         return {TopicPartition(topic, number): log.end for number, log in self.topics[topic].partitions.items()}
 
     def _reach(self, timeout: float) -> None:
-        self.asked += 1
+        self.requested += 1
         if self.silent and self.reachable:
             self._wait(timeout)
         if not self.lives:

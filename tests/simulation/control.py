@@ -103,7 +103,7 @@ def see_to(world: World, held: InLineScheduler, seconds: float) -> None:
     """Let a scheduler take what is requested and drive what is open, for so long."""
     until = world.clock.passed + seconds
     while world.clock.passed < until:
-        assert held.lead.stands()
+        assert held.lead.holds()
         held.take()
         held.turn()
         world.clock.wait(STEP_SECONDS)

@@ -64,10 +64,10 @@ class Run:
     """When it was requested, in seconds of the world's clock."""
     due: float
     data_batch: int
-    is_told_to_stop: bool = False
+    is_ordered_to_stop: bool = False
     is_quiet: bool = False
     """It has stopped: for ever."""
-    is_told: bool = False
+    is_reported: bool = False
     """Its end is in the store."""
     batch: int | None = None
     first_commit: float | None = None
@@ -112,7 +112,7 @@ class Driver:
     """By intent, when a drill is through."""
     _due: float = 0.0
     _beat: float = 0.0
-    _told: dict[str, tuple[object, datetime]] = field(default_factory=dict)
+    _reported: dict[str, tuple[object, datetime]] = field(default_factory=dict)
     """By query, what was reported last, and when."""
 
     def __post_init__(self) -> None:
@@ -152,7 +152,7 @@ class Driver:
         self.alive = False
 
     def _is_active(self, run: Run) -> bool:
-        run.is_quiet = run.is_quiet or (run.is_told_to_stop and not self.is_stubborn)
+        run.is_quiet = run.is_quiet or (run.is_ordered_to_stop and not self.is_stubborn)
         return run.error is None and not run.is_quiet
 
     def _quietly(self, act: Callable[[], object]) -> None:
@@ -188,13 +188,13 @@ class Driver:
                 self._find(row)
             self._newest[row.query] = max(row.epoch, self._newest.get(row.query, 0))
         for run in self.ended:
-            if not run.is_told and not self._is_active(run):
-                self._tell(run.row.query, run, RunState.STOPPED)
-                run.is_told = True
+            if not run.is_reported and not self._is_active(run):
+                self._report_run(run.row.query, run, RunState.STOPPED)
+                run.is_reported = True
         for intent in self.store.pending_intents(self.name):
             self._answer(intent)
         for query, run in list(self.runs.items()):
-            self._tell(query, run, RunState.FAILED if run.error else RunState.RUNNING)
+            self._report_run(query, run, RunState.FAILED if run.error else RunState.RUNNING)
         self._flush()
 
     def _register(self) -> bool:
@@ -253,7 +253,7 @@ class Driver:
         why = action.why(bool(self.checkpoints[row.checkpoint].planted))
         if why not in self.said:
             self.said.append(why)
-        self._tell(
+        self._report_run(
             row.query, Run(row=row, begun=self.world.clock.passed, due=0.0, data_batch=0, error=why), RunState.FAILED
         )
 
@@ -268,7 +268,7 @@ class Driver:
 
     def _stop(self, query: str, why: str) -> None:
         run = self.runs.pop(query)
-        run.is_told_to_stop = True
+        run.is_ordered_to_stop = True
         self.said.append(f"stops {query}: {why}")
         self.ended.append(run)
 
@@ -276,7 +276,7 @@ class Driver:
     def _advance(self, run: Run, now: float) -> None:
         """Plan a batch, hand it to the sink, commit it: one of the three at a time."""
         row = run.row
-        if run.error is not None and not run.is_told_to_stop and now >= run.due:
+        if run.error is not None and not run.is_ordered_to_stop and now >= run.due:
             run.error, run.due = self._why_not(row), now + RETRY_SECONDS
         if not self._is_active(run) or now < run.due or not self.looks.reaches(row.cluster):
             return
@@ -344,16 +344,16 @@ class Driver:
             self.world.track_ends(query, batch, ends, cluster=cluster, epoch=epoch, store=self.store)
             self._spool.pop(0)
 
-    def _tell(self, query: str, run: Run, state: RunState) -> None:
+    def _report_run(self, query: str, run: Run, state: RunState) -> None:
         checkpoint, now = self.checkpoints[run.row.checkpoint], self.world.clock.now()
         news = (
             run.row.epoch, state, run.first_commit, run.progressed, run.error, checkpoint.batch, checkpoint.offsets,
             checkpoint.operators,
         )  # fmt: skip
-        told = self._told.get(query)
-        if told is None or told[0] != news or (now - told[1]).total_seconds() >= BEAT_SECONDS:
+        reported = self._reported.get(query)
+        if reported is None or reported[0] != news or (now - reported[1]).total_seconds() >= BEAT_SECONDS:
             self.store.report_query(self._query_fact(query, run, state))
-            self._told[query] = (news, now)
+            self._reported[query] = (news, now)
 
     def _fact(self) -> RunnerFact:
         return RunnerFact(
@@ -431,8 +431,8 @@ class Driver:
         report = self._report(request.checkpoint, checkpoint, request.to_time_ms)
         hosted = next((run for run in reversed(self.ended) if run.row.query == query), None)
         if report.planned is not None and hosted is not None and not self._is_active(hosted):
-            told = SinkState.HAS if hosted.in_sink else SinkState.HAS_NOT
-            report = report.model_copy(update={"planned": report.planned.model_copy(update={"sink": told})})
+            reported = SinkState.HAS if hosted.in_sink else SinkState.HAS_NOT
+            report = report.model_copy(update={"planned": report.planned.model_copy(update={"sink": reported})})
         planted = tuple(sorted(checkpoint.planted))
         return FenceReport(checkpoint=report, planted=planted, proof=proof, detail=detail)
 

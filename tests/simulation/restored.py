@@ -208,17 +208,17 @@ class Stage:
         with contextlib.suppress(Crash):
             while world.clock.passed < end:
                 see_to(world, held, 0.01)
-                phase, asked = self.phase(), self.store.request(request.id)
-                if asked is not None and asked.operation is not None and phase is None:
+                phase, answered = self.phase(), self.store.request(request.id)
+                if answered is not None and answered.operation is not None and phase is None:
                     break
                 if waits and phase is Phase.BLOCKED and self._put_back is not None:
                     waits, world.runner.proof = False, Proof.RUNNER
                     if self.case.history.endswith("cancelled"):
                         self._cancel(self.store.operations(only_open=True)[0])
             held.lead.give_up()
-        asked = self.store.request(request.id)
-        if asked is None or asked.refused is not None:
-            raise ValueError(f"{self.case.name}: the {kind} was refused: {asked and asked.refused}")
+        answered = self.store.request(request.id)
+        if answered is None or answered.refused is not None:
+            raise ValueError(f"{self.case.name}: the {kind} was refused: {answered and answered.refused}")
         if self._until not in {"", "afterwards"}:
             raise NotReached(self.case)
 

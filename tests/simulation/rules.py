@@ -54,7 +54,7 @@ class Rules:
         for query, batch in self.world.sink.changed:
             self._say(f"batch {batch} of {query} came with other records")
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """The store was put back: its epochs may be old ones, and what no one began is as if it had never been."""
         self._epochs.clear()
         begun = {(query, epoch) for _, query, epoch in self._begun}
@@ -98,11 +98,11 @@ class Rules:
         """Nothing can have been read there yet."""
         if place.chosen is None:
             return
-        told: Mapping[str, Any] | None = self.world.checkpoints[row.checkpoint].offsets
+        reported: Mapping[str, Any] | None = self.world.checkpoints[row.checkpoint].offsets
         if self.world.settings.queries[row.query].resume is Resume.FRESH:
-            told = place.starting_offsets
-        if told != place.chosen:
-            self._say(f"{row.query} resumes at {told}, chosen was {place.chosen}")
+            reported = place.starting_offsets
+        if reported != place.chosen:
+            self._say(f"{row.query} resumes at {reported}, chosen was {place.chosen}")
 
     # -- fences ----------------------------------------------------------------------------------------------------
     def _nothing_begins_unfenced(self, processes: Iterable["Driver"]) -> None:

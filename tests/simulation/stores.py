@@ -12,7 +12,7 @@ from tests.memory_store import MemoryStore
 
 CONTROLLERS = frozenset(
     {
-        "ask",
+        "add_request",
         "answer",
         "hold",
         "place",
@@ -80,17 +80,17 @@ class DoubtfulStore(CrashingStore):
 class FrozenStore:
     """A store whose process freezes once, right before it uses this verb; in the meantime others act."""
 
-    def __init__(self, store: ControllerStore, name: str, meanwhile: Callable[[], None], *, after: int = 0) -> None:
+    def __init__(self, store: ControllerStore, name: str, in_between: Callable[[], None], *, after: int = 0) -> None:
         self._store = store
         self._name = name
-        self._meanwhile = meanwhile
+        self._in_between = in_between
         self._after = after
 
     def __getattr__(self, name: str) -> Any:
         if name == self._name:
             self._after -= 1
             if self._after == -1:
-                self._meanwhile()
+                self._in_between()
         return getattr(self._store, name)
 
 
@@ -109,13 +109,13 @@ class RefusingStore:
         if name != self._verb:
             return verb
 
-        def asked(*args: Any, **kwargs: Any) -> object:
+        def requested(*args: Any, **kwargs: Any) -> object:
             if self._query == (getattr(args[0], "query", args[0]) if args else kwargs.get("query")):
                 self.refused += 1
                 raise self._error
             return verb(*args, **kwargs)
 
-        return asked
+        return requested
 
 
 class AwayStore:
@@ -128,12 +128,12 @@ class AwayStore:
     def __getattr__(self, name: str) -> Any:
         verb = getattr(self._store, name)
 
-        def asked(*args: object, **kwargs: Any) -> object:
+        def requested(*args: object, **kwargs: Any) -> object:
             if self.away:
                 raise StoreUnavailable("the database does not answer")
             return verb(*args, **kwargs)
 
-        return asked
+        return requested
 
 
 def back_up(store: ControllerStore) -> Callable[[], None]:

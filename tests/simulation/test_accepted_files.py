@@ -71,8 +71,8 @@ def test_a_consent_lets_the_query_start_from_the_files_that_are_there(
     assert now.epoch == 2
     assert known_files(now, SEEN, None) == (), "what the run of before reported counts no more"
     assert refused.store.query_facts(query="revenue")[0].seen is None, "nor after the next move has taken the row"
-    told = refused.store.history(query="revenue")[-1]
-    assert (told.kind, told.text.endswith("of Monday"), WHY in told.text) == ("reconcile", True, True)
+    events = refused.store.history(query="revenue")[-1]
+    assert (events.kind, events.text.endswith("of Monday"), WHY in events.text) == ("reconcile", True, True)
     assert contradicted_of(refused.store, "revenue") is None
 
 

@@ -17,13 +17,13 @@ class CountedStore:
 
     def __init__(self, store: ControllerStore) -> None:
         self._store = store
-        self.asked: Counter[str] = Counter()
+        self.calls: Counter[str] = Counter()
 
     def __getattr__(self, name: str) -> Any:
         verb = getattr(self._store, name)
 
         def counted(*args: object, **kwargs: Any) -> object:
-            self.asked[name] += 1
+            self.calls[name] += 1
             return verb(*args, **kwargs)
 
         return counted
@@ -35,7 +35,7 @@ def at_work(seconds: float = 5.0) -> tuple[World, CountedStore, Site]:
     store = CountedStore(world.store)
     site = controller(world, store=store)
     pass_time(world, seconds, site)
-    store.asked.clear()
+    store.calls.clear()
     return world, store, site
 
 
@@ -43,10 +43,10 @@ def test_verdicts_at_rest_are_renewed_only_as_often_as_readers_need() -> None:
     world, store, site = at_work()
     pass_time(world, MINUTE, site)
     rounds = MINUTE / 2
-    assert rounds - 2 <= store.asked["save_probe_reports"] <= rounds + 2
-    assert store.asked["record_status"] == 2 * store.asked["save_probe_reports"]
-    assert store.asked["probe_reports"] <= rounds + 2
-    assert store.asked["assignments"] == 0, "nobody is down: no query has to leave"
+    assert rounds - 2 <= store.calls["save_probe_reports"] <= rounds + 2
+    assert store.calls["record_status"] == 2 * store.calls["save_probe_reports"]
+    assert store.calls["probe_reports"] <= rounds + 2
+    assert store.calls["assignments"] == 0, "nobody is down: no query has to leave"
     oldest = min(status.decided_at for status in world.store.cluster_statuses())
     assert (world.store.now() - oldest).total_seconds() <= 2.5
 
@@ -56,11 +56,11 @@ def test_a_cluster_that_is_down_is_judged_after_each_probe_not_each_tick() -> No
     world.clusters["east"].reachable = False
     pass_time(world, 5.0, site)
     assert world.store.cluster_statuses()[0].verdict is Verdict.DOWN
-    store.asked.clear()
+    store.calls.clear()
     pass_time(world, MINUTE, site)
-    assert store.asked["probe_reports"] <= 2 * MINUTE + 2, "as often as looks end"
-    assert store.asked["record_status"] <= 2 * MINUTE + 2, "both clusters, once a second"
-    assert store.asked["assignments"] <= 2 * MINUTE + 2
+    assert store.calls["probe_reports"] <= 2 * MINUTE + 2, "as often as looks end"
+    assert store.calls["record_status"] <= 2 * MINUTE + 2, "both clusters, once a second"
+    assert store.calls["assignments"] <= 2 * MINUTE + 2
 
 
 def test_a_change_at_rest_is_noticed_within_the_probe_interval() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.facts.current import latest_fact
 from orchestrator.operation.requests import TAKEN_WITHIN, RequestSpec, submit
-from orchestrator.schedules import ask_for_due
+from orchestrator.schedules import request_due
 from state.model.automation import Schedule
 from state.model.entities import Desired, Event, Operation, OperationKind, Phase, Request
 from state.settings.keys import Output, Source, Tideover
@@ -59,7 +59,7 @@ def chain(**groups: Any) -> World:
     return world
 
 
-def ask(
+def request_moves(
     world: World,
     queries: Sequence[str] = (FIRST, SECOND),
     *,
@@ -122,8 +122,8 @@ def go_on(world: World, held: InLineScheduler, until: Callable[[], bool], second
 
 def test_a_query_stops_when_the_one_upstream_is_committed() -> None:
     world = chain()
-    asked = ask(world)
-    assert [request.query for request in asked] == [FIRST, SECOND]
+    requested = request_moves(world)
+    assert [request.query for request in requested] == [FIRST, SECOND]
     seen = phases_of_first(world)
     see_to(world, scheduler(world), 10)
     assert [move_of(world, query).outcome for query in (FIRST, SECOND)] == ["done", "done"]
@@ -136,42 +136,44 @@ def test_a_query_stops_when_the_one_upstream_is_committed() -> None:
 def test_a_query_stays_where_the_one_upstream_goes_back() -> None:
     world = chain(policy={"catch_up": "3s"})
     world.clusters["west"].cut("orders", 33 + 93)
-    asked = ask(world)
+    requested = request_moves(world)
     see_to(world, scheduler(world), 8)
     first = move_of(world, FIRST)
     assert (first.outcome, first.sentence.partition(":")[0]) == ("refused", "caught-up")
-    told = f"upstream-moved: {SECOND} is not moved, because {FIRST}, which is upstream of it, was not: operation "
-    assert refusal(world, asked[1]).startswith(f"{told}{first.id} (")
+    reported = f"upstream-moved: {SECOND} is not moved, because {FIRST}, which is upstream of it, was not: operation "
+    assert refusal(world, requested[1]).startswith(f"{reported}{first.id} (")
     assert_never_stopped(world)
 
 
 def test_a_query_stays_where_the_one_upstream_is_refused() -> None:
     world = chain()
-    asked = ask(world, expect_active={FIRST: "west"})
+    requested = request_moves(world, expect_active={FIRST: "west"})
     see_to(world, scheduler(world), 1)
-    assert refusal(world, asked[0]).startswith("expect-active: ")
-    assert refusal(world, asked[1]).endswith(f"was not: {refusal(world, asked[0])}")
+    assert refusal(world, requested[0]).startswith("expect-active: ")
+    assert refusal(world, requested[1]).endswith(f"was not: {refusal(world, requested[0])}")
     assert_never_stopped(world)
 
 
 def test_a_query_waits_no_longer_than_its_time() -> None:
     world = chain()
     world.runner.answers = False
-    asked = ask(world, within=timedelta(seconds=2))
+    requested = request_moves(world, within=timedelta(seconds=2))
     see_to(world, scheduler(world), 3)
     first = move_of(world, FIRST)
-    assert f"waits for {FIRST}, which is upstream of it: operation {first.id} is FENCING" in refusal(world, asked[1])
+    assert f"waits for {FIRST}, which is upstream of it: operation {first.id} is FENCING" in refusal(
+        world, requested[1]
+    )
     assert_never_stopped(world)
 
 
 def test_who_shall_stay_is_answered_while_the_one_upstream_moves() -> None:
     world = chain()
     world.runner.answers = False
-    asked, held = ask(world), scheduler(world)
+    requested, held = request_moves(world), scheduler(world)
     see_to(world, held, 1)
-    (stay,) = ask(world, (SECOND,), target="east")
+    (stay,) = request_moves(world, (SECOND,), target="east")
     see_to(world, held, 0.5)
-    assert refusal(world, asked[1]) == f"cancelled by ann: {SECOND} stays on east"
+    assert refusal(world, requested[1]) == f"cancelled by ann: {SECOND} stays on east"
     assert refusal(world, stay).startswith("not-already-there")
 
 
@@ -179,9 +181,9 @@ def test_a_query_requested_later_waits_too_and_then_moves_either_way() -> None:
     world = chain(policy={"catch_up": "3s"})
     world.clusters["west"].cut(TOPIC, 5)
     held = scheduler(world)
-    ask(world, (FIRST,))
+    request_moves(world, (FIRST,))
     see_to(world, held, 1)
-    ask(world, (SECOND,))
+    request_moves(world, (SECOND,))
     see_to(world, held, 1)
     assert_never_stopped(world)
     go_on(world, held, lambda: bool(world.store.operations(query=SECOND)))
@@ -192,7 +194,7 @@ def test_a_query_requested_later_waits_too_and_then_moves_either_way() -> None:
 def test_a_failover_waits_for_no_other_query() -> None:
     world = chain()
     world.runner.answers = False
-    ask(world, kind=OperationKind.FAILOVER)
+    request_moves(world, kind=OperationKind.FAILOVER)
     see_to(world, scheduler(world), 0.1)
     assert [each.query for each in reversed(world.store.operations())] == [FIRST, SECOND]
     assert is_held(world, SECOND)
@@ -201,15 +203,15 @@ def test_a_failover_waits_for_no_other_query() -> None:
 def test_a_query_goes_when_its_output_is_copied() -> None:
     world = chain()
     world.clusters["west"].cut(TOPIC, 3 + 2)
-    asked, held = ask(world), scheduler(world)
-    assert len(asked) == 2
+    requested, held = request_moves(world), scheduler(world)
+    assert len(requested) == 2
     see_to(world, held, 3)
     first = move_of(world, FIRST)
     assert first.phase is Phase.RESOLVING
-    told = (
+    reported = (
         f"waiting for the replicator: 0 of 2 partitions caught up; west lacks records of {TOPIC}, which {FIRST} writes"
     )
-    assert first.sentence.startswith(told)
+    assert first.sentence.startswith(reported)
     assert_never_stopped(world)
     for partition in range(2):
         for index in range(2, 5):
@@ -220,7 +222,7 @@ def test_a_query_goes_when_its_output_is_copied() -> None:
 def test_a_query_goes_back_where_its_output_is_not_copied_in_time() -> None:
     world = chain(policy={"catch_up": "3s"})
     world.clusters["west"].cut(TOPIC, 3 + 2)
-    ask(world)
+    request_moves(world)
     see_to(world, scheduler(world), 8)
     assert move_of(world, FIRST).outcome == "refused"
     assert move_of(world, FIRST).sentence.startswith(f"output-copied: west lacks records of {TOPIC}")
@@ -231,7 +233,7 @@ def test_another_writer_to_the_output_delays_no_query() -> None:
     world = chain()
     world.clusters["west"].cut(TOPIC, 3 + 4)
     held = scheduler(world)
-    ask(world, (FIRST,))
+    request_moves(world, (FIRST,))
     see_to(world, held, 2)
     for partition in range(2):
         copy(world, "east", partition, 5)
@@ -243,7 +245,7 @@ def test_an_empty_output_delays_no_query() -> None:
     world = chain()
     world.clusters["east"].cut(TOPIC, 0)
     world.clusters["west"].cut(TOPIC, 3)
-    ask(world, (FIRST,))
+    request_moves(world, (FIRST,))
     see_to(world, scheduler(world), 5)
     assert move_of(world, FIRST).outcome == "done"
 
@@ -255,13 +257,13 @@ def test_a_scheduled_switchover_requests_the_upstream_query_first() -> None:
         id="s", kind=OperationKind.SWITCHOVER, queries=(), target="west", cron=None, zone="UTC", consents=(),
         actor="ann", reason="", created_at=at, next_at=at,
     )  # fmt: skip
-    told = Event(
+    reported = Event(
         sequence=None, at=at, kind="schedule", query=None, operation=None, epoch=None, actor="ann", text="", detail={}
     )
-    world.store.add_schedule(made, event=told)
+    world.store.add_schedule(made, event=reported)
     lead = world.lead()
     assert lead.take()
-    assert ask_for_due(world.store, world.settings, term=lambda: lead.term) == 1
+    assert request_due(world.store, world.settings, term=lambda: lead.term) == 1
     assert [request.query for request in world.store.open_requests()] == [FIRST, SECOND]
 
 
@@ -280,7 +282,7 @@ def test_automatic_failover_begins_upstream_and_waits_for_no_query() -> None:
 
 def test_an_output_that_cannot_be_read_is_waited_for_and_said() -> None:
     world = chain(policy={"catch_up": "3s"})
-    ask(world, (FIRST,))
+    request_moves(world, (FIRST,))
     held = scheduler(world)
     go_on(world, held, lambda: bool(world.store.operations()))
     world.clusters["east"].reachable = False
@@ -295,7 +297,7 @@ def test_the_next_leader_keeps_the_order(committed: bool) -> None:
     world, site = scene(LiveWorld(chained(made)))
     fill(world)
     seen = phases_of_first(world)
-    ask(world)
+    request_moves(world)
 
     def comes() -> bool:
         begun = world.store.operations(query=FIRST)
@@ -322,11 +324,11 @@ def test_a_query_stays_where_leader_and_upstream_move_are_gone() -> None:
     world, site = scene(LiveWorld(chained(made)))
     fill(world)
     world.clusters["west"].cut(TOPIC, 5)
-    asked = ask(world)
+    requested = request_moves(world)
     pass_time(world, 20, site, until=lambda: bool(world.store.operations()))
     site.frozen = True
     pass_time(world, 40, controller(world, "two"), until=lambda: not world.store.open_requests())
-    assert refusal(world, asked[1]).startswith("upstream-moved: ")
+    assert refusal(world, requested[1]).startswith("upstream-moved: ")
     assert [active(world, query) for query in (FIRST, SECOND)] == ["east", "east"]
     assert_never_stopped(world)
 

@@ -120,21 +120,21 @@ def two(world: World, folder: Path) -> World:
 def test_a_verb_says_which_queries_wait_for_their_turn(two: World, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "failover", "--all", "--to", "west", "--yes")
     assert code == 0
-    told = "clicks keeps running and waits for its turn: 1 move in progress, at most 1 at once (operations.at_once)"
-    assert err.splitlines().count(told) == 1
-    assert err.index(told) < err.index("clicks: operation ")
+    reported = "clicks keeps running and waits for its turn: 1 move in progress, at most 1 at once (operations.at_once)"
+    assert err.splitlines().count(reported) == 1
+    assert err.index(reported) < err.index("clicks: operation ")
 
 
 def test_failover_to_where_the_query_is_calls_off_a_waiting_request(
     two: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _, asked = two.request("revenue"), two.request("clicks")
+    _, request = two.request("revenue"), two.request("clicks")
     assert run_json(capsys, "failover", "clicks", "--to", "east", "--yes") == (0, None)
-    stands = two.store.request(asked.id)
-    assert stands is not None
-    assert stands.refused is not None
-    assert stands.refused.startswith("cancelled by ")
-    assert stands.refused.endswith(": clicks stays on east")
+    stored = two.store.request(request.id)
+    assert stored is not None
+    assert stored.refused is not None
+    assert stored.refused.startswith("cancelled by ")
+    assert stored.refused.endswith(": clicks stays on east")
     assert list(two.store.operations()) == [], "the other request is left to who asked for it"
 
 
@@ -276,12 +276,12 @@ def test_no_wait_needs_a_controller_that_leads(world: World, capsys: pytest.Capt
     arguments = ("failover", "revenue", "--to", "west", "--yes", "--no-wait")
     assert run(capsys, *arguments)[0] == 2
     assert Leadership(world.store, SystemClock(), "elsewhere/1:b:1:1").take()
-    code, told = run_json(capsys, *arguments)
+    code, answer = run_json(capsys, *arguments)
     assert code == 3
-    assert isinstance(told, dict)
+    assert isinstance(answer, dict)
     (request,) = world.store.open_requests()
-    assert told["error"]["kind"] == "outcome-unknown"
-    assert told["requests"] == [{"request": request.id, "query": "revenue", "group": request.group}]
+    assert answer["error"]["kind"] == "outcome-unknown"
+    assert answer["requests"] == [{"request": request.id, "query": "revenue", "group": request.group}]
     assert request.expires_at - request.created_at == timedelta(minutes=2)
     (row,) = run_json(capsys, "list")[1]
     assert (row["operation"], row["request"]) == (None, request.id)
@@ -293,15 +293,15 @@ def test_no_wait_needs_a_controller_that_leads(world: World, capsys: pytest.Capt
 
 def test_a_request_whose_verb_waits_no_longer_is_not_taken(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert Leadership(world.store, SystemClock(), "elsewhere/1:b:1:1").take()
-    code, _, told = run(capsys, "failover", "revenue", "--to", "west", "--yes", "--timeout", "1")
+    code, _, printed = run(capsys, "failover", "revenue", "--to", "west", "--yes", "--timeout", "1")
     assert code == 3
-    assert "has not begun yet; it expires at" in told
+    assert "has not begun yet; it expires at" in printed
     (request,) = world.store.open_requests()
     assert world.carry_out(request) is None
-    stands = world.store.request(request.id)
-    assert stands is not None
-    assert stands.refused is not None
-    assert stands.refused.startswith("no controller took it before")
+    stored = world.store.request(request.id)
+    assert stored is not None
+    assert stored.refused is not None
+    assert stored.refused.startswith("no controller took it before")
     assert world.store.operations() == []
 
 
@@ -408,11 +408,11 @@ def test_all_answers_share_one_time_limit(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left: list[float] = []
-    ask = world.clusters["west"].offsets
+    request = world.clusters["west"].offsets
 
     def offsets(times: Mapping[TopicPartition, int], *, read_committed: bool, timeout: float) -> object:
         left.append(timeout)
-        return ask(times, read_committed=read_committed, timeout=timeout)
+        return request(times, read_committed=read_committed, timeout=timeout)
 
     monkeypatch.setattr(world.clusters["west"], "offsets", offsets)
     arguments = ("--cluster", "west", "--topic", "orders", "--at", "0", "--at", "1", "--timeout", "4")
@@ -428,11 +428,13 @@ def test_a_topic_that_may_not_be_described_is_not_called_missing(
         name="orders", topic_id=None, partitions={}, timestamp_type=None, cleanup_policy=None, error=error
     )
     monkeypatch.setattr(world.clusters["west"], "describe", lambda topics, *, timeout: {"orders": facts})
-    code, told = run_json(capsys, "offsets", "--cluster", "west", "--topic", "orders", "--latest")
+    code, answer = run_json(capsys, "offsets", "--cluster", "west", "--topic", "orders", "--latest")
     assert code == 2
-    assert isinstance(told, dict)
-    assert told["error"]["kind"] == "kafka"
-    assert told["error"]["text"] == "cannot describe topic 'orders' on west: TOPIC_AUTHORIZATION_FAILED: not authorized"
+    assert isinstance(answer, dict)
+    assert answer["error"]["kind"] == "kafka"
+    assert (
+        answer["error"]["text"] == "cannot describe topic 'orders' on west: TOPIC_AUTHORIZATION_FAILED: not authorized"
+    )
 
 
 def test_offsets_are_looked_up_by_time_and_at_the_ends(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -460,8 +462,8 @@ def test_an_error_of_one_partition_is_in_its_row_beside_the_others(
     """Messages without times: error 43 (KIP-79)."""
     error = PartitionError(name="UNSUPPORTED_FOR_MESSAGE_FORMAT", text="no times", retriable=False)
     world.clusters["west"].partition("orders", 0).error = error
-    asked = ("--cluster", "west", "--topic", "orders", "--at", "2026-01-31T11:58:00Z", "--at", "0")
-    code, found = run_json(capsys, "offsets", *asked)
+    requested = ("--cluster", "west", "--topic", "orders", "--at", "2026-01-31T11:58:00Z", "--at", "0")
+    code, found = run_json(capsys, "offsets", *requested)
     assert code == 2
     assert isinstance(found, list)
     assert [(row["partition"], row["offset"], row["error"]) for row in found] == [
@@ -485,10 +487,10 @@ def test_offsets_refuses_bad_questions_before_any_request(
     arguments: tuple[str, ...],
     text: str,
 ) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr(world.clusters["west"], "describe", lambda topics, *, timeout: asked.append(topics))
+    requested: list[object] = []
+    monkeypatch.setattr(world.clusters["west"], "describe", lambda topics, *, timeout: requested.append(topics))
     code, _, err = run(capsys, "offsets", "--cluster", "west", "--topic", "orders", *arguments)
-    assert (code, asked) == (2, [])
+    assert (code, requested) == (2, [])
     assert text in err
 
 
@@ -498,20 +500,20 @@ def test_segments_are_shown_newest_first_where_the_brokers_still_know_them(
     west = world.clusters["west"]
     west.roll("orders", 0, written_ms=1_000)
     west.write("orders", 0, "one more", 2_000)
-    asked = ("offsets", "--cluster", "west", "--topic", "orders", "--partition", "0", "--segments")
+    requested = ("offsets", "--cluster", "west", "--topic", "orders", "--partition", "0", "--segments")
     end = west.partition("orders", 0).end
-    code, found = run_json(capsys, *asked)
+    code, found = run_json(capsys, *requested)
     assert (code, found) == (0, [{
         "topic": "orders", "partition": 0, "query_time": "latest", "offsets": [end, end - 1, 0],
         "timestamp_ms": None, "leader_epoch": None, "error": None,
     }])  # fmt: skip
     for more, offsets in ((("--limit", "2"), [end, end - 1]), (("--before", "1000"), [0]), (("--before", "999"), [])):
-        code, found = run_json(capsys, *asked, *more)
+        code, found = run_json(capsys, *requested, *more)
         assert isinstance(found, list)
         assert (code, found[0]["offsets"]) == (0, offsets)
-    assert run(capsys, *asked[:-1], "--latest", "--limit", "2")[0] == 2
+    assert run(capsys, *requested[:-1], "--latest", "--limit", "2")[0] == 2
     west.knows_segments = False
-    code, out, err = run(capsys, *asked, "-o", "tsv")
+    code, out, err = run(capsys, *requested, "-o", "tsv")
     assert (code, out.splitlines()[1].split("\t")[-1]) == (2, "UNSUPPORTED_VERSION")
     assert "does not support segment-level search" in err
 
@@ -522,19 +524,19 @@ def test_the_age_of_a_copy_is_shown_in_seconds_and_records(world: World, capsys:
     there = world.clusters["west"].records("orders", 0)[-1].timestamp_ms
     for number in range(3):
         east.write("orders", 0, f"late-{number}", newest + 4_000 + number)
-    asked = ("offsets", "--cluster", "east", "--topic", "orders", "--partition", "0", "--max-timestamp")
-    code, found = run_json(capsys, *asked, "--compare", "west")
+    requested = ("offsets", "--cluster", "east", "--topic", "orders", "--partition", "0", "--max-timestamp")
+    code, found = run_json(capsys, *requested, "--compare", "west")
     assert code == 0
     assert isinstance(found, list)
     behind = sum(record.timestamp_ms > there for record in east.records("orders", 0))
     assert behind >= 3
-    told = {key: found[0][key] for key in ("timestamp_ms", "standby_timestamp_ms", "age_seconds", "age_records")}
-    assert told == {
+    reported = {key: found[0][key] for key in ("timestamp_ms", "standby_timestamp_ms", "age_seconds", "age_records")}
+    assert reported == {
         "timestamp_ms": newest + 4_002, "standby_timestamp_ms": there, "age_seconds": (newest + 4_002 - there) / 1000,
         "age_records": behind,
     }  # fmt: skip
-    assert run(capsys, *asked[:-1], "--latest", "--compare", "west")[0] == 2
-    assert run(capsys, *asked, "--compare", "nowhere")[0] == 2
+    assert run(capsys, *requested[:-1], "--latest", "--compare", "west")[0] == 2
+    assert run(capsys, *requested, "--compare", "nowhere")[0] == 2
 
 
 LIST = """\

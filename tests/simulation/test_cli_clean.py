@@ -63,10 +63,10 @@ def test_a_checkpoint_is_cleaned_by_its_runner_and_the_history_has_it(
     assert isinstance(shown, dict)
     assert (shown["checkpoints"][0]["files"], shown["checkpoints"][0]["bytes"]) == (12, 3_000)
     assert moved.runner.cleaned == ["/cp/revenue"]
-    asked, cleaned = [event for event in moved.store.history() if event.kind in {"clean", "cleaned"}]
-    assert asked.text.startswith("ordered runner a to clean /cp/revenue: left ")
-    assert asked.text.endswith(": the disk is full")
-    assert "@" in asked.actor
+    requested, cleaned = [event for event in moved.store.history() if event.kind in {"clean", "cleaned"}]
+    assert requested.text.startswith("ordered runner a to clean /cp/revenue: left ")
+    assert requested.text.endswith(": the disk is full")
+    assert "@" in requested.actor
     assert cleaned.actor == "runner"
     code, out, err = run(capsys, "clean", "revenue", *NOW, "--yes")
     assert (code, err) == (0, "nothing to clean: nothing done\n")
@@ -91,7 +91,7 @@ def test_a_runner_that_does_not_answer_in_time_continues_its_cleaning(
     assert code == 3
     assert "1 of 1 checkpoints are not cleaned after 1 s" in err
     _, shown = run_json(capsys, "clean", "--dry-run", *NOW)
-    assert fates(shown) == [("epoch-2", "stays"), ("revenue", "asked")]
+    assert fates(shown) == [("epoch-2", "stays"), ("revenue", "ordered")]
 
 
 def test_a_person_may_refuse_the_cleaning(

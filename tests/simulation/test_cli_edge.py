@@ -60,8 +60,8 @@ def test_output_that_cannot_be_written_is_a_failure(folder: Path, output: str) -
 def test_letters_that_the_terminal_cannot_show_are_written_out(folder: Path) -> None:
     plain = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     assert "\\u017elu\\u0165" in shell(folder, "$TIDEOVER show žluť", PYTHONIOENCODING="ascii").stderr
-    told = json.loads(shell(folder, "$TIDEOVER show žluť -o json", **plain).stdout)
-    assert told["error"]["text"] == "query 'žluť' is not declared"
+    answer = json.loads(shell(folder, "$TIDEOVER show žluť -o json", **plain).stdout)
+    assert answer["error"]["text"] == "query 'žluť' is not declared"
 
 
 def test_arguments_that_are_no_text_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +131,7 @@ def test_an_interrupted_verb_says_so(folder: Path) -> None:
     port = free_base_port()
     with socket.create_server(("127.0.0.1", port)) as silent:
         (folder / "tideover.yaml").write_text(CONFIG.replace("localhost:2]", f"127.0.0.1:{port}]"), encoding="utf-8")
-        asking = subprocess.Popen(
+        requesting = subprocess.Popen(
             [sys.executable, "-m", "orchestrator", *arguments],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -140,9 +140,9 @@ def test_an_interrupted_verb_says_so(folder: Path) -> None:
         )
         silent.settimeout(120)
         with silent.accept()[0]:  # it has begun its request
-            asking.send_signal(signal.SIGINT)
-            out, _ = asking.communicate(timeout=120)
-    assert asking.returncode == 3
+            requesting.send_signal(signal.SIGINT)
+            out, _ = requesting.communicate(timeout=120)
+    assert requesting.returncode == 3
     assert json.loads(out)["error"]["kind"] == "interrupted"
 
 

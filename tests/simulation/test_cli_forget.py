@@ -43,10 +43,10 @@ def test_a_query_that_is_not_declared_any_more_is_forgotten(old: World, capsys: 
     assert code == 0
     assert "The checkpoint /cp/old is kept" in err
     assert [row["query"] for row in run_json(capsys, "list")[1]] == ["revenue"]
-    code, told = run_json(capsys, "history", "old")
+    code, answer = run_json(capsys, "history", "old")
     assert code == 0
-    assert isinstance(told, list)
-    assert [(event["kind"], event["text"]) for event in told] == [("forget", "old is forgotten: replaced")]
+    assert isinstance(answer, list)
+    assert [(event["kind"], event["text"]) for event in answer] == [("forget", "old is forgotten: replaced")]
     assert run(capsys, "forget", "old", "--yes")[0] == 2, "nothing is left to forget"
 
 
@@ -77,7 +77,7 @@ def test_a_running_query_is_not_forgotten_although_it_is_not_declared(
 def test_a_query_with_a_request_or_an_operation_is_not_forgotten(
     old: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    old.store.ask(samples.request(query="old", expires_at=datetime.now(UTC) + HOUR))
+    old.store.add_request(samples.request(query="old", expires_at=datetime.now(UTC) + HOUR))
     code, _, err = run(capsys, "forget", "old", "--yes")
     assert code == 1
     assert "request request-1 of old has not begun yet" in err
@@ -91,7 +91,7 @@ def test_a_query_with_a_request_or_an_operation_is_not_forgotten(
     assert old.store.assignment("old") is not None
 
 
-def test_without_a_terminal_nothing_is_forgotten_unasked(old: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_nothing_is_forgotten_unconfirmed(old: World, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "forget", "old")
     assert code == 2
     assert "without a terminal, this command needs --yes" in err

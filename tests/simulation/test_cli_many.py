@@ -101,11 +101,11 @@ def test_history_shows_the_lines_of_a_kind_since_a_time(three: World, capsys: py
     run(capsys, "resume", "revenue")
     run(capsys, "pause", "clicks", "--reason", "second")
     assert run(capsys, "history")[2] == ""
-    told = run_json(capsys, "history", "--kind", "pause")[1]
-    assert [each["query"] for each in told] == ["revenue", "clicks"]
-    since = told[1]["at"]
+    answer = run_json(capsys, "history", "--kind", "pause")[1]
+    assert [each["query"] for each in answer] == ["revenue", "clicks"]
+    since = answer[1]["at"]
     assert [each["query"] for each in run_json(capsys, "history", "--kind", "pause", "--since", since)[1]] == ["clicks"]
-    assert run_json(capsys, "history", "--since", "-1h", "--kind", "pause")[1] == told
+    assert run_json(capsys, "history", "--since", "-1h", "--kind", "pause")[1] == answer
     code, _, err = run(capsys, "history", "--kind", "paws")
     assert (code, err) == (0, "no line of the history matches; tideover history shows all kinds\n")
     assert run(capsys, "history", "--since", "noon")[0] == 2
@@ -270,17 +270,17 @@ def test_a_refusal_of_many_queries_in_the_same_words_is_said_once(
     assert f"tideover: revenue, clicks, search: {why}" in err
     assert "declare its heartbeats under routes, as those of west; --consent replication accepts it" in err
     assert "hint: tideover plan failback revenue shows every gate" in err
-    told = run(capsys, "plan", "failback", "--all", "--expect-active", "west")[1]
-    assert "3 queries: 0 can move, 3 refused" in told
-    assert "expected time" not in told
+    printed = run(capsys, "plan", "failback", "--all", "--expect-active", "west")[1]
+    assert "3 queries: 0 can move, 3 refused" in printed
+    assert "expected time" not in printed
 
 
 def test_show_has_times_that_people_read(three: World, capsys: pytest.CaptureFixture[str]) -> None:
     three.track("revenue", 8, 110, cluster="east", epoch=1)
-    told = run(capsys, "show", "revenue")[1]
-    assert "timestamp ms" not in told
+    printed = run(capsys, "show", "revenue")[1]
+    assert "timestamp ms" not in printed
     (at,) = {each["timestamp_ms"] for each in run_json(capsys, "show", "revenue")[1]["positions"]}
-    assert str(instant(at)) in told
+    assert str(instant(at)) in printed
 
 
 def test_of_many_ready_queries_check_shows_the_names(
@@ -291,8 +291,8 @@ def test_of_many_ready_queries_check_shows_the_names(
     whole = run(capsys, "check")[1].splitlines()
     assert [line.partition(" (")[0] for line in whole[1:]] == ["revenue: ready", "clicks: ready", "search: ready"]
     monkeypatch.setattr("orchestrator.cli.inspect.check.READY_WHOLE", 2)
-    code, told, _ = run(capsys, "check")
-    assert (code, told.splitlines()) == (0, [
+    code, printed, _ = run(capsys, "check")
+    assert (code, printed.splitlines()) == (0, [
         "3 queries: 0 NOT READY, 0 UNKNOWN, 3 ready",
         "ready: revenue, clicks, search",
         "oldest copy: 10.0 s (orders-0 of search); --details shows every gate and copy",
@@ -318,9 +318,9 @@ def test_check_shows_the_same_refusal_of_many_queries_once(
     whole = run(capsys, "check")
     assert whole[1].count("  place-found: no resume offset") == 3, "nothing is tracked there"
     monkeypatch.setattr("orchestrator.cli.inspect.check.ALIKE", 2)
-    code, told, _ = run(capsys, "check")
-    assert (code, told.splitlines()[1]) == (whole[0], "revenue, clicks, search: NOT READY")
-    assert told.count("  place-found: no resume offset") == 1
+    code, printed, _ = run(capsys, "check")
+    assert (code, printed.splitlines()[1]) == (whole[0], "revenue, clicks, search: NOT READY")
+    assert printed.count("  place-found: no resume offset") == 1
 
 
 def test_refusals_that_differ_in_a_number_are_alike(

@@ -38,7 +38,7 @@ def test_a_query_moved_during_the_question_is_not_moved_back(
         assert operation is not None
         assert operation.outcome == "done"
 
-    monkeypatch.setattr("orchestrator.cli.moves.move.ask_yes", others_are_faster)
+    monkeypatch.setattr("orchestrator.cli.moves.move.confirm", others_are_faster)
     assert run(capsys, "failover", "revenue")[0] == 0, "it is where it was to go"
     assert cluster_of(world) == "west"
     assert len(world.store.operations()) == 1

@@ -79,20 +79,20 @@ def test_of_many_each_gets_its_answer_and_the_worst_is_the_exit_code(
 ) -> None:
     run(capsys, "failover", "revenue", "--to", "west", "--yes")
     (operation,) = world.store.operations()
-    moved = replace(asked("revenue"), operation=operation.id)
-    refused = replace(asked("orders"), refused="exposure: the standby lacks 90 s")
+    moved = replace(requested("revenue"), operation=operation.id)
+    refused = replace(requested("orders"), refused="exposure: the standby lacks 90 s")
     assert result_of(world.store, [moved, refused], "json", many=True) == 1
     out = capsys.readouterr().out
     assert '"query": "orders",\n    "group": "g",\n    "error": {\n      "kind": "refused"' in out
     assert '"outcome": "done"' in out
-    assert result_of(world.store, [moved, asked("orders")], "table", many=True) == 3
+    assert result_of(world.store, [moved, requested("orders")], "table", many=True) == 3
     captured = capsys.readouterr()
     assert captured.err.startswith("orders: request r-orders has not begun yet; it expires at 20")
     assert operation.id in captured.out
 
 
 def test_refusals_of_all_queries_are_shown_together(world: World) -> None:
-    both = [replace(asked(name), refused=f"replay: too much of {name}") for name in ("orders", "revenue")]
+    both = [replace(requested(name), refused=f"replay: too much of {name}") for name in ("orders", "revenue")]
     with pytest.raises(Refused, match="orders: replay: too much of orders\nrevenue: replay: too much of revenue"):
         result_of(world.store, both, "json", many=True)
 
@@ -110,30 +110,30 @@ def test_a_move_that_was_cut_off_is_unknown_and_names_the_way_on(
         raise stopped_by
 
     monkeypatch.setattr(RequestWait, "see_through", cut_off)
-    code, told = run_json(capsys, "failover", "revenue", "--to", "west", "--yes")
+    code, answer = run_json(capsys, "failover", "revenue", "--to", "west", "--yes")
     assert code == 3
-    assert isinstance(told, dict)
-    assert "operations that have begun stay open" in told["error"]["text"]
-    assert "run the same command again to continue it" in told["error"]["hint"]
+    assert isinstance(answer, dict)
+    assert "operations that have begun stay open" in answer["error"]["text"]
+    assert "run the same command again to continue it" in answer["error"]["hint"]
     (request,) = world.store.open_requests()
-    assert keys(told["requests"]) == said("Beside `error` there are then the `requests`")
-    assert told["requests"] == [{"request": request.id, "query": "revenue", "group": request.group}]
+    assert keys(answer["requests"]) == said("Beside `error` there are then the `requests`")
+    assert answer["requests"] == [{"request": request.id, "query": "revenue", "group": request.group}]
 
 
 def test_a_store_that_is_lost_during_a_request_may_have_it(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = RequestTable.ask
+    write = RequestTable.add_request
 
     def lost(store: RequestTable, request: Request, *, term: int | None = None) -> None:
         write(store, request, term=term)
         raise StoreUnavailable("the connection was lost")
 
-    monkeypatch.setattr(RequestTable, "ask", lost)
-    code, told = run_json(capsys, "failover", "revenue", "--to", "west", "--yes")
+    monkeypatch.setattr(RequestTable, "add_request", lost)
+    code, answer = run_json(capsys, "failover", "revenue", "--to", "west", "--yes")
     assert code == 3
-    assert isinstance(told, dict)
-    assert told["error"]["kind"] == "outcome-unknown"
+    assert isinstance(answer, dict)
+    assert answer["error"]["kind"] == "outcome-unknown"
     assert [request.query for request in world.store.open_requests()] == ["revenue"]
 
 
@@ -149,7 +149,7 @@ def test_the_history_of_a_query_that_is_declared_no_more_is_kept(
     assert run(capsys, "show", "revenue")[0] == 2
 
 
-def asked(query: str) -> Request:
+def requested(query: str) -> Request:
     return Request(
         id=f"r-{query}", group="g", kind=OperationKind.FAILOVER, query=query, target="west", expect_active=None,
         actor="me", reason="", consents=(), created_at=datetime.now(UTC),

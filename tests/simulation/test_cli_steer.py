@@ -90,10 +90,10 @@ def test_a_pause_is_shown_until_it_is_resumed_and_is_in_the_history(
     assert isinstance(ended, list)
     assert ended[0]["resumed_at"] is not None
     assert state(capsys) == "on"
-    told = [event for event in automatic.store.history() if event.kind in {"pause", "resume"}]
-    assert [(event.kind, event.query) for event in told] == [("pause", "revenue"), ("resume", "revenue")]
-    assert told[0].text.endswith(": broker upgrade")
-    assert told[0].actor == shown[0]["actor"]
+    events = [event for event in automatic.store.history() if event.kind in {"pause", "resume"}]
+    assert [(event.kind, event.query) for event in events] == [("pause", "revenue"), ("resume", "revenue")]
+    assert events[0].text.endswith(": broker upgrade")
+    assert events[0].actor == shown[0]["actor"]
 
 
 @pytest.mark.parametrize(
@@ -121,12 +121,12 @@ def test_a_store_that_is_lost_at_the_write_may_have_kept_it(
         raise StoreUnavailable("the connection was lost")
 
     monkeypatch.setattr(part, write, lost)
-    code, told = run_json(capsys, *words)
+    code, answer = run_json(capsys, *words)
     assert code == 3
-    assert isinstance(told, dict)
-    assert told["error"]["kind"] == "outcome-unknown"
-    assert "may or may not have been saved: the connection was lost" in told["error"]["text"]
-    assert "safe to repeat" in told["error"]["hint"]
+    assert isinstance(answer, dict)
+    assert answer["error"]["kind"] == "outcome-unknown"
+    assert "may or may not have been saved: the connection was lost" in answer["error"]["text"]
+    assert "safe to repeat" in answer["error"]["hint"]
 
 
 def test_a_store_that_is_away_before_the_write_has_kept_nothing(
@@ -254,11 +254,11 @@ def test_a_ready_standby_is_shown_with_every_gate(world: World, capsys: pytest.C
     code, out, _ = run(capsys, "check", "revenue", "-o", "tsv")
     assert code == 0
     assert out.splitlines()[0] == "query\tname\tok\tmeasured\tlimit\ttext"
-    told = run(capsys, "check", "revenue", "--details")[1]
-    assert told.startswith("revenue: ready\n")
-    assert all(name in told for name in names)
+    printed = run(capsys, "check", "revenue", "--details")[1]
+    assert printed.startswith("revenue: ready\n")
+    assert all(name in printed for name in names)
     assert row["replication"]["text"].startswith("west is 10.0 s behind east at most (orders-0, ")
-    assert row["replication"]["text"].split(";")[0] in told
+    assert row["replication"]["text"].split(";")[0] in printed
     ages = [(each["topic"], each["partition"], each["age_seconds"]) for each in row["replication"]["partitions"]]
     assert ages == [("orders", 0, 10.0), ("orders", 1, 10.0)]
 
@@ -274,9 +274,9 @@ def test_a_check_shows_what_refuses_and_keeps_the_rest_for_details(
     assert line.startswith(f"{said}west is 10.0 s behind east")
     assert (shown[0]["proven"], shown[0]["partitions"]) == (2, 2)
     world.clusters["west"].reachable = False
-    code, told, _ = run(capsys, "check")
+    code, printed, _ = run(capsys, "check")
     assert code == 1
-    first, *refused = told.splitlines()
+    first, *refused = printed.splitlines()
     assert first.startswith("revenue: NOT READY (")
     assert refused[0].startswith("  standby-reachable: west cannot be reached: ")
     _, shown = run_json(capsys, "check")
@@ -352,12 +352,12 @@ def test_the_worst_answer_of_several_queries_is_the_exit_code(
         for answer in found
     ]
     monkeypatch.setattr("orchestrator.cli.inspect.check.check_queries", lambda *_, **__: iter(answers))
-    exit_code, told, _ = run(capsys, "check")
+    exit_code, printed, _ = run(capsys, "check")
     assert exit_code == code
     count = f"{found.count(False)} NOT READY, {found.count(None)} UNKNOWN, {found.count(True)} ready"
     worst = next(word for ready, word in ((False, "NOT READY"), (None, "UNKNOWN"), (True, "ready")) if ready in found)
-    assert told.splitlines()[0] == f"2 queries: {count}"
-    assert told.splitlines()[1].startswith(f"revenue: {worst} (")
+    assert printed.splitlines()[0] == f"2 queries: {count}"
+    assert printed.splitlines()[1].startswith(f"revenue: {worst} (")
 
 
 # -- a followed history ----------------------------------------------------------------------------------------------
@@ -408,18 +408,18 @@ def test_a_followed_history_prints_what_comes_and_ends_cleanly(folder: Path, num
 
 
 def test_after_a_store_was_away_no_more_lines_are_shown_than_requested(capsys: pytest.CaptureFixture[str]) -> None:
-    asked: list[tuple[int, int]] = []
+    requested: list[tuple[int, int]] = []
 
     def read(after: int, newest: int) -> list[Event]:
-        asked.append((after, newest))
-        if len(asked) < 3:
+        requested.append((after, newest))
+        if len(requested) < 3:
             raise StoreUnavailable("locked")
-        if len(asked) == 4:
+        if len(requested) == 4:
             raise KeyboardInterrupt
         return [samples.event(sequence=7)]
 
     follow(read, event_row, newest=2, columns=("text",), output="tsv", clock=ManualClock(), is_kept=young)
-    assert asked == [(0, 2), (0, 2), (0, 2), (6, BATCH)]
+    assert requested == [(0, 2), (0, 2), (0, 2), (6, BATCH)]
     assert capsys.readouterr().err.count("the store does not answer") == 1
 
 
@@ -429,14 +429,14 @@ def test_a_history_that_was_put_back_is_followed_from_its_new_end(capsys: pytest
     put_back = back_up(store)
     store.note(samples.event(text="two"))
     # What happens between two looks; the look after the store was put back only finds the new end.
-    meanwhile = iter((put_back, lambda: None, lambda: store.note(samples.event(text="anew")), lambda: None))
+    in_between = iter((put_back, lambda: None, lambda: store.note(samples.event(text="anew")), lambda: None))
 
     def read(after: int, newest: int) -> Sequence[Event]:
         return store.history(after=after, limit=newest)
 
     class Clock(ManualClock):
         def wait(self, seconds: float) -> None:
-            if (comes := next(meanwhile, None)) is None:
+            if (comes := next(in_between, None)) is None:
                 raise KeyboardInterrupt
             comes()
 

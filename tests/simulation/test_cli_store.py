@@ -62,12 +62,12 @@ def test_a_verb_refuses_a_newer_store(old: sa.Engine, capsys: pytest.CaptureFixt
 def test_status_shows_what_an_upgrade_would_do_and_does_nothing(
     old: sa.Engine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, told = run_json(capsys, "store", "status")
+    code, answer = run_json(capsys, "store", "status")
     assert code == 2
-    assert isinstance(told, dict)
-    assert keys(told) == said("`store status` and `store upgrade`")
-    assert (told["found"], told["known"], told["current"], told["copy"]) == ("0001", NEXT, False, None)
-    assert told["steps"] == [STEP]
+    assert isinstance(answer, dict)
+    assert keys(answer) == said("`store status` and `store upgrade`")
+    assert (answer["found"], answer["known"], answer["current"], answer["copy"]) == ("0001", NEXT, False, None)
+    assert answer["steps"] == [STEP]
     assert version(old) == "0001"
 
 
@@ -78,11 +78,11 @@ def test_an_upgrade_is_rehearsed_then_done_after_a_copy(
     assert code == 0
     assert "dry run rolled back" in err
     assert version(old) == "0001"
-    code, told = run_json(capsys, "store", "upgrade", "--yes")
+    code, answer = run_json(capsys, "store", "upgrade", "--yes")
     assert code == 0
-    assert isinstance(told, dict)
-    assert (told["found"], told["current"]) == (NEXT, True)
-    assert told["copy"].endswith("t.db.schema-0001")
+    assert isinstance(answer, dict)
+    assert (answer["found"], answer["current"]) == (NEXT, True)
+    assert answer["copy"].endswith("t.db.schema-0001")
     copied = sa.create_engine(f"sqlite:///{folder}/t.db.schema-0001")
     assert (version(copied), version(old)) == ("0001", NEXT)
     copied.dispose()

@@ -66,8 +66,8 @@ def test_timeline_without_a_time_shows_ranges_and_disorder_per_partition(
     code, rows = run_json(capsys, "timeline", "revenue", "--topic", "orders")
     assert code == 0
     assert isinstance(rows, list)
-    told = [(row["cluster"], row["steps"], row["first_offset"], row["offset"], row["disorder_ms"]) for row in rows]
-    assert told == [("east", 3, 100, 300, MINUTE - 5 + 20_000), ("west", 1, 777, 777, 0)]
+    reported = [(row["cluster"], row["steps"], row["first_offset"], row["offset"], row["disorder_ms"]) for row in rows]
+    assert reported == [("east", 3, 100, 300, MINUTE - 5 + 20_000), ("west", 1, 777, 777, 0)]
     assert rows[0]["timestamp_ms"] == began_ms + MINUTE - 5, "the largest"
     _, rows = run_json(capsys, "timeline", "revenue", "--partition", "0", "--topic", "clicks")
     assert isinstance(rows, list)
@@ -93,7 +93,7 @@ def test_nothing_known_is_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (("nope",), "query 'nope' is not declared"),
         (("revenue", "--at", "-5"), "is not a time"),
@@ -102,11 +102,11 @@ def test_nothing_known_is_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_timeline_refuses_bad_questions(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], told: str
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], reported: str
 ) -> None:
     code, _, talk = run(capsys, "timeline", *arguments)
     assert code == 2
-    assert told in talk
+    assert reported in talk
 
 
 def test_the_page_for_programs_names_the_keys(capsys: pytest.CaptureFixture[str], began_ms: int) -> None:

@@ -204,9 +204,9 @@ def test_an_interrupt_that_python_drops_ends_it_at_the_next_wait(
     clock = Clock(lambda: None)
     with until_enough(clock) as waiting:  # type: ignore[arg-type] # a twin
         gone = Gone()
-        told = weakref.ref(gone, lambda _: signal.raise_signal(number))
+        reported = weakref.ref(gone, lambda _: signal.raise_signal(number))
         del gone
-        assert told() is None
+        assert reported() is None
         waiting.wait(3600.0)
         dropped.append("and it waited")
     assert dropped == [KeyboardInterrupt]

@@ -57,13 +57,13 @@ def test_a_failover_typed_on_the_way_back_begins_the_next_operation() -> None:
 def test_a_consent_that_comes_while_the_gates_judge_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     world = cautious()
     judge = checks.judge_move
-    asked: list[Request] = []
+    requested: list[Request] = []
 
     def consent(facts: MoveFacts) -> tuple[Gate, ...]:
         judged = judge(facts)
         operations = world.store.operations()
-        if not asked and operations and operations[0].phase is Phase.RESOLVING:
-            asked.append(world.request(consents=("loss",)))
+        if not requested and operations and operations[0].phase is Phase.RESOLVING:
+            requested.append(world.request(consents=("loss",)))
             scheduler(world, lead).take()
         return judged
 

@@ -22,7 +22,7 @@ from orchestrator.operation.requests import hold_detail
 from state.errors import StoreUnavailable
 from state.store.controller_store import ControllerStore
 from state.store.sql.migrate import open_store
-from streaming.logging_setup import _tell_end_of_thread
+from streaming.logging_setup import _report_end_of_thread
 from streaming.pulse import PULSE
 from tests.contract import samples
 from tests.memory_store import MemoryStore
@@ -50,11 +50,11 @@ def test_each_event_is_logged_once_with_operation_and_epoch() -> None:
     store.note(samples.event(text="before"))
     chronicle = HistoryLog(store, kept=KEPT)
     with capture_logs() as lines:
-        assert chronicle.tell() == 0
+        assert chronicle.write_news() == 0
         store.note(samples.event(text="revenue is held"))
         store.note(samples.event(kind="pause", query=None, operation=None, epoch=None, text="all is paused"))
-        assert chronicle.tell() == 2
-        assert chronicle.tell() == 0
+        assert chronicle.write_news() == 2
+        assert chronicle.write_news() == 0
     assert [line["event"] for line in lines] == ["revenue is held", "all is paused"]
     assert (lines[0]["operation"], lines[0]["epoch"], lines[0]["query"]) == ("op-1", 2, "revenue")
     assert {"operation", "epoch", "query"}.isdisjoint(lines[1])
@@ -63,16 +63,16 @@ def test_each_event_is_logged_once_with_operation_and_epoch() -> None:
 def test_a_history_that_was_put_back_is_followed_from_where_it_ends_now() -> None:
     store = MemoryStore(lambda: datetime.now(UTC))
     chronicle = HistoryLog(store, kept=KEPT)
-    chronicle.tell()
+    chronicle.write_news()
     store.note(samples.event(text="one"))
     put_back = back_up(store)
     store.note(samples.event(text="two"))
     with capture_logs() as lines:
-        assert chronicle.tell() == 2
+        assert chronicle.write_news() == 2
         put_back()
-        chronicle.tell()
+        chronicle.write_news()
         store.note(samples.event(text="reconciled"))
-        chronicle.tell()
+        chronicle.write_news()
     assert [line["event"] for line in lines] == [
         "one", "two", "the store was restored from an older backup: lines of its history are lost", "reconciled",
     ]  # fmt: skip
@@ -186,7 +186,7 @@ def test_a_defect_that_ends_a_driver_names_the_operation_and_its_epoch(monkeypat
         raise ZeroDivisionError("by nobody")
 
     monkeypatch.setattr(Executor, "_tick", broken)
-    monkeypatch.setattr(threading, "excepthook", _tell_end_of_thread)
+    monkeypatch.setattr(threading, "excepthook", _report_end_of_thread)
     world = World()
     (request,) = wish(world, "revenue")
     driven = scheduler(world)

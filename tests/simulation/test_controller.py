@@ -138,9 +138,9 @@ def test_a_pause_stops_automatic_mode_and_its_end_moves_nothing_of_before() -> N
     world.clusters["east"].reachable = False
     pass_time(world, 60, site)
     assert active(world) == "east"
-    told = [event.text for event in world.store.history() if event.kind == "not-moved"]
-    assert len(told) == 1
-    assert "maintenance" in told[0]
+    texts = [event.text for event in world.store.history() if event.kind == "not-moved"]
+    assert len(texts) == 1
+    assert "maintenance" in texts[0]
     resume(world.store, EVERY, actor="ann", reason="done")
     pass_time(world, 60, site)
     assert active(world) == "east", "resume never fails over by itself"
@@ -374,9 +374,9 @@ def test_an_unforeseen_failure_of_the_store_does_not_end_the_controller(
         calm(world, site, seconds=30)
         if verb == "resign":
             site.controller.close()
-    told = [line["error"] for line in logs if line["log_level"] in {"error", "warning"} and "error" in line]
-    assert set(told) == {"the store failed: out of shared memory"}
-    assert len(told) == 1 or verb == "lead", "said once; who cannot lead goes on looking, and says it with each try"
+    reported = [line["error"] for line in logs if line["log_level"] in {"error", "warning"} and "error" in line]
+    assert set(reported) == {"the store failed: out of shared memory"}
+    assert len(reported) == 1 or verb == "lead", "said once; who cannot lead goes on looking, and says it with each try"
     if verb != "resign":
         world.clusters["east"].reachable = False
         pass_time(world, 40, site)

@@ -290,7 +290,7 @@ def assert_stays_placed(world: World, operation: Operation) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Story:
+class Scenario:
     """One kind of operation: its world, how it must end however often it is interrupted, and how much it writes."""
 
     world: Callable[[], World]
@@ -302,30 +302,34 @@ class Story:
     to_time_ms: int | None = None
 
 
-def rewind(world: Callable[[], World], ends: Callable[[World, Operation], None], writes: int, to_time_ms: int) -> Story:
-    return Story(world=world, ends=ends, writes=writes, target="east", kind=OperationKind.REWIND, to_time_ms=to_time_ms)
+def rewind(
+    world: Callable[[], World], ends: Callable[[World, Operation], None], writes: int, to_time_ms: int
+) -> Scenario:
+    return Scenario(
+        world=world, ends=ends, writes=writes, target="east", kind=OperationKind.REWIND, to_time_ms=to_time_ms
+    )
 
 
-STORIES = {
-    "a failover": Story(world=plain, ends=assert_placed_as_chosen, writes=12),
-    "a failover with a batch in flight": Story(world=in_flight, ends=assert_placed_as_chosen, writes=12),
-    "a checkpoint that moved on": Story(world=moves_on, ends=assert_placed_as_chosen, writes=16),
-    "a refusal behind the fence": Story(world=lagging, ends=assert_went_back, writes=8),
-    "a checkpoint that cannot be made": Story(world=full_disk, ends=assert_went_back, writes=10),
-    "a fence without proof, with consent": Story(
+SCENARIOS = {
+    "a failover": Scenario(world=plain, ends=assert_placed_as_chosen, writes=12),
+    "a failover with a batch in flight": Scenario(world=in_flight, ends=assert_placed_as_chosen, writes=12),
+    "a checkpoint that moved on": Scenario(world=moves_on, ends=assert_placed_as_chosen, writes=16),
+    "a refusal behind the fence": Scenario(world=lagging, ends=assert_went_back, writes=8),
+    "a checkpoint that cannot be made": Scenario(world=full_disk, ends=assert_went_back, writes=10),
+    "a fence without proof, with consent": Scenario(
         world=unproven, ends=assert_placed_as_chosen, writes=12, consents=("unfenced",)
     ),
-    "a move that is called off while it is blocked": Story(world=called_off, ends=assert_called_off, writes=8),
-    "a fence that is proven late": Story(world=proven_late, ends=assert_was_blocked, writes=14),
-    "a runner that is away and returns": Story(world=without_its_runner, ends=assert_was_blocked, writes=14),
-    "a takeover behind the commit": Story(world=loses_its_runner, ends=assert_moved, writes=18),
-    "a standby that dies behind the commit": Story(world=loses_its_standby, ends=assert_stays_placed, writes=14),
-    "a switchover": Story(world=copied_late, ends=assert_placed_as_chosen, writes=13, kind=OperationKind.SWITCHOVER),
-    "a switchover that goes back": Story(
+    "a move that is called off while it is blocked": Scenario(world=called_off, ends=assert_called_off, writes=8),
+    "a fence that is proven late": Scenario(world=proven_late, ends=assert_was_blocked, writes=14),
+    "a runner that is away and returns": Scenario(world=without_its_runner, ends=assert_was_blocked, writes=14),
+    "a takeover behind the commit": Scenario(world=loses_its_runner, ends=assert_moved, writes=18),
+    "a standby that dies behind the commit": Scenario(world=loses_its_standby, ends=assert_stays_placed, writes=14),
+    "a switchover": Scenario(world=copied_late, ends=assert_placed_as_chosen, writes=13, kind=OperationKind.SWITCHOVER),
+    "a switchover that goes back": Scenario(
         world=never_copied, ends=assert_went_back, writes=9, kind=OperationKind.SWITCHOVER
     ),
-    "a way home": Story(world=moved_before, ends=assert_moved, writes=12, target="east"),
-    "a failback": Story(world=comes_home, ends=assert_moved, writes=12, target="east", kind=OperationKind.FAILBACK),
+    "a way home": Scenario(world=moved_before, ends=assert_moved, writes=12, target="east"),
+    "a failback": Scenario(world=comes_home, ends=assert_moved, writes=12, target="east", kind=OperationKind.FAILBACK),
     "a rewind": rewind(plain, assert_went_back_in_time, 12, BACK_MS),
     "a rewind with a batch in flight": rewind(in_flight, assert_went_back_in_time, 12, BACK_MS),
     "a rewind with state": rewind(keeps_state, assert_went_back_in_time, 12, START_MS - 25_000),
@@ -335,11 +339,11 @@ STORIES = {
 }
 
 
-def by_switch(story: Story) -> Story:
+def by_switch(scenario: Scenario) -> Scenario:
     """The same operation of a query that keeps its checkpoint; what it was placed by before may have been a carry."""
 
     def world() -> World:
-        made = story.world()
+        made = scenario.world()
         queries = {
             name: each.model_copy(update={"resume": Resume.SWITCH}) for name, each in made.settings.queries.items()
         }
@@ -347,7 +351,7 @@ def by_switch(story: Story) -> Story:
         return made
 
     def ends(world: World, operation: Operation) -> None:
-        story.ends(world, operation)
+        scenario.ends(world, operation)
         (path,) = {row.checkpoint for row in world.store.assignments()}
         was = Path(path).name if operation.kind is OperationKind.REWIND else path
         held = world.checkpoints[path]
@@ -359,11 +363,11 @@ def by_switch(story: Story) -> Story:
         else:
             assert held.mapped == {}, "a mapping was left"
 
-    return replace(story, world=world, ends=ends)
+    return replace(scenario, world=world, ends=ends)
 
 
-STORIES |= {
-    f"{name}, by switch": by_switch(STORIES[name])
+SCENARIOS |= {
+    f"{name}, by switch": by_switch(SCENARIOS[name])
     for name in (
         "a failover",
         "a failover with a batch in flight",
@@ -412,13 +416,15 @@ def assert_left_evidence(world: World, operations: int) -> None:
 
 
 @pytest.mark.parametrize("faulty", [CrashingStore, DoubtfulStore], ids=["crash", "answer lost"])
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_an_operation_interrupted_at_any_write_ends_as_it_would_have(name: str, faulty: Faulty) -> None:
-    story = STORIES[name]
+    scenario = SCENARIOS[name]
     for writes in moments():
-        world = story.world()
-        parameters = {} if story.to_time_ms is None else at(story.to_time_ms)
-        request = world.request(kind=story.kind, target=story.target, consents=story.consents, parameters=parameters)
+        world = scenario.world()
+        parameters = {} if scenario.to_time_ms is None else at(scenario.to_time_ms)
+        request = world.request(
+            kind=scenario.kind, target=scenario.target, consents=scenario.consents, parameters=parameters
+        )
         before = len(world.store.operations())
         faults = faulty(world.store, writes)
         try:
@@ -428,12 +434,12 @@ def test_an_operation_interrupted_at_any_write_ends_as_it_would_have(name: str, 
             operation = carried_out(world, request)
             leave_evidence(world, world.store)
         assert operation is not None, f"{name}, write {writes}: {faults.writes[-1]}"
-        story.ends(world, operation)
+        scenario.ends(world, operation)
         assert len(world.store.operations()) == before + 1
         assert_left_evidence(world, before + 1)
         if len(faults.writes) < writes:
             break
-    assert writes >= story.writes
+    assert writes >= scenario.writes
 
 
 # -- controllers and drivers -----------------------------------------------------------------------------------------

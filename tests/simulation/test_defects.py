@@ -76,8 +76,10 @@ def test_a_defect_before_the_commit_is_shown_and_given_up_after_three_tries(
     assert (ended.phase, ended.outcome, cluster_of(world, "first")) == (Phase.ABORTED, "failed", "east")
     assert ended.sentence == "given up after 3 tries: a bug in Tideover: ZeroDivisionError: by nobody"
     assert world.checkpoints["/cp/first"].planted == set()
-    told = [event.text for event in world.store.history(operation=ended.id)]
-    assert told.count("cannot continue: a bug in Tideover: ZeroDivisionError: by nobody") == 2, "of the first two tries"
+    texts = [event.text for event in world.store.history(operation=ended.id)]
+    assert texts.count("cannot continue: a bug in Tideover: ZeroDivisionError: by nobody") == 2, (
+        "of the first two tries"
+    )
 
 
 def test_tries_are_counted_on_by_the_next_leader(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,9 +142,9 @@ def test_a_request_whose_operation_has_begun_is_not_turned_down_by_a_defect(
     monkeypatch.setattr(RequestHandler, "_answered", answer)
     request, site = world.request("first"), controller(world)
     pass_time(world, 20, site)
-    stands = world.store.request(request.id)
-    assert stands is not None
-    assert (stands.operation, stands.refused) == (request.id, None)
+    stored = world.store.request(request.id)
+    assert stored is not None
+    assert (stored.operation, stored.refused) == (request.id, None)
     assert cluster_of(world, "first") == "west"
 
 
@@ -197,13 +199,13 @@ def in_two_rounds(world: World, store: DoubtfulStore, monkeypatch: pytest.Monkey
 
 def test_a_lost_answer_in_a_later_round_keeps_no_query_on_a_dead_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(settings(queries=NAMES, policy={"automatic": True}))
-    store = DoubtfulStore(world.store, None, verbs={"ask"})
+    store = DoubtfulStore(world.store, None, verbs={"add_request"})
     site = controller(world, store=cast("ControllerStore", store))
     pass_time(world, 5, site)
     in_two_rounds(world, store, monkeypatch)
     world.clusters["east"].reachable = False
     pass_time(world, 60, site)
-    assert store.writes == ["ask"] * 5, "each query once"
+    assert store.writes == ["add_request"] * 5, "each query once"
     assert {name: cluster_of(world, name) for name in NAMES} == dict.fromkeys(NAMES, "west")
     operations = world.store.operations()
     assert sorted((each.query, each.outcome) for each in operations) == [(name, "done") for name in NAMES]
@@ -212,8 +214,8 @@ def test_a_lost_answer_in_a_later_round_keeps_no_query_on_a_dead_cluster(monkeyp
 
 @pytest.mark.parametrize(
     ("verb", "error"),
-    [("ask", Conflict), ("ask", RowRefused), ("assignment", Damaged), ("hold", Conflict), ("record", Conflict),
-     ("operations", Damaged)],
+    [("add_request", Conflict), ("add_request", RowRefused), ("assignment", Damaged), ("hold", Conflict),
+     ("record", Conflict), ("operations", Damaged)],
 )  # fmt: skip
 def test_a_row_that_the_store_refuses_keeps_no_other_query_on_a_dead_cluster(
     verb: str, error: type[RowRefused]

@@ -30,7 +30,7 @@ from tests.simulation.world import QUERY, ROWS, START_MS, Crash, CrashingStore, 
 PLACE = 33 + 100
 
 
-def asked(world: World, query: str = QUERY, target: str | None = "west", *, actor: str = "ann") -> Request:
+def requested(world: World, query: str = QUERY, target: str | None = "west", *, actor: str = "ann") -> Request:
     spec = RequestSpec(
         kind=OperationKind.DRILL, targets={query: target}, expect_active={}, actor=actor, reason="", consents=()
     )
@@ -44,7 +44,7 @@ def drill_of(world: World, request: Request) -> Operation:
 
 
 def rehearsed(world: World, *, seconds: float = 10.0, held: InLineScheduler | None = None) -> Operation:
-    request = asked(world)
+    request = requested(world)
     see_to(world, held or scheduler(world), seconds)
     return drill_of(world, request)
 
@@ -89,7 +89,7 @@ def test_a_drill_sends_no_request_to_the_cluster_in_use() -> None:
 def test_a_standby_that_is_down_refuses_the_drill() -> None:
     world = World()
     world.clusters["west"].reachable = False
-    request = asked(world)
+    request = requested(world)
     see_to(world, scheduler(world), 5.0)
     refused = world.store.request(request.id)
     assert refused is not None
@@ -101,7 +101,7 @@ def test_no_living_runner_refuses_the_drill() -> None:
     world = World()
     world.runner.alive = False
     world.clock.wait(10.0)
-    request = asked(world)
+    request = requested(world)
     see_to(world, scheduler(world), 2.0)
     refused = world.store.request(request.id)
     assert refused is not None
@@ -122,7 +122,7 @@ def test_a_failover_ends_a_drill_and_takes_no_longer_for_it() -> None:
         world = World()
         held = scheduler(world)
         world.runner.hangs = {IntentKind.DRILL}
-        drill = asked(world) if drills else None
+        drill = requested(world) if drills else None
         see_to(world, held, 2.0)
         request = world.request()
         see_to(world, held, 10.0)
@@ -146,7 +146,7 @@ def test_every_kind_of_move_ends_a_drill(kind: OperationKind) -> None:
     world = replicated()
     world.runner.hangs = {IntentKind.DRILL}
     held = scheduler(world)
-    drill = asked(world)
+    drill = requested(world)
     see_to(world, held, 1.0)
     assert drill_of(world, drill).is_open
     target = "east" if kind is OperationKind.REWIND else "west"
@@ -162,7 +162,7 @@ def test_a_drill_is_refused_while_its_query_moves() -> None:
     held = scheduler(world)
     moving = world.request()
     see_to(world, held, 2.0)
-    request = asked(world)
+    request = requested(world)
     see_to(world, held, 2.0)
     refused = world.store.request(request.id)
     assert refused is not None
@@ -173,10 +173,10 @@ def test_a_cancelled_drill_ends_at_once() -> None:
     world = World()
     world.runner.hangs = {IntentKind.DRILL}
     held, before = scheduler(world), production(world)
-    drill = asked(world)
+    drill = requested(world)
     see_to(world, held, 2.0)
     assert drill_of(world, drill).is_open
-    back = asked(world, target="east", actor="bob")
+    back = requested(world, target="east", actor="bob")
     see_to(world, held, 1.0)
     ended = drill_of(world, drill)
     assert (ended.outcome, ended.sentence) == ("refused", "cancelled by bob")
@@ -190,7 +190,7 @@ def test_a_runner_that_dies_fails_its_drill_and_nothing_else() -> None:
     world = World()
     world.runner.hangs = {IntentKind.DRILL}
     held = scheduler(world)
-    drill = asked(world)
+    drill = requested(world)
     see_to(world, held, 2.0)
     world.runner.alive = False
     see_to(world, held, 8.0)
@@ -205,7 +205,7 @@ def test_a_leader_that_dies_leaves_the_drill_to_the_next() -> None:
     world = World()
     world.runner.hangs = {IntentKind.DRILL}
     held = scheduler(world)
-    drill = asked(world)
+    drill = requested(world)
     see_to(world, held, 2.0)
     held.close()
     held.lead.give_up()
@@ -220,7 +220,7 @@ def test_a_drill_that_does_not_finish_in_time_fails() -> None:
     world = World()
     world.runner.hangs = {IntentKind.DRILL}
     held = scheduler(world)
-    drill = asked(world)
+    drill = requested(world)
     see_to(world, held, 2.0)
     world.clock.wait(700.0)
     following = scheduler(world)
@@ -235,7 +235,7 @@ def test_a_drill_ends_however_often_its_leader_dies() -> None:
         world = World()
         before = production(world)
         store = CrashingStore(world.store, writes)
-        drill = asked(world)
+        drill = requested(world)
         crashed = False
         try:
             see_to_with(world, store)
@@ -281,7 +281,7 @@ def test_drills_of_several_queries_run_one_after_the_other() -> None:
     world = World(settings(queries=("revenue", "clicks")))
     held = scheduler(world)
     world.runner.hangs = {IntentKind.DRILL}
-    requests = [asked(world, "revenue"), asked(world, "clicks")]
+    requests = [requested(world, "revenue"), requested(world, "clicks")]
     see_to(world, held, 2.0)
     assert len(world.store.operations(kinds=DRILLS)) == 1
     world.runner.hangs.clear()
@@ -293,9 +293,9 @@ def test_a_second_request_joins_the_open_drill() -> None:
     world = World()
     held = scheduler(world)
     world.runner.hangs = {IntentKind.DRILL}
-    first = asked(world)
+    first = requested(world)
     see_to(world, held, 1.0)
-    second = asked(world, target=None)
+    second = requested(world, target=None)
     see_to(world, held, 1.0)
     answered = world.store.request(second.id)
     assert answered is not None
@@ -320,7 +320,7 @@ def test_a_live_world_loses_and_repeats_nothing_by_drills() -> None:
     pass_time(world, 20.0, site)
     requests = []
     for _ in range(3):
-        requests.append(asked(world))
+        requests.append(requested(world))
         pass_time(world, 10.0, site)
     assert [drill_of(world, each).outcome for each in requests] == ["done"] * 3
     row = world.store.assignment(QUERY)
@@ -333,7 +333,7 @@ def test_automatic_failover_acts_while_a_drill_is_open() -> None:
     world = LiveWorld()
     site = controller(world)
     pass_time(world, 30.0, site)
-    drill = asked(world)
+    drill = requested(world)
     pass_time(world, 1.0, site)
     lose_site(world, cluster="east", runner="a")
     pass_time(world, 60.0, site)
@@ -348,7 +348,7 @@ def test_a_query_that_is_not_declared_any_more_ends_its_drill() -> None:
     world = World()
     world.runner.hangs = {IntentKind.DRILL}
     held = scheduler(world)
-    drill = asked(world)
+    drill = requested(world)
     see_to(world, held, 2.0)
     held.settings = settings(queries=("clicks",))
     held.close()

@@ -13,7 +13,7 @@ from state.store.controller_store import ControllerStore
 from tests.contract.samples import EAST_ID, OTHER_ID
 from tests.simulation.control import Looks, Site, controller, pass_time
 from tests.simulation.looks import REFUSED
-from tests.simulation.test_identity import WEST_ID, asked, place, verdicts
+from tests.simulation.test_identity import WEST_ID, place, requested, verdicts
 from tests.simulation.world import World, settings
 
 ENDPOINT = {"dr": {"bootstrap": ["dr:1"], "ids": {"east": EAST_ID, "west": WEST_ID}}}
@@ -67,7 +67,7 @@ def test_behind_a_flip_a_failover_goes_to_where_the_endpoint_leads() -> None:
     world, site, _ = watched()
     lead_to(world, WEST_ID)
     pass_time(world, 3, site)
-    operation = asked(world, site)
+    operation = requested(world, site)
     assert isinstance(operation, Operation)
     assert (operation.kind, operation.outcome, place(world)) == (OperationKind.FAILOVER, "done", "west")
     assert operation.plan is not None
@@ -77,7 +77,7 @@ def test_behind_a_flip_a_failover_goes_to_where_the_endpoint_leads() -> None:
 
 def test_no_failover_goes_to_a_cluster_that_is_not_behind_the_endpoint() -> None:
     world, site, _ = watched()
-    refused = asked(world, site)
+    refused = requested(world, site)
     assert isinstance(refused, str)
     assert refused.startswith(f"cluster-identity: endpoint dr leads to east now, cluster {EAST_ID}, and not to west")
     assert place(world) == "east"
@@ -146,7 +146,7 @@ def test_automatic_mode_waits_until_the_runner_sees_the_other_cluster() -> None:
         "revenue is not moved: cluster-identity: endpoint dr leads to west here, but runner a has not seen it there: "
         "revenue would wait until it does; tideover failover revenue moves it all the same"
     )
-    operation = asked(world, site)
+    operation = requested(world, site)
     assert isinstance(operation, Operation)
     assert operation.plan is not None
     (gate,) = [each for each in operation.plan.gates if each.name == "cluster-identity"]

@@ -35,7 +35,7 @@ from tests.contract import samples
 from tests.simulation.stores import force
 from tests.simulation.test_cli import run, run_json
 from tests.simulation.test_cli_programs import keys, said
-from tests.simulation.test_crashes import STORIES, carried_out
+from tests.simulation.test_crashes import SCENARIOS, carried_out
 from tests.simulation.test_housekeeping import keeper, lead
 from tests.simulation.test_outcome import BACK, by_time, moved, read_to_end
 from tests.simulation.test_rewind import at
@@ -96,17 +96,19 @@ class Page(HTMLParser):
 
 
 # -- written ---------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_the_evidence_shows_how_an_operation_ended(name: str) -> None:
-    story = STORIES[name]
-    world = story.world()
-    parameters = {} if story.to_time_ms is None else at(story.to_time_ms)
-    request = world.request(kind=story.kind, target=story.target, consents=story.consents, parameters=parameters)
+    scenario = SCENARIOS[name]
+    world = scenario.world()
+    parameters = {} if scenario.to_time_ms is None else at(scenario.to_time_ms)
+    request = world.request(
+        kind=scenario.kind, target=scenario.target, consents=scenario.consents, parameters=parameters
+    )
     operation = carried_out(world, request)
     leave(world)
     said = document(world, operation)
     assert said["operation"] == {
-        **said["operation"], "id": operation.id, "kind": story.kind.value, "from": operation.source,
+        **said["operation"], "id": operation.id, "kind": scenario.kind.value, "from": operation.source,
         "to": operation.target, "epoch": operation.epoch, "outcome": operation.outcome,
         "sentence": operation.sentence,
     }  # fmt: skip
@@ -115,7 +117,7 @@ def test_the_evidence_shows_how_an_operation_ended(name: str) -> None:
     assert said["moved"] == (operation.phase is Phase.SETTLED)
     assert (said["checkpoint"]["to"] is not None) >= said["moved"]
     assert [step["name"] for step in said["steps"]] == [step.name for step in world.store.steps(operation.id)]
-    assert any(fence["proof"] for fence in said["fences"]) or "unproven" in story.world.__name__ or not said["moved"]
+    assert any(fence["proof"] for fence in said["fences"]) or "unproven" in scenario.world.__name__ or not said["moved"]
     lines = world.store.history(operation=operation.id)
     assert [line["text"] for line in said["history"]] == [line.text for line in lines if line.kind != "evidence"]
     assert said["versions"]["tideover"]
@@ -374,12 +376,12 @@ def test_another_cluster_under_the_name_is_not_read() -> None:
     leave(world)
     assert document(world, operation)["clusters"][1] == {"role": "to", "cluster": "west", "id": "one"}
     force(world.store, pins, Pin(cluster="west", id="two", pinned_at=START))
-    asked = world.clusters["west"].asked
+    requests = world.clusters["west"].requested
     found = claims(world, operation)
     assert {claim.text for claim in found[2:] if claim.name != SINK} == {
         "west is another cluster now: id two, it was one"
     }
-    assert world.clusters["west"].asked == asked
+    assert world.clusters["west"].requested == requests
 
 
 # -- typed -----------------------------------------------------------------------------------------------------------
@@ -454,17 +456,17 @@ def test_evidence_that_was_changed_shows(world: World, capsys: pytest.CaptureFix
 
 
 def test_verify_op_without_evidence_says_what_to_wait_for(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    code, told = run_json(capsys, "verify-op", "nothing")
-    assert (code, told["error"]["kind"]) == (2, "unknown-name")
+    code, answer = run_json(capsys, "verify-op", "nothing")
+    assert (code, answer["error"]["kind"]) == (2, "unknown-name")
     term = lead(world)
     for name, outcome in (("op-1", None), ("op-2", "failed")):
         made = samples.operation(
             id=name, query=name, plan=None, outcome=outcome, ended_at=None if outcome is None else START
         )
         world.store.record(made, term=term)
-        code, told = run_json(capsys, "verify-op", name)
-        assert (code, told["error"]["kind"]) == (3, "no-evidence")
-        assert told["error"]["hint"]
+        code, answer = run_json(capsys, "verify-op", name)
+        assert (code, answer["error"]["kind"]) == (3, "no-evidence")
+        assert answer["error"]["hint"]
         assert run(capsys, "show-op", name, "--evidence", "-")[0] == 3
     assert "evidence  none yet" in run(capsys, "show-op", "op-2")[1]
     assert run(capsys, "verify-op")[0] == run(capsys, "verify-op", "x", "--chain")[0] == 2

@@ -33,11 +33,11 @@ def beat(world: World, source: str, target: str) -> None:
     world.clusters[target].append(topic, 0, round(world.clock.store_now().timestamp() * 1000), bytes(16))
 
 
-def away(*, told: bool = True, **groups: Any) -> tuple[World, Operation]:
+def away(*, is_reported: bool = True, **groups: Any) -> tuple[World, Operation]:
     """A query that failed over to west and has read there; what it read is copied behind east's tail of ten each."""
     world = World(settings(groups={"routes": ROUTES, **groups}))
     left = moved(world)
-    if told:
+    if is_reported:
         keep(world)
     (row,) = world.store.assignments()
     west, checkpoint = world.clusters["west"], world.checkpoints[row.checkpoint]
@@ -71,7 +71,7 @@ def test_a_query_comes_home_exactly_and_its_unread_tail_is_shown() -> None:
 
 
 def test_a_tail_that_no_controller_measured_is_measured_before_the_move() -> None:
-    world, _ = away(told=False)
+    world, _ = away(is_reported=False)
     beat(world, "west", "east")
     operation = go_home(world)
     assert operation is not None
@@ -82,7 +82,7 @@ def test_a_query_goes_home_also_where_its_tail_cannot_be_measured(monkeypatch: p
     def broken(*_: object, **__: object) -> int:
         raise ValueError("a row that nobody understands")
 
-    world, _ = away(told=False)
+    world, _ = away(is_reported=False)
     beat(world, "west", "east")
     monkeypatch.setattr("orchestrator.operation.requests.keep_counts", broken)
     operation = go_home(world)
@@ -182,10 +182,12 @@ def test_the_tail_of_a_move_is_printed_for_a_program(world: World, capsys: pytes
     left = moved(world)
     keep(world)
     code, out, _ = run(capsys, "show-op", left.id, "--tail", "-o", "json")
-    told = json.loads(out)
-    assert (code, told["cluster"], told["standby"], told["whole"]) == (0, "east", "west", True)
-    assert [each["key"] for each in told["records"] if each["partition"] == 0] == [f"0-{n}" for n in range(110, 120)]
-    assert {each["on_standby"] for each in told["records"]} == {False}
+    is_reported = json.loads(out)
+    assert (code, is_reported["cluster"], is_reported["standby"], is_reported["whole"]) == (0, "east", "west", True)
+    assert [each["key"] for each in is_reported["records"] if each["partition"] == 0] == [
+        f"0-{n}" for n in range(110, 120)
+    ]
+    assert {each["on_standby"] for each in is_reported["records"]} == {False}
     code, out, err = run(capsys, "show-op", left.id, "--tail")
     assert (code, "0-110" in out) == (0, True)
     assert f"west lacked 20 records of east when {QUERY} left; 0 have come there since" in err

@@ -541,7 +541,7 @@ def test_a_standby_that_dies_after_the_fence_is_retried_then_given_up() -> None:
     operation = world.carry_out(request, seconds=300)
     assert operation is not None
     assert operation.sentence.startswith("west did not answer")
-    assert world.clusters["west"].asked > 20
+    assert world.clusters["west"].requested > 20
     assert_went_back(world, "failed")
 
 

@@ -70,7 +70,7 @@ def scheduled(
         made.close()
 
 
-def told(world: World) -> list[str]:
+def texts(world: World) -> list[str]:
     return [event.text for event in world.store.history() if event.kind == "readiness"]
 
 
@@ -92,7 +92,7 @@ def test_readiness_is_kept_and_a_changed_answer_is_in_the_history() -> None:
     world.clock.wait(60)
     keeping.sample()
     assert world.store.readiness()[0].ready is False
-    first, second = told(world)
+    first, second = texts(world)
     assert first == "revenue could fail over to west"
     assert second.startswith("revenue could not fail over to west: standby-reachable: ")
     assert world.store.history()[-1].actor == "controller:one"
@@ -122,8 +122,8 @@ def test_retention_has_old_checkpoints_cleaned_each_hour_and_each_once() -> None
     keeping = keeper(world, lambda: term)
     assert keeping.clean() == 1
     assert keeping.clean() == 0, "it is asked for"
-    (asked,) = world.store.to_clean("a")
-    assert (asked.checkpoint, asked.left_epoch) == ("/cp/revenue", 3)
+    (requested,) = world.store.to_clean("a")
+    assert (requested.checkpoint, requested.left_epoch) == ("/cp/revenue", 3)
     event = world.store.history()[-1]
     assert event.text == "ordered runner a to clean /cp/revenue: left 30d ago, more than 7d"
     assert (event.actor, event.kind) == ("controller:one", "clean")
@@ -168,7 +168,7 @@ def test_a_follower_neither_samples_nor_prunes() -> None:
     world = World()
     keeping = keeper(world, lambda: None)
     assert (keeping.sample(), keeping.prune().rows) == (0, 0)
-    assert (world.store.readiness(), world.store.history(), world.clusters["west"].asked) == ([], [], 0)
+    assert (world.store.readiness(), world.store.history(), world.clusters["west"].requested) == ([], [], 0)
 
 
 def test_who_loses_the_lead_keeps_no_further_answer() -> None:
@@ -237,7 +237,7 @@ def test_housekeeping_queries_no_cluster_while_a_query_is_moved() -> None:
     term = lead(world)
     world.store.record(samples.operation(id="x1", started_at=START), term=term)
     assert keeper(world, lambda: term).sample() == 0
-    assert world.clusters["west"].asked == 0
+    assert world.clusters["west"].requested == 0
 
 
 # -- retention -------------------------------------------------------------------------------------------------------
@@ -535,8 +535,8 @@ def test_list_shows_the_sampled_readiness(world: World, capsys: pytest.CaptureFi
     assert isinstance(shown, dict)
     assert keys(shown["readiness"]) == said("`readiness` is the controller's last check")
     assert [gate["name"] for gate in shown["readiness"]["refused"]] == ["standby-reachable"]
-    told = run(capsys, "show", "revenue")[1]
-    assert "readiness   revenue could not fail over to west: standby-reachable: " in told
+    texts = run(capsys, "show", "revenue")[1]
+    assert "readiness   revenue could not fail over to west: standby-reachable: " in texts
 
 
 def test_show_prints_how_many_resume_offsets_were_proven(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -546,8 +546,8 @@ def test_show_prints_how_many_resume_offsets_were_proven(world: World, capsys: p
     )
     assert made.sample() == 1
     made.close()
-    told = run(capsys, "show", "revenue")[1]
-    (age,) = re.findall(r"\nresume      exact: 2 of 2 resume offsets proven (\d+) s ago\n", told)
+    texts = run(capsys, "show", "revenue")[1]
+    (age,) = re.findall(r"\nresume      exact: 2 of 2 resume offsets proven (\d+) s ago\n", texts)
     assert int(age) < 30, "by the store's own clock, which goes on while a busy machine stands still"
 
 
@@ -567,16 +567,16 @@ def test_how_old_the_copies_are_is_shown_from_the_store_alone(
         cluster.reachable = False
     _, shown = run_json(capsys, "show", "revenue")
     assert isinstance(shown, dict)
-    replication, told = shown["replication"], run(capsys, "show", "revenue")[1]
+    replication, texts = shown["replication"], run(capsys, "show", "revenue")[1]
     assert (replication["from"], replication["to"]) == ("east", "west")
     assert 0 <= replication["sample_age_seconds"] < 30
     assert [row["partition"] for row in replication["partitions"]] == [0, 1]
     if silent == "west":
         assert replication["worst"] is None
         assert {row["age_seconds"] for row in replication["partitions"]} == {None}
-        assert "(orders-0: west does not answer: " in told
+        assert "(orders-0: west does not answer: " in texts
     else:
         assert {row["age_seconds"] for row in replication["partitions"]} == {10.0}
         assert replication["worst"] == {"topic": "orders", "partition": 0}
-        assert "\nreplication west is 10.0 s behind east at most (orders-0, " in told
-        assert ("east last seen" in told) == (silent == "east")
+        assert "\nreplication west is 10.0 s behind east at most (orders-0, " in texts
+        assert ("east last seen" in texts) == (silent == "east")

@@ -41,7 +41,7 @@ def test_http_answers_with_what_the_verbs_print(
         capsys.readouterr()
 
         def same(path: str, *verb: str) -> Any:
-            answer = served.ask(path, token=VIEWER)
+            answer = served.call(path, token=VIEWER)
             assert answer.code == 200
             said = run_json(capsys, *verb)[1]
             if verb[0] == "show-op":  # which measures again, and sends requests to clusters
@@ -55,28 +55,32 @@ def test_http_answers_with_what_the_verbs_print(
         shown = same("/api/queries/revenue", "show", "revenue")
         assert [each["id"] for each in shown["operations"]] == [moved["id"]]
         assert same("/api/queries/revenue/timeline", "timeline", "revenue") is not None
-        told = same(f"/api/operations/{moved['id']}", "show-op", moved["id"])
-        assert (told["outcome"], told["reason"]) == ("done", "<b>east</b> is down")
-        assert [step["name"] for step in told["steps"]] == [step["name"] for step in moved["steps"]]
+        reported = same(f"/api/operations/{moved['id']}", "show-op", moved["id"])
+        assert (reported["outcome"], reported["reason"]) == ("done", "<b>east</b> is down")
+        assert [step["name"] for step in reported["steps"]] == [step["name"] for step in moved["steps"]]
         same("/api/config", "config", "show")
-        history = served.ask("/api/history", token=OPERATOR).json
+        history = served.call("/api/history", token=OPERATOR).json
         assert history == {"events": run_json(capsys, "history")[1], "more": False}
         assert_pages(served, history["events"])
         assert_only(served, moved["id"])
-        status = served.ask("/api/status", token=VIEWER).json
+        status = served.call("/api/status", token=VIEWER).json
         assert [each["sequence"] for each in status["events"]] == [each["sequence"] for each in history["events"][-10:]]
-        assert [each["cluster"] for each in served.ask("/api/clusters", token=VIEWER).json] == ["east", "west", "south"]
-        assert b"<b>" not in served.ask(f"/api/operations/{moved['id']}", token=VIEWER).body
+        assert [each["cluster"] for each in served.call("/api/clusters", token=VIEWER).json] == [
+            "east",
+            "west",
+            "south",
+        ]
+        assert b"<b>" not in served.call(f"/api/operations/{moved['id']}", token=VIEWER).body
 
 
 def assert_pages(served: Served, events: list[dict[str, Any]]) -> None:
     """The newest so many, and whether some are left out."""
     third = events[2]["sequence"]
-    rest = served.ask(f"/api/history?since={third}", token=VIEWER).json
+    rest = served.call(f"/api/history?since={third}", token=VIEWER).json
     assert rest == {"events": events[3:], "more": False}
-    newest = served.ask(f"/api/history?since={third}&limit=2", token=VIEWER).json
+    newest = served.call(f"/api/history?since={third}&limit=2", token=VIEWER).json
     assert newest == {"events": events[-2:], "more": True}
-    assert served.ask(f"/api/history?since={events[-1]['sequence']}", token=VIEWER).json == {
+    assert served.call(f"/api/history?since={events[-1]['sequence']}", token=VIEWER).json == {
         "events": [],
         "more": False,
     }
@@ -84,10 +88,10 @@ def assert_pages(served: Served, events: list[dict[str, Any]]) -> None:
 
 def assert_only(served: Served, moved: str) -> None:
     """What narrows a list does."""
-    (row,) = served.ask("/api/operations?query=revenue", token=VIEWER).json
+    (row,) = served.call("/api/operations?query=revenue", token=VIEWER).json
     assert (row["id"], row["query"], row["outcome"]) == (moved, "revenue", "done")
-    assert served.ask("/api/operations?only_open=true", token=VIEWER).json == []
-    assert served.ask("/api/history?operation=nothing", token=VIEWER).json["events"] == []
+    assert served.call("/api/operations?only_open=true", token=VIEWER).json == []
+    assert served.call("/api/history?operation=nothing", token=VIEWER).json["events"] == []
 
 
 def free_port() -> int:
@@ -96,7 +100,7 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def asked(port: int, path: str) -> Any:
+def requested(port: int, path: str) -> Any:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
         return answer.read().decode()
 
@@ -113,12 +117,12 @@ def test_every_controller_serves_also_one_that_follows(folder: Path) -> None:
                 processes.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=Path(__file__).parents[2]))
             heard = folder / f"{name}.log"
             until(lambda heard=heard: "HTTP listens" in heard.read_text(encoding="utf-8"))  # type: ignore[misc]
-        assert [asked(port, "/healthz") for port in ports] == ["the loop turns\n"] * 2
+        assert [requested(port, "/healthz") for port in ports] == ["the loop turns\n"] * 2
 
         def agree() -> bool:
             """Both name the holder of the lease: the other one, where the first was starved for as long as it lasts."""
-            told = [json.loads(asked(port, "/api/status"))["leader"] for port in ports]
-            lease, (first, second) = store.leader(CONTROLLER), told
+            answer = [json.loads(requested(port, "/api/status"))["leader"] for port in ports]
+            lease, (first, second) = store.leader(CONTROLLER), answer
             if lease is None or first is None or first != second:
                 return False
             return first["name"] in {"one", "two"} and first["holder"] == lease.holder

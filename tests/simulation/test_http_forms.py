@@ -20,7 +20,7 @@ Fields = dict[str, str]
 def send(served: Served, path: str, fields: Fields, token: str | None = OPERATOR, **headers: str) -> Answer:
     kind = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
     own = {name.replace("_", "-"): value for name, value in headers.items()}
-    return served.ask(path, token=token, method="POST", headers={**kind, **own}, body=urlencode(fields).encode())
+    return served.call(path, token=token, method="POST", headers={**kind, **own}, body=urlencode(fields).encode())
 
 
 def form(answer: Answer, action: str) -> Fields | None:
@@ -60,17 +60,17 @@ def test_a_move_is_planned_then_begun_by_its_button_and_followed(world: World, s
     assert fields is not None
     assert (fields["expect_active"], fields["to"]) == ("east", "west")
     with leading(world.store):
-        asked = send(served, MOVE, fields | {"reason": "east <b>is</b> down"})
-    assert asked.code == 303
+        requested = send(served, MOVE, fields | {"reason": "east <b>is</b> down"})
+    assert requested.code == 303
     (request,) = world.store.open_requests()
-    assert asked.headers["Location"] == f"/requests/{request.id}"
+    assert requested.headers["Location"] == f"/requests/{request.id}"
     assert (request.actor, request.reason, request.expect_active) == ("anna@http", "east <b>is</b> down", "east")
-    waiting = look(served, asked.headers["Location"])
+    waiting = look(served, requested.headers["Location"])
     assert "The request is written." in text_of(waiting)
     assert b"<b>" not in waiting.body
     done = world.carry_out(request)
     assert done is not None
-    assert look(served, asked.headers["Location"]).headers["Location"] == f"/operations/{done.id}"
+    assert look(served, requested.headers["Location"]).headers["Location"] == f"/operations/{done.id}"
 
 
 @pytest.mark.usefixtures("led")
@@ -141,8 +141,8 @@ def test_a_consent_that_was_typed_goes_with_the_move(world: World, served: Serve
 
 @pytest.mark.usefixtures("led")
 def test_a_rehearsal_is_planned_and_begun_alike(world: World, served: Served) -> None:
-    asked = send(served, MOVE, button(served, kind="drill") | {"reason": "friday"})
-    request = world.store.request(asked.headers["Location"].rpartition("/")[2])
+    requested = send(served, MOVE, button(served, kind="drill") | {"reason": "friday"})
+    request = world.store.request(requested.headers["Location"].rpartition("/")[2])
     assert request is not None
     assert (request.kind, request.reason, request.actor) == (OperationKind.DRILL, "friday", "anna@http")
 
@@ -163,9 +163,9 @@ def test_an_open_operation_has_a_button_that_takes_it_back(world: World, served:
     fields = form(look(served, path, OPERATOR), cancel)
     assert fields == {"query": QUERY}
     with leading(world.store):
-        asked = send(served, cancel, fields | {"reason": "east is back"})
-    assert asked.code == 303
-    request = world.store.request(asked.headers["Location"].rpartition("/")[2])
+        requested = send(served, cancel, fields | {"reason": "east is back"})
+    assert requested.code == 303
+    request = world.store.request(requested.headers["Location"].rpartition("/")[2])
     assert request is not None
     assert (request.actor, request.reason) == ("anna@http", "east is back")
     ended = world.carry_out(request)

@@ -14,7 +14,7 @@ import pytest
 from orchestrator.errors import Refused
 from orchestrator.http.application import GROUPS_AT_ONCE
 from orchestrator.http.auth import Principal, Role
-from orchestrator.http.requests.bodies import MOST_QUERIES, MovesAsked
+from orchestrator.http.requests.bodies import MOST_QUERIES, MovesBody
 from orchestrator.http.requests.group_moves import GroupMoves
 from orchestrator.http.requests.writes import Writes
 from state.model.cluster_status import Verdict
@@ -48,7 +48,7 @@ def served(world: World, folder: Path) -> Iterator[Served]:
 
 def send(served: Served, path: str, fields: list[tuple[str, str]], token: str = OPERATOR) -> Answer:
     kind = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
-    return served.ask(path, token=token, method="POST", headers=kind, body=urlencode(fields).encode())
+    return served.call(path, token=token, method="POST", headers=kind, body=urlencode(fields).encode())
 
 
 def planned(served: Served, *names: str) -> Answer:
@@ -90,9 +90,9 @@ def test_one_page_plans_all_and_one_button_moves_those_that_are_ticked(world: Wo
     assert "0 of 2 have ended" in text_of(look(served, group))
     for each in requests:
         assert world.carry_out(each) is not None
-    told = text_of(look(served, group, VIEWER))
-    assert "2 of 2 have ended" in told
-    assert told.count(" done ") == 2
+    found = text_of(look(served, group, VIEWER))
+    assert "2 of 2 have ended" in found
+    assert found.count(" done ") == 2
     assert placed(world) == {"clicks": "west", QUERY: "west", "search": "east"}
 
 
@@ -191,13 +191,13 @@ def test_one_call_moves_many_and_counts_once_for_its_key(world: World, served: S
 def test_one_call_plans_many_and_moves_what_was_seen(world: World, served: Served) -> None:
     seen = served.post("/api/plans", {"kind": "failover", "queries": list(NAMES)}).json
     assert [each["plan"]["query"] for each in seen] == list(NAMES)
-    asked = moves(*NAMES)
-    for move, plan in zip(asked["moves"], seen, strict=True):
+    requested = moves(*NAMES)
+    for move, plan in zip(requested["moves"], seen, strict=True):
         move["plan"] = plan["hash"]
-    asked["moves"][0]["plan"] = "0" * 64
-    asked["moves"][1]["expect_active"] = "west"
+    requested["moves"][0]["plan"] = "0" * 64
+    requested["moves"][1]["expect_active"] = "west"
     with leading(world.store):
-        answer = served.post("/api/moves", asked).json
+        answer = served.post("/api/moves", requested).json
     assert [each["query"] for each in answer["requests"]] == ["search"]
     assert [each["query"] for each in answer["refused"]] == ["clicks", QUERY]
     assert "the plan has changed" in answer["refused"][0]["text"]
@@ -222,10 +222,10 @@ def test_waves_of_the_configuration_order_a_group(world: World, folder: Path) ->
 
 
 def test_later_waves_get_no_request_where_the_first_query_is_refused(world: World, folder: Path) -> None:
-    asked = moves(*NAMES)
-    asked["moves"][0]["plan"] = "0" * 64
+    requested = moves(*NAMES)
+    requested["moves"][0]["plan"] = "0" * 64
     with serving_them(world, folder, "operations: {waves: [1]}\n") as served, leading(world.store):
-        answer = served.post("/api/moves", asked)
+        answer = served.post("/api/moves", requested)
     assert (answer.code, world.store.open_requests()) == (409, [])
     assert "none of 3 was requested: the plan has changed since you saw it" in answer.json["error"]["text"]
 
@@ -240,11 +240,11 @@ def test_a_first_wave_that_has_moved_already_holds_no_later_one(world: World, fo
 
 
 def test_a_query_gets_no_request_where_one_upstream_of_it_is_refused(world: World, folder: Path) -> None:
-    asked = {**moves(*NAMES), "kind": "switchover"}
-    asked["moves"][0]["plan"] = "0" * 64
+    requested = {**moves(*NAMES), "kind": "switchover"}
+    requested["moves"][0]["plan"] = "0" * 64
     with serving_them(world, folder, "    after: [clicks]\n") as served, leading(world.store):
-        answer = served.post("/api/moves", asked).json
-        failover = served.post("/api/moves", {**asked, "kind": "failover"}).json
+        answer = served.post("/api/moves", requested).json
+        failover = served.post("/api/moves", {**requested, "kind": "failover"}).json
     assert [each["query"] for each in answer["requests"]] == [QUERY]
     assert [each["query"] for each in answer["refused"]] == ["clicks", "search"]
     text = "upstream-moved: search is not moved, because clicks, which is upstream of it, was not: the plan has changed"
@@ -303,14 +303,14 @@ def test_behind_the_time_for_an_answer_nothing_is_written(
 ) -> None:
     settings = served.server.settings
     writes = Writes(store=world.store, settings=settings, logs=world.clusters.__getitem__, clock=Slow())
-    asked, who = MovesAsked.model_validate(moves(*NAMES)), Principal(name="anna", role=Role.OPERATOR)
+    wanted, who = MovesBody.model_validate(moves(*NAMES)), Principal(name="anna", role=Role.OPERATOR)
     with leading(world.store):
         if requested:
-            answer = GroupMoves(writes).move(asked, who, None, until)
+            answer = GroupMoves(writes).move(wanted, who, None, until)
             assert len(list(answer["refused"])) == len(NAMES) - len(requested)  # type: ignore[call-overload]
         else:
             with pytest.raises(Refused, match="none of 3 was requested: the time for the answer was over"):
-                GroupMoves(writes).move(asked, who, None, until)
+                GroupMoves(writes).move(wanted, who, None, until)
     assert [each.query for each in world.store.open_requests()] == requested
 
 
@@ -340,8 +340,8 @@ def test_plans_of_groups_that_take_long_keep_no_other_request_waiting(world: Wor
         yield hang
 
     with serving(folder, config=config_of(NAMES), open_logs=logs) as served:
-        asked = {"kind": "failover", "queries": [QUERY]}
-        threads = [threading.Thread(target=served.post, args=("/api/plans", asked)) for _ in range(GROUPS_AT_ONCE)]
+        requested = {"kind": "failover", "queries": [QUERY]}
+        threads = [threading.Thread(target=served.post, args=("/api/plans", requested)) for _ in range(GROUPS_AT_ONCE)]
         try:
             for thread in threads:
                 thread.start()

@@ -34,7 +34,7 @@ def moved(world: World) -> Operation:
 
 
 def look(served: Served, path: str, token: str = VIEWER) -> Answer:
-    return served.ask(path, token=token, headers=BROWSER)
+    return served.call(path, token=token, headers=BROWSER)
 
 
 def text_of(answer: Answer) -> str:

@@ -72,9 +72,9 @@ def test_a_move_is_planned_requested_and_followed_to_its_end(world: World, serve
     done = world.carry_out(request)
     assert done is not None
     assert (done.outcome, done.actor) == ("done", "anna@http")
-    told = served.ask(f"/api/requests/{request.id}", token=VIEWER).json
-    assert told["operation"] == done.id
-    assert served.ask(f"/api/operations/{done.id}", token=VIEWER).json["outcome"] == "done"
+    reported = served.call(f"/api/requests/{request.id}", token=VIEWER).json
+    assert reported["operation"] == done.id
+    assert served.call(f"/api/operations/{done.id}", token=VIEWER).json["outcome"] == "done"
 
 
 def test_without_a_leader_no_request_is_made(world: World, served: Served) -> None:
@@ -126,16 +126,17 @@ def test_one_key_makes_one_request_and_never_another_one(world: World, served: S
 
 @pytest.mark.usefixtures("led")
 def test_one_key_at_the_same_time_makes_one_request(world: World, served: Served) -> None:
-    seen, told = planned(served), []
+    seen, reported = planned(served), []
     threads = [
-        threading.Thread(target=lambda: told.append(moved(served, seen, key="twice").json["request"])) for _ in range(6)
+        threading.Thread(target=lambda: reported.append(moved(served, seen, key="twice").json["request"]))
+        for _ in range(6)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert len(told) == 6
-    assert len(set(told)) == len(world.store.open_requests()) == 1
+    assert len(reported) == 6
+    assert len(set(reported)) == len(world.store.open_requests()) == 1
 
 
 @pytest.mark.usefixtures("led")
@@ -202,9 +203,9 @@ def test_an_operation_before_its_commit_is_taken_back(world: World, served: Serv
     blocked = world.carry_out(world.request(), seconds=5)
     assert blocked is not None
     assert blocked.is_open
-    asked, key = {"id": blocked.id, "reason": "east is back"}, {"Idempotency-Key": "back"}
+    requested, key = {"id": blocked.id, "reason": "east is back"}, {"Idempotency-Key": "back"}
     with leading(world.store):
-        answer = served.post("/api/cancel", asked, headers=key)
+        answer = served.post("/api/cancel", requested, headers=key)
     assert answer.code == 202
     request = world.store.request(answer.json["request"])
     assert request is not None
@@ -216,8 +217,8 @@ def test_an_operation_before_its_commit_is_taken_back(world: World, served: Serv
     assert (row.cluster, row.desired) == ("east", Desired.RUNNING)
     with leading(world.store):
         late = served.post("/api/cancel", {"id": blocked.id})
-        again = served.post("/api/cancel", asked, headers=key)
-        otherwise = served.post("/api/cancel", {**asked, "id": "nothing"}, headers=key)
+        again = served.post("/api/cancel", requested, headers=key)
+        otherwise = served.post("/api/cancel", {**requested, "id": "nothing"}, headers=key)
     assert (late.code, late.kind) == (409, "refused")
     assert (again.code, again.json["request"], otherwise.code) == (202, request.id, 400)
     assert served.post("/api/cancel", {"id": "nothing"}).code == 404
@@ -251,5 +252,5 @@ def test_a_viewer_can_request_nothing(world: World, served: Served, verb: str) -
     answer = served.post(f"/api/{verb}", body, token=VIEWER)
     assert (answer.code, answer.kind) == (403, "not-allowed")
     assert served.post(f"/api/{verb}", body, token=None).code == 401
-    assert served.ask(f"/api/{verb}", token=OPERATOR).code == 405
+    assert served.call(f"/api/{verb}", token=OPERATOR).code == 405
     assert world.store.pauses() == []

@@ -40,7 +40,7 @@ def verdicts(world: World) -> dict[str, Verdict]:
     return {status.cluster: status.verdict for status in world.store.cluster_statuses()}
 
 
-def asked(world: World, site: Site) -> Operation | str:
+def requested(world: World, site: Site) -> Operation | str:
     """What became of a failover that a person requested: the operation, or the sentence that turned it down."""
     request = world.request()
 
@@ -89,7 +89,7 @@ def test_a_person_is_refused_whichever_of_the_two_it_is(cluster: str) -> None:
     world, site = watched()
     world.clusters[cluster].cluster_id = OTHER_ID
     pass_time(world, 2, site)
-    refused = asked(world, site)
+    refused = requested(world, site)
     assert isinstance(refused, str)
     assert refused.startswith(f"cluster-identity: {cluster} leads to cluster {OTHER_ID}")
     assert f"tideover accept-cluster {cluster}" in refused
@@ -100,7 +100,7 @@ def test_a_dead_source_is_no_other_one() -> None:
     world, site = watched()
     world.clusters["east"].reachable = False
     pass_time(world, 3, site)
-    operation = asked(world, site)
+    operation = requested(world, site)
     assert isinstance(operation, Operation)
     assert (operation.outcome, place(world)) == ("done", "west")
 
@@ -113,7 +113,7 @@ def test_a_standby_that_proves_another_behind_the_fence_takes_nothing_over() -> 
             world.clusters["west"].cluster_id = OTHER_ID
 
     world.clock.lives.insert(0, swap)
-    operation = asked(world, site)
+    operation = requested(world, site)
     assert isinstance(operation, Operation)
     assert operation.outcome == "refused"
     assert operation.sentence.startswith(f"cluster-identity: west leads to cluster {OTHER_ID}")
@@ -137,7 +137,7 @@ def test_a_query_leaves_a_replaced_cluster_without_reading_its_successor() -> No
     assert pin.former == (Placement(QUERY, 1, EAST_ID),)
     assert world.store.history()[-1].text == f"east is cluster {OTHER_ID}, no longer {EAST_ID}: rebuilt"
     site.looks.identities.learn(world.store)
-    operation = asked(world, site)
+    operation = requested(world, site)
     assert isinstance(operation, Operation)
     assert (operation.outcome, place(world)) == ("done", "west")
     pass_time(world, 3, site)
@@ -200,8 +200,8 @@ def test_samples_of_a_cluster_do_not_count_for_its_replacement() -> None:
     assert offsets.departed(facts(pin, "west", "east")) is None
     away = moved(4, "east", "west", 7)
     assert offsets.departed(back) == away
-    taken_meanwhile = replace(pin, replaced_at=at + 6.5 * SECOND)
-    assert offsets.departed(facts(taken_meanwhile, "west", "east")) is None, "it had come to the cluster of before"
+    taken_in_between = replace(pin, replaced_at=at + 6.5 * SECOND)
+    assert offsets.departed(facts(taken_in_between, "west", "east")) is None, "it had come to the cluster of before"
 
 
 @pytest.fixture

@@ -263,8 +263,8 @@ def test_after_a_stranded_end_the_query_moves_on_under_a_new_fence() -> None:
     assert (operation.outcome, operation.source, operation.epoch) == ("done", "west", 3)
     assert world.checkpoints[placed].planted == {8, 9}
     assert assigned(world).checkpoint == f"/cp/{QUERY}/epoch-3-{operation.id}"
-    where_it_stood = {"orders": {"orders": {"0": 100, "1": 100}}}
-    assert world.checkpoints[assigned(world).checkpoint].offsets == where_it_stood, "nothing was read on west"
+    where_it_was = {"orders": {"orders": {"0": 100, "1": 100}}}
+    assert world.checkpoints[assigned(world).checkpoint].offsets == where_it_was, "nothing was read on west"
     plan: Any = plan_of(operation)
     assert plan["totals"]["replay_records"] == 0
     assert [(start.cluster, start.epoch) for start in world.starts] == [("west", 2), ("east", 3)]

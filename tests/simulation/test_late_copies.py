@@ -9,7 +9,7 @@ import pytest
 from state.model.entities import Operation, OperationKind, Phase
 from tests.contract.samples import plan_of
 from tests.simulation.control import scheduler, see_to
-from tests.simulation.test_chains import FIRST, SECOND, TOPIC, ask, chain, copy
+from tests.simulation.test_chains import FIRST, SECOND, TOPIC, chain, copy, request_moves
 from tests.simulation.world import START_MS, World
 
 GATE = "upstream-output"
@@ -118,12 +118,12 @@ def test_queries_that_leave_together_do_not_wait_for_late_copies() -> None:
     copy_all(world, "east", TAIL)
     has_read(world, TAIL.stop)
     world.runner.commits = False
-    ask(world, (FIRST,), kind=OperationKind.FAILOVER)
+    request_moves(world, (FIRST,), kind=OperationKind.FAILOVER)
     see_to(world, held := scheduler(world), 5)
     (first,) = world.store.operations(query=FIRST)
     assert first.phase is Phase.VERIFYING
     copy_all(world, "west", TAIL)
-    ask(world, (SECOND,), kind=OperationKind.FAILOVER)
+    request_moves(world, (SECOND,), kind=OperationKind.FAILOVER)
     see_to(world, held, 5)
     (second,) = world.store.operations(query=SECOND)
     assert second.phase is Phase.VERIFYING

@@ -98,7 +98,7 @@ def keep(world: World) -> int:
     return grew
 
 
-def told(world: World) -> list[str]:
+def texts(world: World) -> list[str]:
     return [event.text for event in world.store.history() if event.kind == "replayed"]
 
 
@@ -113,7 +113,7 @@ def test_a_controller_keeps_the_count_so_far_and_continues_from_there(world: Wor
     read_to_end(world)
     assert keep(world) == 1
     assert keep(world) == 0
-    assert told(world) == [
+    assert texts(world) == [
         f"{count} of 14 announced records came to west and were read again by revenue" for count in (3, 10)
     ]
     kept = world.store.operation(operation.id)
@@ -128,12 +128,12 @@ def test_a_number_that_is_full_is_not_looked_for_any_more(world: World) -> None:
     come(world, 1, 7)
     read_to_end(world)
     assert keep(world) == 1
-    asked = world.clusters["west"].asked
+    requests = world.clusters["west"].requested
     assert keep(world) == 0
     kept = world.store.operation(operation.id)
     assert kept is not None
     assert counted(world, kept) == 14
-    assert world.clusters["west"].asked == asked
+    assert world.clusters["west"].requested == requests
 
 
 def test_a_day_after_the_move_the_count_ends(world: World) -> None:

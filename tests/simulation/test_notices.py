@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.notify.incidents import notices_for, report_of
 from tests.notified import target
-from tests.simulation.test_crashes import STORIES, carried_out, leave_evidence
+from tests.simulation.test_crashes import SCENARIOS, carried_out, leave_evidence
 from tests.simulation.test_rewind import at
 
 
@@ -15,12 +15,14 @@ def _short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orchestrator.operation.execute.PATIENCE", timedelta(seconds=4))
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_the_end_of_an_operation_is_notified_once(name: str) -> None:
-    story = STORIES[name]
-    world = story.world()
-    parameters = {} if story.to_time_ms is None else at(story.to_time_ms)
-    request = world.request(kind=story.kind, target=story.target, consents=story.consents, parameters=parameters)
+    scenario = SCENARIOS[name]
+    world = scenario.world()
+    parameters = {} if scenario.to_time_ms is None else at(scenario.to_time_ms)
+    request = world.request(
+        kind=scenario.kind, target=scenario.target, consents=scenario.consents, parameters=parameters
+    )
     operation = carried_out(world, request)
     leave_evidence(world, world.store)
     lines = world.store.history(operation=operation.id)

@@ -15,7 +15,7 @@ from orchestrator.notify.incidents import report_of
 from orchestrator.shapes import json_shapes
 from streaming.clocks import SystemClock
 from tests.simulation.test_cli import run
-from tests.simulation.test_crashes import STORIES, carried_out, leave_evidence
+from tests.simulation.test_crashes import SCENARIOS, carried_out, leave_evidence
 from tests.simulation.test_rewind import at
 from tests.simulation.world import World
 from tests.waiting import until
@@ -30,18 +30,20 @@ def text_of(markup: str) -> str:
     return str(Markup(markup).unescape())
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_the_end_of_an_operation_has_the_same_words_everywhere(name: str) -> None:
-    story = STORIES[name]
-    world = story.world()
-    parameters = {} if story.to_time_ms is None else at(story.to_time_ms)
+    scenario = SCENARIOS[name]
+    world = scenario.world()
+    parameters = {} if scenario.to_time_ms is None else at(scenario.to_time_ms)
     with structlog.testing.capture_logs() as logged:
         log = HistoryLog(world.store, kept=timedelta(days=1))
-        log.tell()
-        request = world.request(kind=story.kind, target=story.target, consents=story.consents, parameters=parameters)
+        log.write_news()
+        request = world.request(
+            kind=scenario.kind, target=scenario.target, consents=scenario.consents, parameters=parameters
+        )
         operation = carried_out(world, request)
         leave_evidence(world, world.store)
-        log.tell()
+        log.write_news()
     said = operation.sentence
     assert said
     lines = world.store.history(operation=operation.id)
@@ -71,11 +73,11 @@ def test_a_failed_query_has_the_same_words_everywhere(world: World, capsys: pyte
     assert assignment is not None
     with structlog.testing.capture_logs() as logged:
         log = HistoryLog(world.store, kept=timedelta(days=1))
-        log.tell()
+        log.write_news()
         world.runner.start_error = said
         world.runner.runs.clear()
         until(lambda: world.store.history(kind="query-failed"), "the failure is no line of the history")
-        log.tell()
+        log.write_news()
     reads = Reads(world.store, world.settings, SystemClock())
     status = reads.status_now()
     shown = {

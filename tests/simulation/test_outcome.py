@@ -106,9 +106,9 @@ def test_an_unknown_exposure_is_looked_at_again_and_a_known_one_is_not() -> None
     east.write("orders", 1, "much later", START_MS + 90_000)
     second = with_outcome(first, world.store, logs)
     assert [row.exposure_records for row in outcome_rows(second)] == [10, 10], "the first answer bounds the log"
-    asked = east.asked
+    requests = east.requested
     with_outcome(second, world.store, logs)
-    assert east.asked == asked
+    assert east.requested == requests
 
 
 def test_the_exposure_is_measured_where_every_partition_was_planned_again() -> None:
@@ -147,16 +147,18 @@ def test_a_controller_keeps_what_was_measured_and_reads_the_old_log_once() -> No
     assert lead.take()
 
     def keep() -> tuple[int, list[tuple[object, ...]]]:
-        asked = world.clusters["east"].asked
+        requested = world.clusters["east"].requested
         keep_counts(
             world.settings.queries, world.store, world.clusters.__getitem__, term=lambda: lead.term,
             at=world.clock.now(), actor="ann",
         )  # fmt: skip
         kept: Any = world.store.operation(operation.id)
-        return world.clusters["east"].asked - asked, [tuple(row.as_json().values())[2:] for row in outcome_rows(kept)]
+        return world.clusters["east"].requested - requested, [
+            tuple(row.as_json().values())[2:] for row in outcome_rows(kept)
+        ]
 
-    asked, rows = keep()
-    assert asked > 0
+    requested, rows = keep()
+    assert requested > 0
     assert rows == [(BACK + 1, BACK + 1, 10, 10)] * 2
     assert keep() == (0, rows)
 
@@ -166,11 +168,11 @@ def test_a_dead_old_cluster_gets_one_request_for_all_queries() -> None:
     operations = [moved(world), world.carry_out(world.request("other"))]
     world.clusters["east"].reachable = False
     silent: set[str] = set()
-    before = world.clusters["east"].asked
+    before = world.clusters["east"].requested
     for operation in operations:
         assert operation is not None
         with_outcome(operation, world.store, world.clusters.__getitem__, silent)
-    assert (world.clusters["east"].asked - before, silent) == (1, {"east"})
+    assert (world.clusters["east"].requested - before, silent) == (1, {"east"})
 
 
 def test_a_query_that_has_moved_on_keeps_what_was_measured() -> None:

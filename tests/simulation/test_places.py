@@ -8,12 +8,12 @@ from state.settings.keys import Route, Source
 from tests.simulation.world import World
 
 
-def asked(world: World, gatherer: FactGatherer) -> tuple[int, bool]:
+def requested(world: World, gatherer: FactGatherer) -> tuple[int, bool]:
     """How many questions one look costs, and whether the standby is believed to be there."""
-    before = world.clusters["west"].asked
+    before = world.clusters["west"].requested
     standby = gatherer.before(OperationKind.FAILOVER, "revenue", "west").standby
     assert standby is not None
-    return world.clusters["west"].asked - before, standby.reachable
+    return world.clusters["west"].requested - before, standby.reachable
 
 
 def test_a_standby_gets_one_request_for_many_queries_if_it_answers_or_not() -> None:
@@ -21,11 +21,11 @@ def test_a_standby_gets_one_request_for_many_queries_if_it_answers_or_not() -> N
     gatherer = FactGatherer(
         store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock
     )
-    assert [asked(world, gatherer), asked(world, gatherer)] == [(1, True), (0, True)]
+    assert [requested(world, gatherer), requested(world, gatherer)] == [(1, True), (0, True)]
     world.clusters["west"].reachable = False
-    assert asked(world, gatherer) == (0, True)
+    assert requested(world, gatherer) == (0, True)
     world.clock.wait(STANDBY_SECONDS)
-    assert [asked(world, gatherer), asked(world, gatherer)] == [(1, False), (0, False)]
+    assert [requested(world, gatherer), requested(world, gatherer)] == [(1, False), (0, False)]
 
 
 def test_a_standby_that_comes_back_is_seen_soon() -> None:
@@ -34,10 +34,10 @@ def test_a_standby_that_comes_back_is_seen_soon() -> None:
         store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock
     )
     world.clusters["west"].reachable = False
-    assert asked(world, gatherer) == (1, False)
+    assert requested(world, gatherer) == (1, False)
     world.clusters["west"].reachable = True
     world.clock.wait(SILENCE_SECONDS)
-    assert asked(world, gatherer) == (1, True)
+    assert requested(world, gatherer) == (1, True)
 
 
 def test_a_runner_that_was_last_seen_in_a_time_to_come_is_not_alive() -> None:

@@ -58,12 +58,12 @@ class Disk:
         self._reopen(lambda: shutil.copy(self.copy, self.file))
         self.world.clock.wait(1)
 
-    def _reopen(self, meanwhile: object) -> None:
+    def _reopen(self, in_between: object) -> None:
         """Closing the last connection folds SQLite's log into the file."""
         self.world.store.close()
         assert not self.file.with_name("t.db-wal").exists()
-        assert callable(meanwhile)
-        meanwhile()
+        assert callable(in_between)
+        in_between()
         store = open_store(f"sqlite:///{self.file}")
         self.world.store = self.world.runner.store = self.world.other.store = store
 
@@ -79,9 +79,9 @@ def places(world: World) -> FactGatherer:
 
 def refused(world: World, request: Request) -> str | None:
     assert world.carry_out(request) is None
-    stands = world.store.request(request.id)
-    assert stands is not None
-    return stands.refused
+    stored = world.store.request(request.id)
+    assert stored is not None
+    return stored.refused
 
 
 def moved_and_put_back(disk: Disk) -> World:
@@ -128,9 +128,9 @@ def test_after_it_is_reconciled_the_query_runs_where_it_ran_and_can_be_moved(dis
         ("west", 2, before.checkpoint),
         ("west", 3, before.checkpoint),
     ]
-    told = world.store.history(query=QUERY)[-1]
-    assert (told.kind, told.actor, told.epoch) == ("reconcile", "ann@desk", 3)
-    assert told.text.endswith("epoch 3 on west; the store had epoch 1 on east: backup of Monday")
+    events = world.store.history(query=QUERY)[-1]
+    assert (events.kind, events.actor, events.epoch) == ("reconcile", "ann@desk", 3)
+    assert events.text.endswith("epoch 3 on west; the store had epoch 1 on east: backup of Monday")
     back = world.carry_out(world.request(target="east"))
     assert back is not None
     assert (back.outcome, back.source, back.epoch) == ("done", "west", 4)
@@ -173,7 +173,7 @@ HELD = (
 )
 
 
-def moved_put_back_and_started_anew(disk: Disk, *, alive: bool = True) -> tuple[World, str]:
+def moved_put_back_and_restarted(disk: Disk, *, alive: bool = True) -> tuple[World, str]:
     """Neither the store nor the runner remembers the move; only the old checkpoint does. The operation's id, too."""
     world = disk.world
     disk.back_up()
@@ -187,14 +187,14 @@ def moved_put_back_and_started_anew(disk: Disk, *, alive: bool = True) -> tuple[
     return world, moved.id
 
 
-def stands(world: World) -> Assignment:
+def stored(world: World) -> Assignment:
     assignment = world.store.assignment(QUERY)
     assert assignment is not None
     return assignment
 
 
 def test_a_query_moved_by_a_lost_operation_is_not_moved_again(disk: Disk) -> None:
-    world, lost = moved_put_back_and_started_anew(disk)
+    world, lost = moved_put_back_and_restarted(disk)
     (fact,) = world.store.query_facts()
     assert (fact.instance, fact.epoch, fact.state, fact.held_by) == ("two", 1, RunState.FAILED, lost)
     world.clusters["east"].reachable = False
@@ -205,11 +205,11 @@ def test_a_query_moved_by_a_lost_operation_is_not_moved_again(disk: Disk) -> Non
     )
     assert [gate.ok for gate in judge_automatic(automatic) if gate.name == "store-current"] == [False]
     assert [(start.cluster, start.epoch) for start in world.starts] == [("west", 2)]
-    assert (world.store.operations(), stands(world).epoch) == ([], 1)
+    assert (world.store.operations(), stored(world).epoch) == ([], 1)
 
 
 def test_a_move_that_began_before_a_runner_could_say_so_ends_at_its_fence(disk: Disk) -> None:
-    world, lost = moved_put_back_and_started_anew(disk, alive=False)
+    world, lost = moved_put_back_and_restarted(disk, alive=False)
     world.clusters["east"].reachable = False
     request = world.request()
     assert world.carry_out(request, seconds=7) is not None
@@ -219,7 +219,7 @@ def test_a_move_that_began_before_a_runner_could_say_so_ends_at_its_fence(disk: 
     assert (ended.outcome, ended.sentence) == ("refused", HELD.format(lost))
     checkpoint = world.checkpoints["/cp/revenue"]
     assert (checkpoint.holder, checkpoint.planted) == (lost, {8, 9})
-    assert (stands(world).cluster, stands(world).epoch) == ("east", 3)
+    assert (stored(world).cluster, stored(world).epoch) == ("east", 3)
     world.clock.wait(1)
     assert refused(world, world.request()) == HELD.format(lost), "a later epoch does not take it over either"
     assert [(start.cluster, start.epoch) for start in world.starts] == [("west", 2)]
@@ -257,7 +257,7 @@ def test_a_restored_move_that_was_committed_is_not_made_again(disk: Disk) -> Non
 
 
 def test_the_files_show_where_the_query_went_and_it_continues_there(disk: Disk) -> None:
-    world, _ = moved_put_back_and_started_anew(disk)
+    world, _ = moved_put_back_and_restarted(disk)
     went_to = world.starts[0].checkpoint
     lost = lost_of(world.store, QUERY)
     assert lost is not None
@@ -272,13 +272,13 @@ def test_the_files_show_where_the_query_went_and_it_continues_there(disk: Disk) 
         assert refused.value.hint.endswith("tideover reconcile revenue")
     now = reconcile_as_found(world.store, world.settings, lost, **by)  # type: ignore[arg-type]
     assert (now.epoch, now.cluster, now.checkpoint, now.runner) == (3, "west", went_to, "a")
-    assert stands(world) == now
+    assert stored(world) == now
     world.clock.wait(1)
     assert (world.starts[-1].cluster, world.starts[-1].epoch, world.starts[-1].checkpoint) == ("west", 3, went_to)
     assert lost_of(world.store, QUERY) is None
-    told = world.store.history(query=QUERY)[-1]
-    assert told.text.startswith("reconciled revenue as its files show (")
-    assert told.text.endswith("): epoch 3 on west; the store had epoch 1 on east: backup of Monday")
+    events = world.store.history(query=QUERY)[-1]
+    assert events.text.startswith("reconciled revenue as its files show (")
+    assert events.text.endswith("): epoch 3 on west; the store had epoch 1 on east: backup of Monday")
     world.track(QUERY, 9, PLACE, cluster="west", epoch=3)
     back = world.carry_out(world.request(target="east"))
     assert back is not None
@@ -287,7 +287,7 @@ def test_the_files_show_where_the_query_went_and_it_continues_there(disk: Disk) 
 
 def test_a_query_that_kept_its_checkpoint_is_found_by_its_mapping(tmp_path: Path) -> None:
     """The store is a copy of before a switch, and nothing that ran then runs: the checkpoint alone shows."""
-    world, moved = moved_put_back_and_started_anew(Disk(tmp_path, resume="switch"))
+    world, moved = moved_put_back_and_restarted(Disk(tmp_path, resume="switch"))
     assert [start.cluster for start in world.starts] == ["west"], "it is not started on east"
     lost = lost_of(world.store, QUERY)
     assert lost is not None
@@ -365,9 +365,9 @@ def test_an_undo_waits_for_its_runner_in_one_sentence(disk: Disk) -> None:
         "cancelled by ann: the store was restored from an older backup, and revenue stays where it runs; "
         "no runner of revenue is alive: start one with tideover run --name a"
     )
-    told = len(world.store.history(limit=1_000))
+    events = len(world.store.history(limit=1_000))
     world.carry_out(request, seconds=30)
-    assert len(world.store.history(limit=1_000)) == told
+    assert len(world.store.history(limit=1_000)) == events
 
 
 def test_a_runner_that_saw_the_lost_hold_says_why_it_starts_nothing() -> None:
@@ -382,7 +382,7 @@ def test_a_runner_that_saw_the_lost_hold_says_why_it_starts_nothing() -> None:
     (begun,) = world.store.operations()
     assert world.checkpoints["/cp/revenue"].planted
     put_back()
-    world.rules.begin_anew()
+    world.rules.restart()
     pass_time(world, 3, site)
     assert world.run_of(QUERY) is None
     assert runner.said[-1] == (
@@ -509,7 +509,7 @@ def test_the_verb_takes_a_place_by_hand_only_where_no_file_shows_it(
     code, _, err = run(capsys, "reconcile", "revenue", *there)
     assert code == 1
     assert "is it stopped everywhere now?" in err
-    assert world.store.assignment("revenue") == replace(stands(world), epoch=1, cluster="east")
+    assert world.store.assignment("revenue") == replace(stored(world), epoch=1, cluster="east")
     code, shown = run_json(capsys, "reconcile", "revenue", *there, "--yes", "--reason", "backup")
     assert code == 0
     assert isinstance(shown, list)

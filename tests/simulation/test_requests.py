@@ -27,7 +27,7 @@ def world() -> World:
     return World(settings(queries=("first", "second"), policy={"automatic": True}))
 
 
-def asked_by_itself(world: World) -> Request:
+def requested_automatically(world: World) -> Request:
     """A failover that a leader, who may be gone since, requested."""
     wish = RequestSpec(
         kind=OperationKind.FAILOVER, targets={"first": "west"}, expect_active={}, actor=AUTOMATIC,
@@ -89,10 +89,10 @@ def test_a_query_that_is_declared_no_more_is_refused_also_behind_its_commit(worl
     placed = world.carry_out(world.request("first"), seconds=1)
     assert placed is not None
     assert placed.phase is Phase.VERIFYING
-    asked = [world.request("first", target="east"), world.request("second")]
+    requested = [world.request("first", target="east"), world.request("second")]
     world.settings = world.settings.model_copy(update={"queries": {"second": world.settings.queries["second"]}})
     scheduler(world).take()
-    answers = [world.store.request(request.id) for request in asked]
+    answers = [world.store.request(request.id) for request in requested]
     assert [answer and answer.refused for answer in answers] == ["query 'first' is not declared", None]
     assert opened(world) == ["second", "first"]
 
@@ -154,14 +154,14 @@ def test_a_request_that_contradicts_the_store_is_left_and_the_next_one_taken(
 def test_an_automatic_request_is_judged_again_when_it_is_taken(
     world: World, east: Verdict | None, paused: bool, refused: str | None
 ) -> None:
-    request, held = asked_by_itself(world), scheduler(world)
+    request, held = requested_automatically(world), scheduler(world)
     record_status(world, {"west": Verdict.UP} | ({"east": east} if east else {}), held.lead.term)
     if paused:
         pause(world.store, EVERY, until=None, actor="ann@desk", reason="upgrade")
     held.take()
-    stands = world.store.request(request.id)
-    assert stands is not None
-    assert (stands.refused or "").startswith(refused or "")
+    stored = world.store.request(request.id)
+    assert stored is not None
+    assert (stored.refused or "").startswith(refused or "")
     assert opened(world) == ([] if refused else ["first"])
 
 
@@ -169,12 +169,12 @@ def test_a_request_of_a_former_leader_needs_a_verdict_of_ones_own(world: World) 
     before = scheduler(world).lead.term
     record_status(world, {"east": Verdict.DOWN, "west": Verdict.UP}, before)
     world.clock.wait(8)
-    request = asked_by_itself(world)
+    request = requested_automatically(world)
     world.clock.wait(TTL.total_seconds() - 8)
     scheduler(world).take()
-    stands = world.store.request(request.id)
-    assert stands is not None
-    assert stands.refused == "cluster-down: east is not known to be down: no verdict"
+    stored = world.store.request(request.id)
+    assert stored is not None
+    assert stored.refused == "cluster-down: east is not known to be down: no verdict"
 
 
 def test_a_leader_that_was_replaced_makes_no_request(world: World) -> None:
@@ -258,10 +258,10 @@ def test_a_request_is_taken_in_its_time_or_not_at_all(world: World) -> None:
     request = world.request("first")
     world.clock.wait(TAKEN_WITHIN.total_seconds())
     scheduler(world).take()
-    stands = world.store.request(request.id)
-    assert stands is not None
+    stored = world.store.request(request.id)
+    assert stored is not None
     assert (
-        stands.refused == "no controller took it before it expired at 2026-01-31T12:02:00.000Z; run the command again"
+        stored.refused == "no controller took it before it expired at 2026-01-31T12:02:00.000Z; run the command again"
     )
     assert opened(world) == []
 

@@ -121,9 +121,9 @@ def test_a_move_that_an_unknown_number_would_refuse_searches_longer(monkeypatch:
     """As on a busy machine, where the usual time is over before what was sent again is read."""
     searched: list[float | None] = []
 
-    def hurried(*asked: Any, **how: Any) -> Resolution:
+    def hurried(*requested: Any, **how: Any) -> Resolution:
         searched.append(how.get("search_seconds"))
-        found = resolve(*asked, **how)
+        found = resolve(*requested, **how)
         if searched[-1] is not None:
             return found
         unknown = tuple(replace(target, exact=False, replay_records=None) for target in found.targets)

@@ -7,7 +7,7 @@ from tests.simulation.world import QUERY, World, settings
 
 
 @pytest.mark.parametrize(
-    ("companions", "asked", "resume"),
+    ("companions", "requested", "resume"),
     [
         ((True, True), "auto", "switch"),
         ((True, False), "auto", "carry"),
@@ -18,9 +18,9 @@ from tests.simulation.world import QUERY, World, settings
     ],
 )
 def test_a_query_keeps_its_checkpoint_where_all_its_runners_can(
-    companions: tuple[bool, bool], asked: str, resume: str
+    companions: tuple[bool, bool], requested: str, resume: str
 ) -> None:
-    world = World(settings(resume=asked))
+    world = World(settings(resume=requested))
     world.other.alive = True
     world.runner.companion, world.other.companion = companions
     world.clock.wait(2.0)

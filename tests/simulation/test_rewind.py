@@ -29,12 +29,12 @@ def at(time_ms: int) -> dict[str, object]:
     return {"to_time": instant(time_ms)}
 
 
-def asked(world: World, time_ms: int = BACK_MS, **options: Any) -> Request:
+def requested(world: World, time_ms: int = BACK_MS, **options: Any) -> Request:
     return world.request(kind=REWIND, target="east", parameters=at(time_ms), **options)
 
 
 def rewound(world: World, time_ms: int = BACK_MS, *, seconds: float = 300.0, **options: Any) -> Operation | None:
-    return world.carry_out(asked(world, time_ms, **options), seconds=seconds)
+    return world.carry_out(requested(world, time_ms, **options), seconds=seconds)
 
 
 def planned(world: World, time_ms: int = BACK_MS, consents: frozenset[str] = frozenset()) -> Any:
@@ -60,7 +60,7 @@ def stateful(world: World, *, first: int = 3) -> World:
 
 
 def refusal(world: World, time_ms: int = BACK_MS, **options: Any) -> str:
-    request = asked(world, time_ms, **options)
+    request = requested(world, time_ms, **options)
     assert world.carry_out(request) is None
     answered = world.store.request(request.id)
     assert answered is not None
@@ -213,7 +213,7 @@ def test_a_time_before_every_held_batch_is_refused_before_anything_stops() -> No
 def test_a_batch_that_is_purged_during_the_fence_is_refused_after_it() -> None:
     world = stateful(World())
     checkpoint = world.checkpoints[f"/cp/{QUERY}"]
-    request = asked(world, START_MS - 35_000)
+    request = requested(world, START_MS - 35_000)
     held = world.carry_out(request, seconds=0.0)
     assert held is not None
     checkpoint.history = checkpoint.history[2:]
@@ -257,7 +257,7 @@ def test_a_second_rewind_joins_only_for_the_same_time() -> None:
     first = rewound(world, seconds=5.0)
     assert first is not None
     assert first.phase is Phase.BLOCKED
-    other = asked(world, BACK_MS + 1_000)
+    other = requested(world, BACK_MS + 1_000)
     assert world.carry_out(other) is None
     answered = world.store.request(other.id)
     assert answered is not None
@@ -271,7 +271,7 @@ def test_a_second_rewind_joins_only_for_the_same_time() -> None:
 def test_a_rewind_is_cancelled_by_a_move_to_where_the_query_is(taken: bool) -> None:
     world = World()
     world.runner.proof = None
-    request = asked(world)
+    request = requested(world)
     if taken:
         world.carry_out(request, seconds=5.0)
     world.clock.wait(0.1)
@@ -323,7 +323,7 @@ def test_a_rewind_that_waits_ends_when_its_cluster_is_believed_down() -> None:
     status = samples.status(cluster="east", verdict=Verdict.DOWN, since=now, decided_at=now, term=lead.term)
     world.store.record_status(status, term=lead.term, event=samples.event())
     lead.give_up()
-    operation = world.carry_out(asked(world), seconds=60.0)
+    operation = world.carry_out(requested(world), seconds=60.0)
     assert operation is not None
     assert (operation.id, operation.outcome) == (open_one.id, "failed")
     assert operation.sentence.startswith("east is down (")
@@ -333,7 +333,7 @@ def test_automatic_failover_takes_over_when_the_cluster_dies_under_it() -> None:
     world = LiveWorld()
     site = controller(world, "one")
     pass_time(world, 15.0, site)
-    asked(world)
+    requested(world)
     world.clusters["east"].reachable = False
     pass_time(world, 120.0, site, until=lambda: on_west(world))
     assert on_west(world)
@@ -350,7 +350,7 @@ def test_a_failover_after_a_rewind_resumes_where_the_query_reads_again() -> None
     world = LiveWorld()
     site = controller(world, "one")
     pass_time(world, 15.0, site)
-    asked(world)
+    requested(world)
     pass_time(world, 20.0, site)
     world.clusters["east"].reachable = False
     pass_time(world, 120.0, site, until=lambda: on_west(world))
@@ -377,7 +377,7 @@ def test_a_crash_after_every_write_ends_in_one_start_at_one_place(keeps_state: b
     place = 70 if keeps_state else 60
     for count in range(1, 40):
         world = stateful(World()) if keeps_state else World()
-        request = asked(world, time_ms)
+        request = requested(world, time_ms)
         crashed = False
         try:
             world.carry_out(request, store=cast(ControllerStore, CrashingStore(world.store, count)))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.schedules import ask_for_due
+from orchestrator.schedules import request_due
 from state.model.automation import Schedule
 from state.model.entities import DRILLS, OperationKind
 from tests.contract import samples
@@ -26,17 +26,17 @@ def added(world: World, **change: Any) -> Schedule:
     return schedule
 
 
-def ask(world: World) -> int:
+def request_due_ones(world: World) -> int:
     term = term_of(world.store)
-    return ask_for_due(world.store, world.settings, term=lambda: term)
+    return request_due(world.store, world.settings, term=lambda: term)
 
 
 def test_a_scheduled_switchover_is_requested_at_its_time_and_once() -> None:
     world = World()
     schedule = added(world)
-    assert ask(world) == 0
+    assert request_due_ones(world) == 0
     world.clock.wait(HOUR.total_seconds())
-    assert [ask(world), ask(world)] == [1, 0]
+    assert [request_due_ones(world), request_due_ones(world)] == [1, 0]
     (request,) = world.store.open_requests()
     assert (request.kind, request.query, request.target) == (OperationKind.SWITCHOVER, QUERY, "west")
     assert (request.actor, request.reason) == ("ann@desk", "maintenance (schedule s-1)")
@@ -50,7 +50,7 @@ def test_a_switchover_that_did_not_begin_in_time_is_missed_and_recorded() -> Non
     world = World()
     added(world)
     world.clock.wait(2 * HOUR.total_seconds())
-    assert ask(world) == 1
+    assert request_due_ones(world) == 1
     assert world.store.open_requests() == []
     (left,) = world.store.schedules()
     assert left.is_over
@@ -64,7 +64,7 @@ def test_a_drill_of_all_queries_comes_again_and_again() -> None:
     added(world, kind=OperationKind.DRILL, queries=(), target=None, cron="0 * * * *")
     for count in (1, 2, 3):
         world.clock.wait(HOUR.total_seconds())
-        assert ask(world) == 1
+        assert request_due_ones(world) == 1
         assert len(world.store.open_requests(kinds=DRILLS)) == count
         (left,) = world.store.schedules()
         assert left.next_at is not None
@@ -75,7 +75,7 @@ def test_only_the_leader_requests_what_is_due() -> None:
     world = World()
     added(world)
     world.clock.wait(HOUR.total_seconds())
-    assert ask_for_due(world.store, world.settings, term=lambda: None) == 0
+    assert request_due(world.store, world.settings, term=lambda: None) == 0
     assert world.store.open_requests() == []
 
 
@@ -93,7 +93,7 @@ def test_a_person_schedules_lists_and_cancels(world: World, capsys: pytest.Captu
     code, _, err = run(capsys, "cancel", made["id"])
     assert (code, f"schedule {made['id']} is over" in err) == (1, True)
     world.clock.wait(2 * HOUR.total_seconds())
-    assert ask(world) == 0
+    assert request_due_ones(world) == 0
 
 
 @pytest.mark.parametrize(

@@ -105,26 +105,26 @@ class Stage:
         self._plans |= self._known_plans()
         self._put_back()
         self._put_back, self._was_put_back = None, True
-        self.world.rules.begin_anew()
+        self.world.rules.restart()
 
-    def ask_for_west(self) -> None:
+    def request_west(self) -> None:
         self.world.request(target="west")
 
-    def ask_for_east(self) -> None:
+    def request_east(self) -> None:
         self.world.request(target="east")
 
-    def ask_for_a_switchover_to_west(self) -> None:
+    def request_a_switchover_to_west(self) -> None:
         self.world.request(kind=OperationKind.SWITCHOVER, target="west")
 
-    def ask_for_a_switchover_to_east(self) -> None:
+    def request_a_switchover_to_east(self) -> None:
         """Nothing copies from west to east here, and no record was written to west alone."""
         self.world.request(kind=OperationKind.SWITCHOVER, target="east", consents=("replication",))
 
-    def ask_for_a_failback(self) -> None:
+    def request_a_failback(self) -> None:
         """As above, by its own verb."""
         self.world.request(kind=OperationKind.FAILBACK, target="east", consents=("replication",))
 
-    def ask_for_a_rewind(self) -> None:
+    def request_a_rewind(self) -> None:
         """By 20 seconds, on the cluster where the query is by now."""
         row = self.world.store.assignment(QUERY)
         assert row is not None
@@ -250,13 +250,13 @@ def play(hosts: Mapping[str, str], schedule: Schedule) -> None:
 
 
 PUT_BACK_WHILE_FENCED: Schedule = [
-    ("take_or_give_a_its_store", 0.2), ("copy_or_put_back_the_store", 15.0), ("ask_for_west", 1.9),
+    ("take_or_give_a_its_store", 0.2), ("copy_or_put_back_the_store", 15.0), ("request_west", 1.9),
     ("copy_or_put_back_the_store", 0.2), ("let_a_be_stubborn_or_obey", 1.9), ("kill_or_start_west", 15.0),
 ]  # fmt: skip
 
 SET_BACK_WHILE_BLOCKED: Schedule = [
-    ("let_a_be_stubborn_or_obey", 0.2), ("freeze_or_thaw_a", 6.0), ("ask_for_west", 1.9),
-    ("set_the_stores_clock", 6.0), ("ask_for_west", 0.7), ("ask_for_west", 15.0), ("set_the_clock", 6.0),
+    ("let_a_be_stubborn_or_obey", 0.2), ("freeze_or_thaw_a", 6.0), ("request_west", 1.9),
+    ("set_the_stores_clock", 6.0), ("request_west", 0.7), ("request_west", 15.0), ("set_the_clock", 6.0),
     ("set_the_stores_clock", 0.7), ("freeze_or_thaw_a", 1.9), ("freeze_or_thaw_a", 6.0),
 ]  # fmt: skip
 """What was requested while the store's clock was ahead stays the newest by time, until an hour later."""
@@ -268,20 +268,20 @@ PUT_BACK_WHILE_TAKEN_OVER: Schedule = [
 ]  # fmt: skip
 """The takeover is begun again, under the epoch that it had, and fences the checkpoint that its runner went to."""
 
-CALLED_OFF_WITHOUT_PROOF: Schedule = [("let_a_be_stubborn_or_obey", 0.2), ("ask_for_west", 0.7), ("ask_for_east", 6.0)]
+CALLED_OFF_WITHOUT_PROOF: Schedule = [("let_a_be_stubborn_or_obey", 0.2), ("request_west", 0.7), ("request_east", 6.0)]
 """Back where it was, on the very runner whose old run no one has seen quiet."""
 
 
 PUT_BACK_WITHOUT_ITS_PLAN: Schedule = [
     ("acknowledge", 0.2), ("kill_or_start_east", 1.9), ("acknowledge", 0.2),
-    ("freeze_or_thaw_the_second_controller", 1.9), ("ask_for_a_rewind", 0.2),
+    ("freeze_or_thaw_the_second_controller", 1.9), ("request_a_rewind", 0.2),
     ("copy_or_put_back_the_store", 0.2), ("copy_or_put_back_the_store", 0.2),
 ]  # fmt: skip
 """The copy of the store has the rewind, and not yet what it announced: that was done all the same."""
 
 PUT_BACK_TWO_MOVES: Schedule = [
-    ("ask_for_west", 0.2), ("copy_or_put_back_the_store", 0.2), ("let_a_be_stubborn_or_obey", 0.7),
-    ("ask_for_east", 0.2), ("copy_or_put_back_the_store", 0.2),
+    ("request_west", 0.2), ("copy_or_put_back_the_store", 0.2), ("let_a_be_stubborn_or_obey", 0.7),
+    ("request_east", 0.2), ("copy_or_put_back_the_store", 0.2),
 ]  # fmt: skip
 """The run of the first move is found at once, the fence of the second only when it starts again."""
 

@@ -66,7 +66,7 @@ def test_list_show_and_watch_agree_about_a_query_at_one_moment(
     world.runner.alive = False
     force(world.store, schema.readiness, samples.readiness(query=QUERY, sampled_at=world.store.now()))
     pauses.pause(world.store, QUERY, until=world.store.now() + timedelta(seconds=30), actor="alex", reason="")
-    world.store.ask(samples.request(query=QUERY, created_at=world.store.now()))
+    world.store.add_request(samples.request(query=QUERY, created_at=world.store.now()))
     world.clock.wait(12)
     loaded = Loaded(path=folder / "tideover.yaml", settings=world.settings)
     given = cli_world.Context(config=None, _loaded=loaded, _store=world.store)

@@ -33,12 +33,12 @@ def freezes(
 ) -> ControllerStore:
     """The store of a process whose driver freezes, while its own loop leads again behind the others."""
 
-    def meanwhile() -> None:
+    def in_between() -> None:
         world.clock.wait(12)
         others()
         assert lead.take()
 
-    return cast(ControllerStore, FrozenStore(world.store, name, meanwhile, after=after))
+    return cast(ControllerStore, FrozenStore(world.store, name, in_between, after=after))
 
 
 def phase(world: World) -> Phase:
@@ -88,13 +88,13 @@ def test_an_order_to_a_silent_runner_is_taken_back_in_the_term_that_gave_it() ->
     world.runner.alive, world.other.alive = False, True
     world.clock.wait(6)
 
-    def lead_meanwhile() -> None:
+    def lead_in_between() -> None:
         other = world.lead()
         assert other.take()
         other.give_up()
 
     with pytest.raises(StaleTerm):
-        executor(world, lead, freezes(world, lead, "report", lead_meanwhile)).drive(request.id)
+        executor(world, lead, freezes(world, lead, "report", lead_in_between)).drive(request.id)
     (intent,) = world.store.intents(request.id)
     assert (intent.runner, intent.state) == ("a", IntentState.PENDING)
 

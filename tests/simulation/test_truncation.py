@@ -154,9 +154,9 @@ def test_an_intact_log_and_a_cluster_that_is_gone_cost_no_refusal() -> None:
     assert gate(planned(world))["text"] == "east still holds what was read from it"
     assert "log_truncation" not in planned(world)
     world.clock.wait(10)
-    before = world.clusters["east"].asked
+    before = world.clusters["east"].requested
     assert gate(planned(world)) is None
-    assert world.clusters["east"].asked == before, "a failover waits for no cluster that fell silent"
+    assert world.clusters["east"].requested == before, "a failover waits for no cluster that fell silent"
 
 
 def carried(world: World, *consents: str) -> Operation:

@@ -82,9 +82,9 @@ def test_a_refusal_of_the_last_check_refuses_the_move(name: str, consent: str) -
     world.clusters["east"].reachable = False
     request = world.request()
     assert world.carry_out(request) is None
-    asked = world.store.request(request.id)
-    assert asked is not None
-    assert (asked.refused or "").startswith(f"{name}: as checked; --consent {consent} accepts")
+    answered = world.store.request(request.id)
+    assert answered is not None
+    assert (answered.refused or "").startswith(f"{name}: as checked; --consent {consent} accepts")
     moved = world.carry_out(world.request(consents=(consent,)))
     assert moved is not None
     assert moved.outcome == "done"

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.cli.progress import MANY
 from orchestrator.operation.requests import TAKEN_WITHIN, RequestSpec, submit
-from orchestrator.schedules import ask_for_due
+from orchestrator.schedules import request_due
 from state.model.automation import Schedule
 from state.model.entities import OperationKind, Phase, Request
 from tests.contract import samples
@@ -21,7 +21,9 @@ __all__ = ["two"]
 QUERIES = ("canary", "second", "third", "fourth")
 
 
-def ask(world: World, *, expect_active: str = "east", within: timedelta = TAKEN_WITHIN) -> tuple[Request, ...]:
+def request_moves(
+    world: World, *, expect_active: str = "east", within: timedelta = TAKEN_WITHIN
+) -> tuple[Request, ...]:
     """``failover --all --to west --waves 1,2``."""
     spec = RequestSpec(
         kind=OperationKind.FAILOVER, targets=dict.fromkeys(QUERIES, "west"), expect_active={"canary": expect_active},
@@ -36,7 +38,7 @@ def active(world: World) -> dict[str, str]:
 
 def test_a_wave_is_stopped_when_the_one_before_it_has_settled() -> None:
     world = World(settings(queries=QUERIES))
-    ask(world)
+    request_moves(world)
     begun: dict[str, set[str]] = {name: set() for name in QUERIES}
 
     def look() -> None:
@@ -57,12 +59,14 @@ def test_a_wave_is_stopped_when_the_one_before_it_has_settled() -> None:
 
 def test_later_waves_stay_where_the_canary_was_refused() -> None:
     world = World(settings(queries=QUERIES))
-    requests = ask(world, expect_active="west")
+    requests = request_moves(world, expect_active="west")
     see_to(world, scheduler(world), 2)
     assert refusal(world, requests[0]).startswith("expect-active: ")
     for request in requests[1:]:
-        told = f"wave-failed: {request.query} is not moved, because canary of an earlier wave was not: expect-active: "
-        assert refusal(world, request).startswith(told)
+        reported = (
+            f"wave-failed: {request.query} is not moved, because canary of an earlier wave was not: expect-active: "
+        )
+        assert refusal(world, request).startswith(reported)
     assert active(world) == dict.fromkeys(QUERIES, "east")
     assert world.store.operations() == []
 
@@ -70,7 +74,7 @@ def test_later_waves_stay_where_the_canary_was_refused() -> None:
 def test_later_waves_wait_while_the_canary_cannot_continue_and_expire() -> None:
     world = World(settings(queries=QUERIES))
     world.runner.answers = False
-    requests = ask(world, within=timedelta(seconds=6))
+    requests = request_moves(world, within=timedelta(seconds=6))
     held = scheduler(world)
     see_to(world, held, 5)
     (only,) = world.store.operations()
@@ -93,7 +97,7 @@ def test_a_scheduled_switchover_moves_in_the_waves_of_the_configuration() -> Non
     world.store.add_schedule(made, event=samples.event())
     lead = world.lead()
     assert lead.take()
-    assert ask_for_due(world.store, world.settings, term=lambda: lead.term) == 1
+    assert request_due(world.store, world.settings, term=lambda: lead.term) == 1
     assert [each.parameters for each in world.store.open_requests()] == [{"wave": 1}] + [{"wave": 2}] * 3
 
 
@@ -137,9 +141,9 @@ def test_of_many_moves_the_ended_are_counted_and_the_failed_named(
     code, _, err = run(capsys, "failover", *names, "--expect-active", "east", "--yes", "--reason", "all")
     lines = err.splitlines()
     assert code == 1
-    told = [line for line in lines if line.startswith("q1: ")]
-    assert told, "the one that is not where it was expected"
-    assert all("expect-active" in line for line in told)
+    reported = [line for line in lines if line.startswith("q1: ")]
+    assert reported, "the one that is not where it was expected"
+    assert all("expect-active" in line for line in reported)
     counts = [line for line in lines if " have ended, " in line]
     assert counts[-1] == f"{len(names)} of {len(names)} have ended, 0 in progress, 0 waiting"
     assert not any(" hold: " in line for line in lines), "no steps"

@@ -60,10 +60,10 @@ def scheduler(world: World, *, holder: str = "one", width: int = 8, store: Contr
 
 def wish(world: World, *queries: str) -> tuple[Request, ...]:
     targets = dict.fromkeys(queries, "west")
-    asked = RequestSpec(
+    requested = RequestSpec(
         kind=OperationKind.FAILOVER, targets=targets, expect_active={}, actor="ann", reason="", consents=()
     )
-    return submit(world.store, asked)
+    return submit(world.store, requested)
 
 
 def outcomes(world: World) -> dict[str, str | None]:
@@ -234,7 +234,7 @@ def keep(world: World, held: Scheduler, over: Callable[[], bool] | None = None) 
         return not world.store.open_requests() and not world.store.operations(only_open=True)
 
     def turn() -> bool:
-        if held.lead.stands():
+        if held.lead.holds():
             held.resume()
             held.take()
         world.clock.wait(0.25)  # else simulated time flies, and what is requested runs out before it is looked at
@@ -267,7 +267,7 @@ def test_a_desk_drives_no_more_than_its_width_and_the_oldest_first(
 
     def turn() -> int:
         nonlocal most
-        assert held.lead.stands()
+        assert held.lead.holds()
         held.resume()
         held.take()
         most = max(most, drivers())
@@ -330,7 +330,7 @@ def test_an_operation_that_could_not_be_driven_is_retried_after_a_pause() -> Non
     assert request.id in held.failures, "not at once"
     for _ in range(35):
         world.clock.wait(1.0)
-        assert held.lead.stands()
+        assert held.lead.holds()
     keep(world, held)
     assert outcomes(world) == {"one": "done"}
     assert held.failures == {}
@@ -359,10 +359,10 @@ def knowing(world: World, *queries: str) -> Tideover:
 
 
 def automatic(world: World, query: str) -> Request:
-    asked = RequestSpec(
+    requested = RequestSpec(
         kind=OperationKind.FAILOVER, targets={query: "west"}, expect_active={}, actor=AUTOMATIC, reason="", consents=()
     )
-    return submit(world.store, asked)[0]
+    return submit(world.store, requested)[0]
 
 
 @pytest.mark.parametrize("of", ["a person", "automatic mode"])

@@ -336,7 +336,7 @@ def drilled(intent: Intent) -> DrillReport:
     )  # fmt: skip
 
 
-def _told_of(former: FormerCheckpoint) -> Event:
+def _event_of(former: FormerCheckpoint) -> Event:
     return Event(
         sequence=None, at=START, kind="cleaned", query=former.query, operation=None, epoch=former.left_epoch,
         actor="runner", text=f"{former.checkpoint} is cleaned",
@@ -378,7 +378,7 @@ class FakeRunner:
     begun: dict[tuple[str, int, str], datetime] = field(default_factory=dict)
     """By query, epoch and process, when a run was first reported."""
     first_commits: dict[tuple[str, int, str], datetime] = field(default_factory=dict)
-    _told: dict[str, tuple[object, float]] = field(default_factory=dict)
+    _reported: dict[str, tuple[object, float]] = field(default_factory=dict)
     """By query, what was reported last, and when."""
     _registered: tuple[tuple[str, str], float] = (("", ""), 0.0)
     """As whom, and when."""
@@ -418,7 +418,7 @@ class FakeRunner:
         if self.answers:
             for former in self.store.to_clean(self.name):
                 self.cleaned.append(former.checkpoint)
-                self.store.report_cleaned(former, self.cleans, event=_told_of(former))
+                self.store.report_cleaned(former, self.cleans, event=_event_of(former))
         for assignment in self.store.assignments():
             under = self.runs.get(assignment.query) if assignment.query in self.ran else None
             if under is not None and is_older(assignment, under):
@@ -531,10 +531,10 @@ class FakeRunner:
         news = (
             assignment, committed, error, self.commits, self.idle, self.instance, checkpoint.batch, checkpoint.offsets,
         )  # fmt: skip
-        told = self._told.get(assignment.query)
-        if told is not None and told[0] == news and 0 <= self.clock.monotonic() - told[1] < BEAT_SECONDS:
+        reported = self._reported.get(assignment.query)
+        if reported is not None and reported[0] == news and 0 <= self.clock.monotonic() - reported[1] < BEAT_SECONDS:
             return
-        self._told[assignment.query] = (news, self.clock.monotonic())
+        self._reported[assignment.query] = (news, self.clock.monotonic())
         batch = checkpoint.batch + 3 if committed else checkpoint.batch
         failed, held = error is not None, bool(checkpoint.planted)
         moved = checkpoint.moved_on(self.store, assignment)

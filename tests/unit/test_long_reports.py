@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lab.scenario import Script, Story
+from lab.scenario import Played, Script
 from reports.origin import Origin
 from reports.result import Result, Section, read
 from tests.alignment.cases import CASES
@@ -31,11 +31,11 @@ def on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Origin:
     return Origin(revision="abc", changed=False, made="2026-11-23 06:00 UTC", machine="2 cores")
 
 
-def story(**changes: Any) -> Story:
+def played_run(**changes: Any) -> Played:
     """One query is carried, one starts fresh."""
     plans = {"orders": {"resume": "carry", "uncommitted_batch": "none"}, "latest": {"resume": "fresh", "totals": {
         "replay_records": 0, "possible_replay_records": 0}}}  # fmt: skip
-    return Story(
+    return Played(
         script=Script(), plan=(), failover_exit=0, fault_to_first_commit_seconds={},
         operations=[{"query": name, "plan": plan, "measured": {"switch_seconds": 1.5}} for name, plan in plans.items()],
         verdict={"orders": {**ROW, "judged": "by 4 sums", **changes}, "latest": ROW},
@@ -43,7 +43,7 @@ def story(**changes: Any) -> Story:
 
 
 def carried(**changes: Any) -> Note:
-    return {"fault": "kill", "seed": 7, "warm": True, **carries._note(story(**changes))}
+    return {"fault": "kill", "seed": 7, "warm": True, **carries._note(played_run(**changes))}
 
 
 def test_a_row_shows_what_was_exposed_and_how_it_was_judged() -> None:
@@ -111,7 +111,7 @@ def test_the_matrix_of_positions_has_a_cell_for_each_column() -> None:
 
 
 # -- failovers that no one typed -------------------------------------------------------------------------------------
-def told(*seconds: tuple[float, float], fault: str = "kill") -> list[Note]:
+def notes_of(*seconds: tuple[float, float], fault: str = "kill") -> list[Note]:
     """Runs by their seconds to the verdict, and to the first commit."""
     return [{**AUTOMATIC, "fault": fault, "down": down, "commits": [first, first + 9.0]} for down, first in seconds]
 
@@ -122,7 +122,7 @@ def summary(notes: list[Note]) -> str:
 
 
 def test_a_reached_figure_is_called_met_beside_its_target() -> None:
-    assert summary(told((1.0, 2.0), (2.0, 3.0), (1.5, 5.0))) == (
+    assert summary(notes_of((1.0, 2.0), (2.0, 3.0), (1.5, 5.0))) == (
         "Fault to verdict DOWN: median 1.50 s, 95th percentile 2.00 s; to reach: 95th percentile <= 2 s: met."
         " Fault to first commit: median 3.00 s, 95th percentile 5.00 s;"
         " to reach: median <= 3 s, 95th percentile <= 5 s: met."
@@ -130,19 +130,19 @@ def test_a_reached_figure_is_called_met_beside_its_target() -> None:
 
 
 def test_a_late_median_or_one_late_commit_among_ten_is_called_missed() -> None:
-    late = summary(told((1.0, 3.1), (1.5, 3.1), (1.2, 3.2)))
+    late = summary(notes_of((1.0, 3.1), (1.5, 3.1), (1.2, 3.2)))
     assert "95th percentile <= 5 s: **missed**." in late
     assert "Of the median 3.10 s, 1.20 s pass until the verdict" in late
-    assert summary([*told(*[(1.0, 2.0)] * 9), *told((1.0, 5.1))]).count("**missed**") == 1
+    assert summary([*notes_of(*[(1.0, 2.0)] * 9), *notes_of((1.0, 5.1))]).count("**missed**") == 1
 
 
 def test_a_late_verdict_is_called_missed_and_a_freeze_may_take_a_second_more() -> None:
-    assert "<= 2 s: **missed**." in summary(told((2.1, 2.5)))
-    assert "<= 3 s: met." in summary(told((2.1, 2.5), fault="freeze"))
-    assert "<= 3 s: **missed**." in summary(told((3.1, 3.2), fault="freeze"))
+    assert "<= 2 s: **missed**." in summary(notes_of((2.1, 2.5)))
+    assert "<= 3 s: met." in summary(notes_of((2.1, 2.5), fault="freeze"))
+    assert "<= 3 s: **missed**." in summary(notes_of((3.1, 3.2), fault="freeze"))
 
 
 def test_each_fault_has_a_chapter_whichever_ran_first() -> None:
-    _, kill, freeze = automatic.sections([*told((2.0, 3.0), fault="freeze"), *told(*[(1.0, 2.0)] * 10)])
+    _, kill, freeze = automatic.sections([*notes_of((2.0, 3.0), fault="freeze"), *notes_of(*[(1.0, 2.0)] * 10)])
     assert (kill.title, kill.texts, freeze.texts) == ("By kill", ("10 runs.",), ("1 run.",))
     assert automatic.sections([])[1].rows == ()

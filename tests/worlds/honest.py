@@ -3,7 +3,7 @@
 from dataclasses import replace
 from itertools import pairwise
 
-from tests.worlds.asking import ring
+from tests.worlds.question import ring
 from tests.worlds.spread import placed
 from tests.worlds.truth import consumed
 from tests.worlds.world import COMMITTED, GONE, MARKER, OPEN, Partition, World

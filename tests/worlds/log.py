@@ -69,7 +69,7 @@ class WorldLog:
     """The standby. It counts its answers by kind, so that a wrong answer can be given in one of them only."""
 
     world: World
-    told: Counter[str] = field(default_factory=Counter)
+    reported: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._present = [present(partition) for partition in self.world.partitions]
@@ -175,8 +175,8 @@ class WorldLog:
         lie = self.world.lie
         if lie is None or lie.kind not in kinds or lie.partition != key.partition:
             return ""
-        number = self.told[lie.kind]
-        self.told[lie.kind] += 1
+        number = self.reported[lie.kind]
+        self.reported[lie.kind] += 1
         return lie.kind if lie.only in (None, number) else ""
 
     def _look(self, key: TopicPartition, time: int, committed: bool) -> OffsetAnswer:

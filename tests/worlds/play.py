@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 
 from streaming.resume.model import Target
-from tests.worlds.asking import resolution
 from tests.worlds.generate import drawn
 from tests.worlds.judge import NUMBERS, Finding, judge
+from tests.worlds.question import resolution
 from tests.worlds.show import report
 from tests.worlds.shrink import shrunk
 from tests.worlds.traits import traits
@@ -59,11 +59,11 @@ class Tally:
         return self._of(lambda kind: kind in NUMBERS)
 
     def _of(self, holds: Callable[[str], bool]) -> dict[int, list[str]]:
-        told = {
+        reported = {
             seed: [f"{each.kind}: {each.text}" for each in found if holds(each.kind)]
             for seed, found in self.found.items()
         }
-        return {seed: texts for seed, texts in told.items() if texts}
+        return {seed: texts for seed, texts in reported.items() if texts}
 
     def add(self, other: "Tally") -> None:
         """Another's worlds."""

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import MISSING, fields
 
 from streaming.resume.model import Target
-from tests.worlds.asking import ring
 from tests.worlds.judge import Finding
+from tests.worlds.question import ring
 from tests.worlds.world import Kept, Lie, Partition, Sample, World, Written
 
 _PLAIN = World(partitions=(), now=0)
@@ -26,25 +26,25 @@ def to_python(value: object) -> str:
     """The world as an expression that ``from tests.worlds.world import *`` makes valid; defaults are left out."""
     if isinstance(value, World | Partition | Written | Kept | Sample | Lie):
         given = [(field, getattr(value, field.name)) for field in fields(value)]
-        told = [
+        reported = [
             to_python(item) if isinstance(value, Written | Kept) and field.default is MISSING
             else f"{field.name}={to_python(item)}"
             for field, item in given
             if field.default is MISSING or item != field.default
         ]  # fmt: skip
-        return f"{type(value).__name__}({', '.join(told)})"
+        return f"{type(value).__name__}({', '.join(reported)})"
     if isinstance(value, tuple):
         return f"({', '.join(map(to_python, value))}{',' if len(value) == 1 else ''})"
     return repr(value)
 
 
 def _settings(world: World) -> str:
-    told = [
+    reported = [
         f"{field.name}={getattr(world, field.name)!r}"
         for field in fields(world)
         if field.name not in ("partitions", "now") and getattr(world, field.name) != getattr(_PLAIN, field.name)
     ]
-    return ", ".join(told) or "as by default"
+    return ", ".join(reported) or "as by default"
 
 
 def _table(part: Partition, world: World) -> list[str]:

@@ -10,7 +10,7 @@ from itertools import accumulate
 from zlib import crc32
 
 from state.model.fingerprints import back
-from tests.worlds.asking import ring
+from tests.worlds.question import ring
 from tests.worlds.truth import Truth, consumed, is_shown, time_known, unread
 from tests.worlds.world import ABORTED, COMMITTED, Kept, Partition, World, Written
 

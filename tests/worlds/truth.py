@@ -198,8 +198,8 @@ class Truth:
             if self.original(row) is None and first <= row.offset < target
             if is_shown(row, self.partition, self.world)
         ]  # fmt: skip
-        left = [of for of in copies if not _stands_in(missing, self._identity(self.ahead[of]))]
-        strange = [row.offset for row in others if not _stands_in(missing, self._identity(row))]
+        left = [of for of in copies if not _replaces(missing, self._identity(self.ahead[of]))]
+        strange = [row.offset for row in others if not _replaces(missing, self._identity(row))]
         forged = self._forged(target)
         if self.remembered <= _HANDFUL and forged is not None:
             left = [of for of in left if self.shown[of][-1] > forged]
@@ -283,7 +283,7 @@ class Truth:
             if record.state == COMMITTED or (record.state == ABORTED and not world.copies_committed)
         ]
         others = Counter(self._identity(row) for row in part.kept if row.of is None and is_shown(row, part, world))
-        return [of for of in coming if not _stands_in(others, self._identity(self.read[of]))]
+        return [of for of in coming if not _replaces(others, self._identity(self.read[of]))]
 
     def _seems_left_out(self, record: Written) -> bool:
         """Whether a record that was not committed seems to be one that the replicator leaves out.
@@ -348,7 +348,7 @@ class Truth:
         return min(max([self.partition.kept_begin, *known]), self.visible_end)
 
 
-def _stands_in(missing: Counter[tuple[str, int | None]], identity: tuple[str, int | None]) -> bool:
+def _replaces(missing: Counter[tuple[str, int | None]], identity: tuple[str, int | None]) -> bool:
     found = missing[identity] > 0
     missing[identity] -= found
     return found

@@ -1,7 +1,7 @@
 """A world: what was written on the old cluster, what of it lies on the standby, and what the query remembers.
 
 All values are plain, so that a world can be compared, made smaller and pasted into a test. What the resolver is given
-(rings, times, samples, claims) is derived from them in ``asking``: a world that was made smaller makes no false claim.
+(rings, times, samples, claims) is derived from them in ``question``: a smaller world makes no false claim.
 Times are milliseconds since ``EPOCH_MS``; offsets are Kafka's; payloads are short texts in place of key and value.
 """
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import Context, ask_yes, pass_context, require_person, this_person, unknown_if_lost
+from orchestrator.cli.context import Context, confirm, pass_context, require_person, this_person, unknown_if_lost
 from orchestrator.errors import ExitCode, Refused, UnknownName
 from state.errors import Conflict
 from state.model.entities import Event
@@ -64,7 +64,7 @@ def accept_cluster(ctx: Context, cluster: str, reason: str, yes: bool, output: s
         render.talk(line)
     if not yes:
         require_person(hint="to see what it affects first: tideover check")
-        ask_yes(f"{cluster} was the cluster with id {found.pin.id}. Accept the one with id {found.id} in its place?")
+        confirm(f"{cluster} was the cluster with id {found.pin.id}. Accept the one with id {found.id} in its place?")
     with unknown_if_lost(f"the new id of {cluster}", hint="run the command again: it is safe to repeat"):
         accept(store, found, actor=this_person(), reason=reason)
     row = {"cluster": cluster, "id": found.id, "former": found.pin.id, "left_behind": list(found.queries)}

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 import click
 
 from orchestrator.cli import context, render, tables
-from orchestrator.cli.context import Context, ask_yes, pass_context, require_person, this_person, unknown_if_lost
+from orchestrator.cli.context import Context, confirm, pass_context, require_person, this_person, unknown_if_lost
 from orchestrator.decide.former_checkpoints import Disposition, JudgedFormer, KeepRules
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode, OutcomeUnknown, UnknownName, UsageError
-from orchestrator.facts.former_checkpoints import ask_to_clean, judged_of, keep_of
+from orchestrator.facts.former_checkpoints import judged_of, keep_of, request_cleaning
 from state.model.maintenance import FormerCheckpoint
 from state.settings.values import parse_duration
 from state.store.controller_store import ControllerStore
@@ -77,16 +77,16 @@ def clean(
         require_person(hint="to see what would be deleted: tideover clean --dry-run")
         rows_of = [_row(each, store.now()) for each in judged if each.fate is Disposition.GOES]
         render.talk(tables.table(rows_of, CHECKPOINT_COLUMNS))
-        ask_yes(f"Clean {len(going)} checkpoint{'s' if len(going) != 1 else ''}?")
+        confirm(f"Clean {len(going)} checkpoint{'s' if len(going) != 1 else ''}?")
     with unknown_if_lost("the request to the runners", hint="run the command again: it is safe to repeat"):
         given = []
         for name in names:
             agreed = [former.checkpoint for former in going if former.query == name]
-            given += ask_to_clean(store, settings, name, keep, actor=this_person(), reason=reason, only=agreed)
+            given += request_cleaning(store, settings, name, keep, actor=this_person(), reason=reason, only=agreed)
         _await(store, given, timeout)
         after = [each for name in names for each in judged_of(store, settings, name, keep)]
-    asked = {(former.query, former.checkpoint) for former in given}
-    shown = [each for each in after if (each.former.query, each.former.checkpoint) in asked]
+    requested = {(former.query, former.checkpoint) for former in given}
+    shown = [each for each in after if (each.former.query, each.former.checkpoint) in requested]
     _show(shown, None, output, store.now())
     if len(given) < len(going):
         render.talk(
@@ -120,7 +120,7 @@ def _await(store: ControllerStore, given: Sequence[FormerCheckpoint], seconds: f
     deadline = clock.monotonic() + seconds
     waiting = {(each.query, each.checkpoint) for each in given}
     while waiting:
-        waiting &= {(each.query, each.checkpoint) for each in store.formers() if each.is_asked}
+        waiting &= {(each.query, each.checkpoint) for each in store.formers() if each.is_requested}
         if waiting and clock.monotonic() >= deadline:
             raise OutcomeUnknown(
                 f"{len(waiting)} of {len(given)} checkpoints are not cleaned after {seconds:g} s; the runners continue",

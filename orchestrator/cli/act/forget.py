@@ -10,7 +10,7 @@ from datetime import timedelta
 import click
 
 from orchestrator.cli import context, render, tables
-from orchestrator.cli.context import Context, ask_yes, pass_context, require_person, this_person, unknown_if_lost
+from orchestrator.cli.context import Context, confirm, pass_context, require_person, this_person, unknown_if_lost
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode, Refused, UnknownName
 from orchestrator.facts.current import latest_fact, open_operation
@@ -71,7 +71,7 @@ def forget(ctx: Context, query: str, dry_run: bool, reason: str, yes: bool, outp
         rows = [{"what": name, "rows": count} for name, count in leftover.rows._asdict().items() if count]
         render.talk(tables.table(rows, _COLUMNS) + "\n")
         render.talk(_warning(leftover))
-        ask_yes(f"Delete what the store knows of {query}?")
+        confirm(f"Delete what the store knows of {query}?")
     with unknown_if_lost(f"the deletion of {query}", hint="run the command again to delete what is left"):
         forget_query(ctx.store, leftover, actor=this_person(), reason=reason)
     if output in tables.PEOPLE:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from orchestrator.cli import context, render, tables
-from orchestrator.cli.context import Context, ask_yes, pass_context, require_person, this_person, unknown_if_lost
+from orchestrator.cli.context import Context, confirm, pass_context, require_person, this_person, unknown_if_lost
 from orchestrator.cli.selection import check_one_or_all
 from orchestrator.decide.reconcile import lost_text, put_back_text
 from orchestrator.errors import ExitCode, Refused, UsageError
@@ -131,8 +131,8 @@ def _one(ctx: Context, query: str, sides: Sides, given: Given) -> int:
     """Write down what a runner reports of a query, once a person has agreed."""
     stored, runs = json_shapes.assignment_side(sides.stored), json_shapes.fact_side(sides.runs)
     if not given.yes:
-        told = put_back_text(sides.stored, sides.runs)
-        _ask(told, [stored, runs], f"Save in the store what runner {sides.runs.runner} reports of {query}?")
+        shown = put_back_text(sides.stored, sides.runs)
+        _confirm(shown, [stored, runs], f"Save in the store what runner {sides.runs.runner} reports of {query}?")
     with unknown_if_lost("the reconcile", hint=_AGAIN):
         now = write_down(ctx.store, ctx.settings, sides, actor=this_person(), reason=given.reason)
     _show(now, [stored, runs], given.output)
@@ -153,7 +153,9 @@ def _accepted(ctx: Context, query: str, found: Contradicted, given: Given) -> in
         )
     rows = [json_shapes.assignment_side(found.stored), json_shapes.fact_side(found.fact)]
     if not given.yes:
-        _ask(found.why, rows, f"Start {query} from the files that lie there, and give its sink these batches again?")
+        _confirm(
+            found.why, rows, f"Start {query} from the files that lie there, and give its sink these batches again?"
+        )
     with unknown_if_lost("the reconcile", hint=_AGAIN):
         now = accept_files(ctx.store, found, actor=this_person(), reason=given.reason)
     _show(now, rows, given.output)
@@ -164,7 +166,7 @@ def _as_found(ctx: Context, query: str, lost: Lost, given: Given) -> int:
     """Write down where the files show a query, once a person has agreed."""
     rows = _rows_of(lost)
     if lost.place is not None and lost.place.cluster is not None and not given.yes:
-        _ask(lost_text(query, lost.found), rows, f"Save in the store where the files show {query}?")
+        _confirm(lost_text(query, lost.found), rows, f"Save in the store where the files show {query}?")
     with unknown_if_lost("the reconcile", hint=_AGAIN):
         now = reconcile_as_found(
             ctx.store, ctx.settings, lost, runner=given.runner, actor=this_person(), reason=given.reason
@@ -197,7 +199,7 @@ def _all(ctx: Context, given: Given) -> int:
     elif not given.yes:
         known = len(runs) + sum(each.place is not None for each in lost.values())
         question = f"Save in the store what the runners report of {known} queries?"
-        _ask("\n".join(found), rows, question, columns=("query", *SIDE_COLUMNS))
+        _confirm("\n".join(found), rows, question, columns=("query", *SIDE_COLUMNS))
     left = []
     for name in (*runs, *lost):
         try:
@@ -229,7 +231,7 @@ def _by_hand(ctx: Context, query: str, lost: Lost, given: Given) -> int:
     rows = _rows_of(lost)
     if not given.yes:
         question = f"Did {query} last run on {cluster} from {checkpoint}, and is it stopped everywhere now?"
-        _ask(lost_text(query, lost.found), rows, question)
+        _confirm(lost_text(query, lost.found), rows, question)
     with unknown_if_lost("the reconcile", hint=_AGAIN):
         now = reconcile_by_hand(
             ctx.store,
@@ -245,13 +247,15 @@ def _by_hand(ctx: Context, query: str, lost: Lost, given: Given) -> int:
     return ExitCode.DONE
 
 
-def _ask(told: str, rows: list[dict[str, object]], question: str, *, columns: Sequence[str] = SIDE_COLUMNS) -> None:
+def _confirm(
+    shown: str, rows: list[dict[str, object]], question: str, *, columns: Sequence[str] = SIDE_COLUMNS
+) -> None:
     """Show what is known, then wait for a confirmation. Raises ``UsageError`` where no person can answer, and
     ``Refused``.
     """
-    require_person(hint=told)
-    render.talk(told + "\n\n" + tables.table(rows, columns) + "\n")
-    ask_yes(question)
+    require_person(hint=shown)
+    render.talk(shown + "\n\n" + tables.table(rows, columns) + "\n")
+    confirm(question)
 
 
 def _show(now: Assignment | None, before: list[dict[str, object]], output: str) -> None:

@@ -3,7 +3,7 @@
 import click
 
 from orchestrator.cli import context, render, tables
-from orchestrator.cli.context import Context, ask_yes, pass_context, require_person, this_person
+from orchestrator.cli.context import Context, confirm, pass_context, require_person, this_person
 from orchestrator.errors import ExitCode, Refused, UsageError
 from orchestrator.facts.current import latest_fact, open_operation
 from state.messages import Process
@@ -46,7 +46,7 @@ def release(ctx: Context, query: str, dry_run: bool, reason: str, yes: bool, out
         _check_idle(ctx, row, declared.runners)
         if not (yes or plan.is_done):
             require_person(hint=f"to see what would be changed: tideover release {query} --dry-run")
-            ask_yes(f"Rewrite {len(plan.new)} entries of {row.checkpoint} for plain Spark?")
+            confirm(f"Rewrite {len(plan.new)} entries of {row.checkpoint} for plain Spark?")
             plan = _plan_again(ctx, row)
         hand_back(files, plan, lambda: _begin(ctx, row, plan, reason))
     _show(query, plan, output, released=not dry_run or plan.is_done)

@@ -3,7 +3,7 @@
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import Context, ask_yes, did_you_mean, pass_context, require_person, this_person
+from orchestrator.cli.context import Context, confirm, did_you_mean, pass_context, require_person, this_person
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode, Refused, UnknownName, UsageError
 from streaming.process import own_identity
@@ -44,7 +44,7 @@ def take_over(ctx: Context, name: str, reason: str, yes: bool, output: str) -> i
         return ExitCode.DONE
     if not yes:
         require_person(hint="it needs --yes where no person can confirm")
-        ask_yes(f"Has pid {other.pid} on {other.host} ended, and will it not come back?")
+        confirm(f"Has pid {other.pid} on {other.host} ended, and will it not come back?")
     from streaming.spark.errors import NameTaken  # imported when needed: what follows loads Spark
     from streaming.spark.runner.registration import NameTakeover, clear_name
 

@@ -154,7 +154,7 @@ def _oldest(found: Sequence[Readiness]) -> str:
 
 
 def _in_detail(readiness: Readiness) -> str:
-    told = f"{readiness.query}: {_ANSWERS[readiness.ready]}\n\n{gates_table(readiness.gates)}"
+    reported = f"{readiness.query}: {_ANSWERS[readiness.ready]}\n\n{gates_table(readiness.gates)}"
     if readiness.replication is None or not readiness.replication.copies:
-        return told
-    return told + "\n\n" + tables.table(replication_rows(readiness.replication), COPY_COLUMNS, indent="  ")
+        return reported
+    return reported + "\n\n" + tables.table(replication_rows(readiness.replication), COPY_COLUMNS, indent="  ")

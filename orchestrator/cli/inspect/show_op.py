@@ -94,8 +94,8 @@ def _say_operation(ctx: Context, operation: Operation, step_rows: Sequence[table
     if operation.kind in MOVES:
         measured = {_MEASURED.get(name, name): each for name, each in json_shapes.measured_json(operation).items()}
         render.say("\n" + tables.table([measured], list(measured)))
-    elif told := drill_text(operation.measured.drill):
-        render.say("\n" + told)
+    elif reported := drill_text(operation.measured.drill):
+        render.say("\n" + reported)
     if came := outcome_rows(operation):
         rows = [row.as_json() for row in came]
         render.say("\n" + tables.table(rows, list(rows[0])))

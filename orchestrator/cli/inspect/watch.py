@@ -175,8 +175,8 @@ def text(status: Status, *, width: int | None = None, height: int | None = None,
     events = _events(status)
     room = _ENDLESS if height is None else height - len(head) - _TITLES
     queries = _queries(status, max(_FEWEST, room - min(len(events), _FEWEST)))
-    told = len(events) if height is None else max(_FEWEST, room - len(queries) + _TITLES_OF_TABLE)
-    lines = [*head, "QUERIES", *queries, "", "HISTORY", *(events[-told:] or ["  no events yet"])]
+    reported = len(events) if height is None else max(_FEWEST, room - len(queries) + _TITLES_OF_TABLE)
+    lines = [*head, "QUERIES", *queries, "", "HISTORY", *(events[-reported:] or ["  no events yet"])]
     return "\n".join(line if width is None else tables.cut(line, width) for line in lines[:height])
 
 

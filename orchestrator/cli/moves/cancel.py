@@ -46,7 +46,7 @@ def cancel(ctx: Context, operation_id: str, timeout: float, reason: str, output:
     )  # fmt: skip
     try:
         follow(ctx, submit(ctx.store, spec), seconds=timeout, actor=spec.actor)
-        return _told(ctx, found.operation, found.asked, output)
+        return _printed(ctx, found.operation, found.requested, output)
     except KeyboardInterrupt:
         raise OutcomeUnknown("interrupted: the cancellation stays open", hint=_AGAIN) from None
     except StoreError as error:
@@ -74,14 +74,14 @@ def _end_schedule(ctx: Context, schedule_id: str, reason: str, output: str) -> i
     return ExitCode.DONE
 
 
-def _told(ctx: Context, operation: Operation | None, asked: Request | None, output: str) -> int:
+def _printed(ctx: Context, operation: Operation | None, requested: Request | None, output: str) -> int:
     """Print what became of it, and return the exit code."""
     if operation is None:
-        assert asked is not None
-        now = ctx.store.request(asked.id) or asked
+        assert requested is not None
+        now = ctx.store.request(requested.id) or requested
         if now.refused is None:
-            raise OutcomeUnknown(f"request {asked.id} is not taken back yet", hint=_AGAIN)
-        render.talk(f"request {asked.id} is taken back: {asked.query} was not touched")
+            raise OutcomeUnknown(f"request {requested.id} is not taken back yet", hint=_AGAIN)
+        render.talk(f"request {requested.id} is taken back: {requested.query} was not touched")
         return ExitCode.DONE
     operation = ctx.store.operation(operation.id) or operation
     value = json_shapes.operation_json(operation, ctx.store.steps(operation.id), ctx.store.evidence(operation.id))

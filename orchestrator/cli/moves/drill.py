@@ -98,5 +98,5 @@ def drill(ctx: Context, which: Which, how: How, to: str | None) -> int:
 def _say_measured(ctx: Context, requests: Sequence[Request]) -> None:
     for request in requests:
         operation = ctx.store.operation(request.operation) if request.operation is not None else None
-        if operation is not None and (told := drill_text(operation.measured.drill)):
-            render.say(f"\n{request.query}\n{told}")
+        if operation is not None and (reported := drill_text(operation.measured.drill)):
+            render.say(f"\n{request.query}\n{reported}")

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from orchestrator.changes import Changes
 from orchestrator.cli import plan_summary, render
-from orchestrator.cli.context import Context, ask_to_type, ask_yes, is_attended, this_person
+from orchestrator.cli.context import Context, confirm, confirm_by_typing, is_attended, this_person
 from orchestrator.cli.interpreter import keep_loaded
 from orchestrator.cli.moves.options import CONSENTS, Flags, How, Which
 from orchestrator.cli.progress import MANY, Counts, Progress, nothing_done, result_of
@@ -165,11 +165,13 @@ def move(
     many = bool(group) or len(flags.queries) > 1
     if not moving:
         return nothing_done(how.output, many=many)
-    asks = is_attended() and not how.yes
-    if asks:
-        _ask_person(ctx, kind, moving, flags)
+    needs_confirmation = is_attended() and not how.yes
+    if needs_confirmation:
+        _confirm(ctx, kind, moving, flags)
     check_led(ctx, wait=how.wait)
-    expected = {aim.query: aim.active for aim in moving if aim.active and (asks or not flags.names_target)}
+    expected = {
+        aim.query: aim.active for aim in moving if aim.active and (needs_confirmation or not flags.names_target)
+    }
     if flags.expect_active is not None:
         expected = {aim.query: flags.expect_active for aim in moving}
     spec = RequestSpec(
@@ -212,8 +214,8 @@ def _check_meant(kind: OperationKind, flags: Flags, *, group: str, yes: bool) ->
 def _is_there(ctx: Context, name: str, to: str | None) -> bool:
     if not _is_on(ctx, name, to):
         return False
-    is_asked_for = any(request.query == name for request in ctx.store.open_requests())
-    return not is_asked_for and open_operation(ctx.store, name) is None
+    is_requested = any(request.query == name for request in ctx.store.open_requests())
+    return not is_requested and open_operation(ctx.store, name) is None
 
 
 def _is_on(ctx: Context, name: str, cluster: str | None) -> bool:
@@ -221,7 +223,7 @@ def _is_on(ctx: Context, name: str, cluster: str | None) -> bool:
     return assignment is not None and assignment.cluster == cluster
 
 
-def _ask_person(ctx: Context, kind: OperationKind, moving: Sequence[Aim], flags: Flags) -> None:
+def _confirm(ctx: Context, kind: OperationKind, moving: Sequence[Aim], flags: Flags) -> None:
     """Show the plan, then wait for a confirmation; a consent is typed, so that it is not given in passing. Raises
     ``Refused``.
     """
@@ -237,7 +239,7 @@ def _ask_person(ctx: Context, kind: OperationKind, moving: Sequence[Aim], flags:
     plans, moved = list(plans_of(ctx, kind, moving, flags)), moved_last(ctx.store)
     render.talk(plans_text(ctx, plans, flags, moved) + "\n")
     say_circles(ctx, kind, names)
-    ask_yes(_question(ctx, plans, moved))
+    confirm(_question(ctx, plans, moved))
     confirm_consents(moving, flags)
 
 
@@ -250,7 +252,7 @@ def confirm_consents(moving: Sequence[Aim], flags: Flags) -> None:
                 render.talk(
                     f"{aim.query}: the run that may still be writing: {run_name(aim.run) if aim.run else 'unknown'}"
                 )
-        ask_to_type(names[0] if len(names) == 1 else "all", f"{consent}: {CONSENTS[consent]}.")
+        confirm_by_typing(names[0] if len(names) == 1 else "all", f"{consent}: {CONSENTS[consent]}.")
 
 
 def check_led(ctx: Context, *, wait: bool) -> None:
@@ -286,10 +288,10 @@ def carry_out(
         and_say(requests)
         return code
     except KeyboardInterrupt:
-        raise OutcomeUnknown(f"interrupted: {what} that have begun stay open", hint=go_on, asked=requests) from None
+        raise OutcomeUnknown(f"interrupted: {what} that have begun stay open", hint=go_on, requested=requests) from None
     except StoreError as error:
         text = f"the store went away; {what} that have begun stay open: {error}"
-        raise OutcomeUnknown(text, hint=go_on, asked=requests) from error
+        raise OutcomeUnknown(text, hint=go_on, requested=requests) from error
 
 
 def follow(ctx: Context, requests: tuple[Request, ...], *, seconds: float, actor: str) -> None:

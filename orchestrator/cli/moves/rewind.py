@@ -6,7 +6,7 @@ from datetime import timedelta
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import Context, ask_yes, is_attended, pass_context, this_person
+from orchestrator.cli.context import Context, confirm, is_attended, pass_context, this_person
 from orchestrator.cli.moves.move import Aim, carry_out, check_led, confirm_consents, plans_of
 from orchestrator.cli.moves.options import Flags, How, consents, how
 from orchestrator.cli.operation_text import plan_text
@@ -54,7 +54,7 @@ def rewind(ctx: Context, query: str, to_time: str, consents: tuple[str, ...], ho
         )
     aim, parameters, flags = aim_of(ctx, query, to_time, consents, how.reason)
     if is_attended() and not how.yes:
-        _ask_person(ctx, aim, flags)
+        _confirm(ctx, aim, flags)
     check_led(ctx, wait=how.wait)
     spec = RequestSpec(
         kind=OperationKind.REWIND,
@@ -88,11 +88,11 @@ def aim_of(
     return aim, parameters, flags
 
 
-def _ask_person(ctx: Context, aim: Aim, flags: Flags) -> None:
+def _confirm(ctx: Context, aim: Aim, flags: Flags) -> None:
     """Show the plan, name the number, wait for a confirmation. Raises ``Refused``."""
     (plan,) = plans_of(ctx, OperationKind.REWIND, [aim], flags)
     render.talk(plan_text(plan) + "\n")
     count = plan.totals.replay_records
     records = "an unknown number of records" if count is None else amount(count, "record")
-    ask_yes(f"Stop {aim.query} and read {records} again?")
+    confirm(f"Stop {aim.query} and read {records} again?")
     confirm_consents([aim], flags)

@@ -3,7 +3,7 @@
 import click
 
 from orchestrator.cli import context, render, tables
-from orchestrator.cli.context import Context, ask_yes, pass_context, require_person
+from orchestrator.cli.context import Context, confirm, pass_context, require_person
 from orchestrator.errors import ExitCode
 
 _COLUMNS = ("store", "found", "known", "current", "steps", "copy")
@@ -73,7 +73,7 @@ def upgrade(ctx: Context, dry_run: bool, yes: bool, output: str) -> int:
             return ExitCode.DONE
         if not yes:
             require_person(hint="to see what it would do: tideover store status")
-            ask_yes("Are the controllers stopped, and do you have a backup?" if schema.found else "Create the store?")
+            confirm("Are the controllers stopped, and do you have a backup?" if schema.found else "Create the store?")
         copy = copy_store(ctx.store_url, schema.found) if schema.found is not None else None
         if copy is not None:
             render.talk(f"copy of the store before the upgrade: {copy}")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from orchestrator.decide.desk.status import SAMPLE_STANDS, SILENT, QueryStatus, Status
+from orchestrator.decide.desk.status import SAMPLE_VALID, SILENT, QueryStatus, Status
 from orchestrator.decide.gates.preconditions import to_start
 from orchestrator.decide.gates.readiness import COULD
 from orchestrator.decide.move.plan import headline
@@ -305,7 +305,7 @@ def _trouble_of_standby(query: QueryStatus, status: Status) -> _Trouble | None:
     if fact is None:
         return None  # no controller has looked yet
     check = f"tideover check {query.query}"
-    if status.at - fact.sampled_at > SAMPLE_STANDS:
+    if status.at - fact.sampled_at > SAMPLE_VALID:
         return _Trouble(
             cause="unchecked", query=query.query, urgent=False,
             what="without a readiness check for more than 5 minutes", since=fact.sampled_at,

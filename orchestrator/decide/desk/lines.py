@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from orchestrator.decide.desk.status import SAMPLE_STANDS, QueryStatus, Status
+from orchestrator.decide.desk.status import SAMPLE_VALID, QueryStatus, Status
 from orchestrator.decide.replication_age import replication_text, worst_of
 from state.model.cluster_status import ClusterStatus, ProbeReport
 from state.model.entities import OperationKind, Phase
@@ -135,7 +135,7 @@ def query_lines(status: Status, ages: Mapping[str, CopyAge]) -> tuple[QueryLine,
 def query_line(query: QueryStatus, status: Status, copies: CopyAge | None) -> QueryLine:
     """One query, with what was last found of its standby."""
     gates: Sequence[Mapping[str, object]] = ()
-    if query.readiness is not None and status.at - query.readiness.sampled_at <= SAMPLE_STANDS:
+    if query.readiness is not None and status.at - query.readiness.sampled_at <= SAMPLE_VALID:
         gates = query.readiness.gates
     refusing = next((gate for gate in gates if not gate["ok"]), None)
     return QueryLine(

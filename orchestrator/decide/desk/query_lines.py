@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from orchestrator.decide.desk.status import SAMPLE_STANDS, QueryStatus
+from orchestrator.decide.desk.status import SAMPLE_VALID, QueryStatus
 from state.model.entities import EndSample, TopicPartition
 from state.model.maintenance import PartitionCopy, ReplicationSample, StandbySample
 
@@ -165,7 +165,7 @@ def _is_apart(one: StandbySample, other: StandbySample) -> bool:
 
 def is_gap(one: StandbySample, other: StandbySample) -> bool:
     """Whether a minute was missed five times between two samples."""
-    return other.sampled_at - one.sampled_at > SAMPLE_STANDS + timedelta(seconds=1)
+    return other.sampled_at - one.sampled_at > SAMPLE_VALID + timedelta(seconds=1)
 
 
 def _down(value: float, top: float) -> float:

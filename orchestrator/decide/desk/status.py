@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from orchestrator.decide.gates.automatic import VERDICT_STANDS, Cooldown, pause_in_force
+from orchestrator.decide.gates.automatic import VERDICT_VALID, Cooldown, pause_in_force
 from orchestrator.decide.operation.snapshot import is_stuck
 from orchestrator.decide.operation.turns import waits
 from orchestrator.decide.times import iso
@@ -34,7 +34,7 @@ SILENT = "silent"
 """A query that runs, and waits for its cluster."""
 WELL_STATES = frozenset({RunState.RUNNING}) | COMPLETE
 """Of a query that needs no attention: it runs, or has read all that its application wanted of it."""
-SAMPLE_STANDS = timedelta(minutes=5)
+SAMPLE_VALID = timedelta(minutes=5)
 """A readiness that was last looked at longer ago than this says nothing of now."""
 
 
@@ -146,7 +146,7 @@ class Status:
 
     def is_stale(self, status: ClusterStatus) -> bool:
         """Whether a verdict was last given too long ago to speak for now."""
-        return self.at - status.decided_at > VERDICT_STANDS
+        return self.at - status.decided_at > VERDICT_VALID
 
     def is_well(self, query: QueryStatus) -> bool:
         """Whether a query needs no attention: it runs, without an error, on a cluster that is not in doubt."""
@@ -281,7 +281,7 @@ def _queries(rows: Rows, settings: Tideover, cooling: Mapping[str, Cooldown]) ->
             automatic=_automatic(settings, name, pause, cooldown) if name in settings.queries else None,
             pause=pause,
             cooldown=cooldown,
-            ready=checked.ready if checked and rows.at - checked.sampled_at <= SAMPLE_STANDS else None,
+            ready=checked.ready if checked and rows.at - checked.sampled_at <= SAMPLE_VALID else None,
             readiness=checked,
             report=fact,
             drill=rows.drills.get(name),

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from orchestrator.decide.desk.query_lines import is_gap, pieces
-from orchestrator.decide.desk.status import SAMPLE_STANDS, lag_of
+from orchestrator.decide.desk.status import SAMPLE_VALID, lag_of
 from state.model.entities import Assignment, EndSample, QueryFact, TopicPartition
 from state.model.maintenance import StandbySample
 
@@ -33,9 +33,9 @@ def with_flow(
     """
     if assignment is None or fact is None or fact.epoch != assignment.epoch:
         return sample
-    if sample.sampled_at - fact.reported_at > SAMPLE_STANDS:
+    if sample.sampled_at - fact.reported_at > SAMPLE_VALID:
         return sample
-    fresh = {each: end for each, end in ends.items() if sample.sampled_at - end.sampled_at <= SAMPLE_STANDS}
+    fresh = {each: end for each, end in ends.items() if sample.sampled_at - end.sampled_at <= SAMPLE_VALID}
     return replace(
         sample,
         run_id=fact.run_id,
@@ -110,7 +110,7 @@ def _line(samples: Sequence[StandbySample], values: Sequence[float | None], now:
         for piece in pieces(samples, values, is_gap)
     ]
     return TrendLine(
-        newest=values[-1] if now - samples[-1].sampled_at <= SAMPLE_STANDS else None,
+        newest=values[-1] if now - samples[-1].sampled_at <= SAMPLE_VALID else None,
         highest=highest,
         path="".join(map(_drawn, drawn)),
     )

@@ -74,7 +74,7 @@ def _retry(attempts: list[tuple[str, datetime]], cooldown: timedelta) -> Cooldow
     return Cooldown(operation=newest, until=ended_at + pause, moved=False)
 
 
-VERDICT_STANDS = timedelta(seconds=10)
+VERDICT_VALID = timedelta(seconds=10)
 """A verdict that was last given longer ago than this says nothing of now."""
 
 
@@ -103,7 +103,7 @@ class AutomaticFacts:
     def verdict(self, cluster: str) -> ClusterStatus | None:
         """The present cluster status of this leader."""
         status = self.statuses.get(cluster)
-        if status is None or self.now - status.decided_at > VERDICT_STANDS:
+        if status is None or self.now - status.decided_at > VERDICT_VALID:
             return None
         return status if self.term == status.term else None
 
@@ -158,14 +158,14 @@ def fresh_verdict(given: AutomaticFacts) -> Gate | None:
 
 
 def cooled_down(given: AutomaticFacts) -> Gate:
-    stands = given.cooldown
+    in_force = given.cooldown
     return answer(
         "cooled-down",
-        stands is None or stands.until <= given.now,
-        "no cool-down" if stands is None else iso(stands.until),
-        "no cool-down" if stands is None else f"before {iso(given.now)}",
-        "no cool-down" if stands is None else f"the cool-down after operation {stands.operation} is over",
-        "" if stands is None else cooldown_text(stands, given.facts.query),
+        in_force is None or in_force.until <= given.now,
+        "no cool-down" if in_force is None else iso(in_force.until),
+        "no cool-down" if in_force is None else f"before {iso(given.now)}",
+        "no cool-down" if in_force is None else f"the cool-down after operation {in_force.operation} is over",
+        "" if in_force is None else cooldown_text(in_force, given.facts.query),
     )
 
 
@@ -275,12 +275,12 @@ def paused_text(pause: Pause) -> str:
     return f"{who} {end}" + (f": {pause.reason}" if pause.reason else "")
 
 
-def cooldown_text(stands: Cooldown, query: str) -> str:
+def cooldown_text(in_force: Cooldown, query: str) -> str:
     """One cool-down as a sentence."""
-    what = f"moved {query} automatically" if stands.moved else f"failed to move {query} automatically"
-    next_one = "next automatic move" if stands.moved else "next attempt"
+    what = f"moved {query} automatically" if in_force.moved else f"failed to move {query} automatically"
+    next_one = "next automatic move" if in_force.moved else "next attempt"
     return (
-        f"operation {stands.operation} {what}; {next_one} after {iso(stands.until)}; "
+        f"operation {in_force.operation} {what}; {next_one} after {iso(in_force.until)}; "
         f"to allow it now: tideover ack {query}"
     )
 

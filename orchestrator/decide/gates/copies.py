@@ -100,7 +100,7 @@ def upstream_output(facts: MoveFacts) -> Gate | None:
     if not facts.begun or facts.resumes_at is None:
         return None
     met = [(target, *facts.begun[target.there]) for target in targets_of(facts) if target.there in facts.begun]
-    untold = sorted({name for target, name, end in met if end is None or target.target_offset is None})
+    unknown = sorted({name for target, name, end in met if end is None or target.target_offset is None})
     passed = [
         (target, name, target.target_offset - end)
         for target, name, end in met
@@ -108,8 +108,8 @@ def upstream_output(facts: MoveFacts) -> Gate | None:
     ]
     names = ", ".join(sorted({name for _, name, _ in passed}))
     most = sum(records for _, _, records in passed)
-    if untold and not passed:
-        text = f"it is unknown where {', '.join(untold)} began to write on {facts.target}"
+    if unknown and not passed:
+        text = f"it is unknown where {', '.join(unknown)} began to write on {facts.target}"
         return answer(
             "upstream-output",
             lets_unknown_pass(facts) or "gap" in facts.consents,

@@ -50,9 +50,9 @@ def retention(facts: MoveFacts) -> Gate | None:
     earliest = facts.resumes_at.earliest_timestamps or {}
     found = [(target, _is_gone(target, earliest.get(target.there))) for target in targets_of(facts)]
     gone = [target for target, is_gone in found if is_gone]
-    untold = [target for target, is_gone in found if is_gone is None]
+    unknown_ones = [target for target, is_gone in found if is_gone is None]
     never = [target for target in gone if not target.expired and not target.begin]
-    unknown = f"it is unknown whether the standby holds what follows the position of {named(untold)}"
+    unknown = f"it is unknown whether the standby holds what follows the position of {named(unknown_ones)}"
     bad = f"the standby has deleted records from where {named(gone)} would resume"
     if never:
         bad = (
@@ -62,10 +62,10 @@ def retention(facts: MoveFacts) -> Gate | None:
     accepted = "gap" in facts.consents
     return answer(
         "retention",
-        accepted or not (gone or (untold and not lets_unknown_pass(facts))),
-        UNKNOWN if untold and not gone else amount(len(gone), "partition"),
+        accepted or not (gone or (unknown_ones and not lets_unknown_pass(facts))),
+        UNKNOWN if unknown_ones and not gone else amount(len(gone), "partition"),
         "0 partitions",
-        "consent gap is given" if gone else unknown if untold else "the standby still holds every resume offset",
+        "consent gap is given" if gone else unknown if unknown_ones else "the standby still holds every resume offset",
         f"{bad if gone else unknown}; --consent gap accepts the loss",
     )
 
@@ -94,12 +94,12 @@ def begins_late(target: Target) -> bool:
     return at_begin and unread and target.method != MethodName.EXACT
 
 
-def comparable(untold: str) -> str:
-    """What is said of times where nothing speaks against them; ``untold`` topics do not say whose times they keep."""
-    if not untold:
+def comparable(unknown_ones: str) -> str:
+    """What is said of times where nothing speaks against them; ``unknown`` topics do not say whose times they keep."""
+    if not unknown_ones:
         return "times are comparable"
     return (
-        f"cannot determine whether {untold} uses CreateTime or LogAppendTime: it did not answer, "
+        f"cannot determine whether {unknown_ones} uses CreateTime or LogAppendTime: it did not answer, "
         "or our user has no ACL for DescribeConfigs"
     )
 
@@ -110,17 +110,17 @@ def timestamp_type(facts: MoveFacts) -> Gate | None:
     types = facts.resumes_at.timestamp_types or {}
     by_time = sorted({target.target_topic for target in targets_of(facts) if target.method in BY_TIME})
     odd = [topic for topic in by_time if types.get(topic) == "LogAppendTime"]
-    untold = [f"{topic} on {facts.target}" for topic in by_time if topic not in types]
+    unknown = [f"{topic} on {facts.target}" for topic in by_time if topic not in types]
     return answer(
         "timestamp-type",
-        "repeats" in facts.consents or not (odd or (untold and not lets_unknown_pass(facts))),
-        "LogAppendTime" if odd else UNKNOWN if untold else "CreateTime" if by_time else "not used",
+        "repeats" in facts.consents or not (odd or (unknown and not lets_unknown_pass(facts))),
+        "LogAppendTime" if odd else UNKNOWN if unknown else "CreateTime" if by_time else "not used",
         "CreateTime where time decides",
-        "consent repeats is given" if odd else comparable(", ".join(untold)),
+        "consent repeats is given" if odd else comparable(", ".join(unknown)),
         f"{', '.join(odd)} uses LogAppendTime on {facts.target}: its timestamps are copy times, so records may be read "
         "twice; --consent repeats accepts it"
         if odd
-        else f"{comparable(', '.join(untold))}; --consent repeats accepts it",
+        else f"{comparable(', '.join(unknown))}; --consent repeats accepts it",
     )
 
 
@@ -163,22 +163,22 @@ def exposure(facts: MoveFacts) -> Gate | None:
     """
     if facts.resumes_at is None or facts.planned:
         return None
-    untold = [target for target in targets_of(facts) if _is_exposure_unknown(target, attended=facts.attended)]
+    unknown_ones = [target for target in targets_of(facts) if _is_exposure_unknown(target, attended=facts.attended)]
     bounded = any(target.exposure_records is None for target in targets_of(facts))
     bound = most_of(targets_of(facts)) if bounded else None
     worst = exposure_seconds(facts)
     limit = facts.policy.max_exposure.total_seconds()
     within = worst is None or worst <= limit
-    known = not untold or lets_unknown_pass(facts)
-    unknown = f"it is unknown what the standby lacks of {named(untold)}"
+    known = not unknown_ones or lets_unknown_pass(facts)
+    unknown = f"it is unknown what the standby lacks of {named(unknown_ones)}"
     good = "what the standby lacks is within the limit"
     if worst is None:
-        good = "it is unknown what the standby lacks: there is no sample" if untold else good
-    elif untold:
+        good = "it is unknown what the standby lacks: there is no sample" if unknown_ones else good
+    elif unknown_ones:
         good = f"{unknown}; of the others it lacks {worst:.1f} s at most"
     bad = unknown if within else f"the standby lacks {worst or 0:.1f} s of records"
     most = "" if bound is None else f"; at most {amount(bound.exposure_records, 'record')}"
-    measured = UNKNOWN if within and (untold or worst is None) else f"{worst:.1f} s"
+    measured = UNKNOWN if within and (unknown_ones or worst is None) else f"{worst:.1f} s"
     since = _since_sampled(facts)
     return answer(
         "exposure",

@@ -113,15 +113,15 @@ def event_time(facts: MoveFacts) -> Gate | None:
         return None
     stamps = _stamps(facts)
     odd = [where for where, kind in stamps.items() if kind == "LogAppendTime"]
-    untold = [where for where, kind in stamps.items() if kind is None]
+    unknown = [where for where, kind in stamps.items() if kind is None]
     future = _future(facts)
-    kept = None if odd or untold or future else "both clusters keep the time that the producer gave"
+    kept = None if odd or unknown or future else "both clusters keep the time that the producer gave"
 
     def consequence(uses: Sequence[ColumnUse]) -> str:
         if future is not None:
             return future
         if not odd:
-            return f"it is unknown whether {_few(untold)} uses CreateTime or LogAppendTime, and how many would be late"
+            return f"it is unknown whether {_few(unknown)} uses CreateTime or LogAppendTime, and how many would be late"
         return f"{_few(odd)} uses LogAppendTime, so the times of copies differ: {_shift(facts, uses)}"
 
     return _judged(facts, "event-time", TIMES, kept, consequence, is_known=bool(odd or future))

@@ -96,7 +96,7 @@ def retention_reach(given: ReadinessFacts) -> Gate | None:
         return None
     oldest = resolution.earliest_timestamps or {}
     slack: dict[str, int] = {}
-    untold: list[str] = []
+    unknown: list[str] = []
     for target in resolution.targets:
         name, kept = f"{target.target_topic}-{target.target_partition}", oldest.get(target.there)
         if kept is not None and target.timestamp_ms is not None:
@@ -104,19 +104,19 @@ def retention_reach(given: ReadinessFacts) -> Gate | None:
                 continue  # the copy of the last record read is there, whatever the times say
             slack[name] = target.timestamp_ms - kept
         elif (target.begin or kept is not None) and not target.is_proven:
-            untold.append(name)
+            unknown.append(name)
     least = min(slack, key=slack.__getitem__, default=None)
     bad = least is not None and slack[least] < 0
     return answer(
         "retention-reach",
-        not bad and not untold,
-        UNKNOWN if untold and not bad else "nothing deleted" if least is None else f"{slack[least] / 1000:.0f} s",
+        not bad and not unknown,
+        UNKNOWN if unknown and not bad else "nothing deleted" if least is None else f"{slack[least] / 1000:.0f} s",
         "0 s",
         "the standby keeps records from before every position",
         f"{given.facts.target} has deleted records of {least} that were not read yet: its oldest record "
         "is newer than what was read last"
         if bad
-        else f"it is unknown whether {given.facts.target} keeps records of {_few(untold)} that were not read yet",
+        else f"it is unknown whether {given.facts.target} keeps records of {_few(unknown)} that were not read yet",
     )
 
 
@@ -154,13 +154,13 @@ def time_comparable(given: ReadinessFacts) -> Gate | None:
     kinds = {f"{topic} on {given.facts.source}": given.topics.get(topic) for topic in given.facts.topics}
     kinds |= {f"{name} on {given.facts.target}": there.get(name) for name in given.facts.topics.values() if name}
     appended = [where for where, topic in kinds.items() if topic and topic.timestamp_type == "LogAppendTime"]
-    untold = [where for where, topic in kinds.items() if topic and topic.timestamp_type is None]
+    unknown = [where for where, topic in kinds.items() if topic and topic.timestamp_type is None]
     return answer(
         "time-comparable",
         not needed or not appended,
-        "not used" if not needed else "LogAppendTime" if appended else UNKNOWN if untold else "CreateTime",
+        "not used" if not needed else "LogAppendTime" if appended else UNKNOWN if unknown else "CreateTime",
         "CreateTime where time may decide",
-        comparable(_few(untold)) if needed else "no method of this query uses time",
+        comparable(_few(unknown)) if needed else "no method of this query uses time",
         f"{_few(appended)} uses LogAppendTime: its timestamps are not the producer's",
     )
 
@@ -216,7 +216,7 @@ def answers_consistent(given: ReadinessFacts) -> Gate | None:
     return answer("answers-consistent", not found, f"{len(found)} contradictions", "0 contradictions", good, bad)
 
 
-_WORST_FIRST = (Agreement.DIFFER, Agreement.UNKNOWN, Agreement.NOT_ASKED, Agreement.AGREE)
+_WORST_FIRST = (Agreement.DIFFER, Agreement.UNKNOWN, Agreement.NOT_REQUESTED, Agreement.AGREE)
 
 
 def schemas_agree(given: ReadinessFacts) -> Gate | None:
@@ -234,7 +234,7 @@ def schemas_agree(given: ReadinessFacts) -> Gate | None:
     text = worst.text + (f", and {others} more" if others else "")
     return answer(
         "schemas-agree",
-        worst.agreement in {Agreement.AGREE, Agreement.NOT_ASKED},
+        worst.agreement in {Agreement.AGREE, Agreement.NOT_REQUESTED},
         measured,
         "agree",
         text,
@@ -337,7 +337,7 @@ MOVE_TAKES = timedelta(minutes=2)
 """While an operation is younger than this no sample is taken: a query that is being moved needs the same clusters."""
 SAMPLE_EVERY = timedelta(minutes=1)
 SAMPLE_LONGEST = timedelta(minutes=4)
-"""Below ``SAMPLE_STANDS``, after which a sample says nothing of now."""
+"""Below ``SAMPLE_VALID``, after which a sample says nothing of now."""
 _SHARE = 0.005
 """Of one core, for the samples of a query that is ready: 3,500 partitions on two clusters take half a second."""
 
@@ -367,10 +367,10 @@ def next_samples(
 
 def _is_old(fact: ReadinessFact, now: datetime, spent: float) -> bool:
     """What refuses is looked at each minute, whatever that costs: a person may be waiting for it to change."""
-    stands = SAMPLE_EVERY
+    valid_for = SAMPLE_EVERY
     if fact.ready:
-        stands = min(max(SAMPLE_EVERY, timedelta(seconds=spent / _SHARE)), SAMPLE_LONGEST)
-    return not timedelta(0) <= now - fact.sampled_at < stands
+        valid_for = min(max(SAMPLE_EVERY, timedelta(seconds=spent / _SHARE)), SAMPLE_LONGEST)
+    return not timedelta(0) <= now - fact.sampled_at < valid_for
 
 
 def readiness_fact(found: Readiness, now: datetime) -> ReadinessFact:

@@ -83,7 +83,7 @@ class DrillDecision:
     phase: Phase
     sentence: str
     steps: Sequence[Step] = ()
-    ask: Intent | None = None
+    order: Intent | None = None
     outcome: str | None = None
     """With one, the drill closes."""
     plan: Plan | None = None
@@ -153,7 +153,7 @@ def _resolving(snapshot: DrillSnapshot, now: datetime) -> DrillDecision:
         phase=_moved(operation.phase, Trigger.RESOLVED),
         sentence=text,
         steps=(*_ended(snapshot, "done", now), begun),
-        ask=intent,
+        order=intent,
         plan=found.plan,
     )
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from orchestrator.decide.gates.gate import is_for_another_run
 from orchestrator.decide.gates.preconditions import is_awaited, to_start
 from orchestrator.decide.move_facts import is_planned, to_time_ms_of
-from orchestrator.decide.operation.snapshot import AWAITS, Act, Ask, Decision, Snapshot, Wait
+from orchestrator.decide.operation.snapshot import AWAITS, Act, Decision, Order, Snapshot, Wait
 from orchestrator.decide.phases import Trigger, move
 from state.messages import (
     ALREADY_RUN,
@@ -126,7 +126,7 @@ def unproven(snapshot: Snapshot, run: str, report: FenceReport) -> str:
     return f"{seen}. If you know that it has ended: {consent}"
 
 
-def ask(snapshot: Snapshot, kind: IntentKind, request: Mapping[str, object]) -> Ask | None:
+def order(snapshot: Snapshot, kind: IntentKind, request: Mapping[str, object]) -> Order | None:
     """The order to a runner that is alive, under the next free name; None when none is alive.
 
     The order to another one is taken back. A fence is not, of a runner that is alive: it may plant its entries
@@ -141,14 +141,14 @@ def ask(snapshot: Snapshot, kind: IntentKind, request: Mapping[str, object]) -> 
         for intent in earlier
         if intent.state is IntentState.PENDING and not (kind is IntentKind.FENCE and snapshot.is_alive(intent.runner))
     )
-    return Ask(
+    return Order(
         name=Intent.name_of(kind, len(earlier)), kind=kind, runner=runner.runner, request=request, withdraw=pending
     )
 
 
 def pursue(
     snapshot: Snapshot, intent: Intent, doing: str, request: Mapping[str, object], now: datetime
-) -> Decision | Ask | None:
+) -> Decision | Order | None:
     """What to do about an intent that is not done: a decision, another order, or None when it failed for good."""
     if intent.state is IntentState.FAILED and _is_for_good(snapshot, intent):
         return None
@@ -157,7 +157,7 @@ def pursue(
 
 def insist(
     snapshot: Snapshot, intent: Intent, doing: str, request: Mapping[str, object], now: datetime
-) -> Decision | Ask:
+) -> Decision | Order:
     """What to do about an intent that is not done and must be, however often it failed."""
     if intent.state is IntentState.PENDING and snapshot.is_alive(intent.runner):
         if intent.id not in snapshot.overdue:
@@ -167,7 +167,7 @@ def insist(
             return _hangs(snapshot, intent, doing)
     if intent.state is IntentState.FAILED and abs(now - intent.created_at) < _pause(snapshot, intent):
         return stay(snapshot, f"runner {intent.runner} failed {doing}, trying again: {failure(intent).text}")
-    another = ask(snapshot, intent.kind, request)
+    another = order(snapshot, intent.kind, request)
     if another is not None:
         return another
     if snapshot.operation.phase in _WAITS_FOR_RUNNERS:

@@ -12,18 +12,18 @@ from datetime import datetime, timedelta
 
 from orchestrator.decide.move_facts import is_planned
 from orchestrator.decide.operation.intents import (
-    ask,
     failure,
     fence_request,
     insist,
     moved,
     no_runner,
+    order,
     pursue,
     release_request,
     stay,
     unproven,
 )
-from orchestrator.decide.operation.snapshot import Ask, Decision, Land, Settle, Snapshot, TakeOver
+from orchestrator.decide.operation.snapshot import Decision, Land, Order, Settle, Snapshot, TakeOver
 from orchestrator.decide.operation.turns import without_wave
 from orchestrator.decide.phases import BEHIND_COMMIT, FINAL, PLANNED, Trigger
 from orchestrator.decide.times import iso
@@ -183,18 +183,18 @@ def _unproven(snapshot: Snapshot, sentence: str) -> Decision:
 def _taking_over(snapshot: Snapshot, now: datetime) -> Decision:
     lost, latest = snapshot.assignment.runner, snapshot.last(IntentKind.FENCE)
     request = fence_request(snapshot)
-    asking = "to fence the run of runner " + lost
+    doing_what = "to fence the run of runner " + lost
     if latest is None:
-        return _asked(snapshot, ask(snapshot, IntentKind.FENCE, request), asking)
+        return _ordered(snapshot, order(snapshot, IntentKind.FENCE, request), doing_what)
     if latest.state is not IntentState.DONE:
-        pursued = pursue(snapshot, latest, asking, request, now)
-        return _kept(snapshot, latest, now) if pursued is None else _asked(snapshot, pursued, asking)
+        pursued = pursue(snapshot, latest, doing_what, request, now)
+        return _kept(snapshot, latest, now) if pursued is None else _ordered(snapshot, pursued, doing_what)
     if snapshot.proof is not None:
         return _released(snapshot, FenceReport.of(latest.result), now)
     text = unproven(snapshot, f"the run of runner {lost}", FenceReport.of(latest.result))
     if looks_later(snapshot, latest, now):
         return stay(snapshot, text)
-    return stay(snapshot, text, ask(snapshot, IntentKind.FENCE, request))
+    return stay(snapshot, text, order(snapshot, IntentKind.FENCE, request))
 
 
 def _kept(snapshot: Snapshot, fence: Intent, now: datetime) -> Decision:
@@ -222,13 +222,13 @@ def _released(snapshot: Snapshot, fenced: FenceReport, now: datetime) -> Decisio
 
 def _unplanted(snapshot: Snapshot, release: Intent | None, now: datetime) -> Decision:
     """Have the fence taken away, for as long as that takes: a query on a checkpoint that is fenced runs nowhere."""
-    asking, request = "to remove the fence", release_request(snapshot, made=None, committed=True)
+    doing_what, request = "to remove the fence", release_request(snapshot, made=None, committed=True)
     if release is None:
-        return _asked(snapshot, ask(snapshot, IntentKind.RELEASE, request), asking)
-    return _asked(snapshot, insist(snapshot, release, asking, request, now), asking)
+        return _ordered(snapshot, order(snapshot, IntentKind.RELEASE, request), doing_what)
+    return _ordered(snapshot, insist(snapshot, release, doing_what, request, now), doing_what)
 
 
-def _asked(snapshot: Snapshot, intent: Ask | Decision | None, doing: str) -> Decision:
+def _ordered(snapshot: Snapshot, intent: Order | Decision | None, doing: str) -> Decision:
     if isinstance(intent, Decision):
         return intent
     if intent is None:

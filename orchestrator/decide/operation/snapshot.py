@@ -174,7 +174,7 @@ class Wait:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ask:
+class Order:
     """Give a runner an order; an older order that no runner will answer is withdrawn."""
 
     name: str
@@ -230,7 +230,7 @@ class Settle:
     outcome: str = "done"
 
 
-Act = Wait | Ask | Resolve | Commit | GoBack | TakeOver | Land | Settle
+Act = Wait | Order | Resolve | Commit | GoBack | TakeOver | Land | Settle
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,7 +14,6 @@ from datetime import datetime
 
 from orchestrator.decide.gates.copies import WAITED_FOR
 from orchestrator.decide.operation.intents import (
-    ask,
     count_failures,
     failure,
     fence_request,
@@ -24,6 +23,7 @@ from orchestrator.decide.operation.intents import (
     late,
     moved,
     no_runner,
+    order,
     overdue,
     pursue,
     release_request,
@@ -33,7 +33,7 @@ from orchestrator.decide.operation.intents import (
     way_out,
 )
 from orchestrator.decide.operation.post_commit import looks_later, starting, verifying
-from orchestrator.decide.operation.snapshot import Ask, Commit, Decision, GoBack, Resolve, Snapshot, Wait
+from orchestrator.decide.operation.snapshot import Commit, Decision, GoBack, Order, Resolve, Snapshot, Wait
 from orchestrator.decide.phases import Trigger
 from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text
 from state.checkpoint_folders import next_folder
@@ -64,20 +64,20 @@ def step(snapshot: Snapshot, now: datetime) -> Decision:
     snapshot = replace(snapshot, late=late(snapshot, now), overdue=overdue(snapshot, now))
     if snapshot.fact is not None and is_put_back(snapshot.assignment, snapshot.fact):
         return Decision(phase=snapshot.operation.phase, sentence=put_back_text(snapshot.assignment, snapshot.fact))
-    if snapshot.called_off_by is not None and not _is_asked(snapshot):
+    if snapshot.called_off_by is not None and not _is_requested(snapshot):
         text = f"cancelled by {snapshot.called_off_by}: {snapshot.operation.query} stays on {snapshot.operation.source}"
         return given_up(snapshot, "refused", text)
-    if snapshot.cluster_down and not _is_asked(snapshot):
+    if snapshot.cluster_down and not _is_requested(snapshot):
         where = snapshot.operation.target
         text = f"{where} is down ({snapshot.cluster_down}): {snapshot.operation.query} stays at its position"
         return given_up(snapshot, "failed", text)
-    if snapshot.second is not None and snapshot.second.against and not _is_asked(snapshot):
+    if snapshot.second is not None and snapshot.second.against and not _is_requested(snapshot):
         text = f"{snapshot.operation.query} stays on {snapshot.operation.source}: {snapshot.second.against}"
         return given_up(snapshot, "refused", text)
     return _DECIDERS[snapshot.operation.phase](snapshot, now)
 
 
-def _is_asked(snapshot: Snapshot) -> bool:
+def _is_requested(snapshot: Snapshot) -> bool:
     """Whether a runner is at what it was ordered, and answers soon: then that is waited for.
 
     What takes too long, or a silent runner has begun, holds up nothing here: it is waited for in ABORTED, before
@@ -91,7 +91,7 @@ def _fencing(snapshot: Snapshot, now: datetime) -> Decision:
     latest = snapshot.last(IntentKind.FENCE)
     request = fence_request(snapshot)
     if latest is None:
-        intent = ask(snapshot, IntentKind.FENCE, request)
+        intent = order(snapshot, IntentKind.FENCE, request)
         if intent is None:
             return moved(snapshot, Trigger.NO_RUNNER, no_runner(snapshot))
         return stay(snapshot, f"ordering runner {intent.runner} to stop the query and to fence its checkpoint", intent)
@@ -105,7 +105,7 @@ def _fencing(snapshot: Snapshot, now: datetime) -> Decision:
         return given_up(snapshot, "refused", f"checkpoint-whole: {found.text}: {found.hint}")
     if pursued is None:
         return given_up(snapshot, "failed", f"the old checkpoint cannot be fenced: {failure(latest).text}")
-    if isinstance(pursued, Ask):
+    if isinstance(pursued, Order):
         return stay(snapshot, f"ordering runner {pursued.runner} to fence the checkpoint", pursued)
     if pursued.trigger is None:
         return stay(snapshot, pursued.sentence, Wait(ahead=True))
@@ -139,7 +139,7 @@ def _blocked(snapshot: Snapshot, now: datetime) -> Decision:
         return _fenced(snapshot, report)
     if looks_later(snapshot, latest, now):
         return stay(snapshot, snapshot.operation.sentence)
-    intent = ask(snapshot, IntentKind.FENCE, fence_request(snapshot))
+    intent = order(snapshot, IntentKind.FENCE, fence_request(snapshot))
     return moved(snapshot, Trigger.UNBLOCKED, "checking again whether the old run has stopped", intent)
 
 
@@ -149,7 +149,7 @@ def _resolving(snapshot: Snapshot, now: datetime) -> Decision:
         pursued = pursue(snapshot, inspection, "to read the checkpoint again", inspection.request, now)
         if pursued is None:
             return given_up(snapshot, "failed", f"the checkpoint cannot be read: {failure(inspection).text}")
-        if isinstance(pursued, Ask):
+        if isinstance(pursued, Order):
             return stay(snapshot, f"ordering runner {pursued.runner} to read the checkpoint again", pursued)
         return pursued
     report, findings = snapshot.report, snapshot.findings
@@ -171,7 +171,7 @@ def _resolving(snapshot: Snapshot, now: datetime) -> Decision:
         return given_up(snapshot, "refused", text, plan=findings.plan)
     if findings.prepare is None:
         return given_up(snapshot, "failed", "no resume offsets were found")
-    intent = ask(snapshot, IntentKind.PREPARE, findings.prepare.as_json())
+    intent = order(snapshot, IntentKind.PREPARE, findings.prepare.as_json())
     if intent is None:
         return moved(snapshot, Trigger.NO_RUNNER, no_runner(snapshot))
     making = "writing where each source continues" if is_mapped(findings.prepare) else "making the checkpoint"
@@ -194,7 +194,7 @@ def _preparing(snapshot: Snapshot, now: datetime) -> Decision:
             text = f"{failure(latest).text}, for the {MOVES_ON + 1}th time: something still writes to the checkpoint"
             return given_up(snapshot, "failed", text)
         inspect = InspectRequest(checkpoint=request.checkpoint, to_time_ms=to_time_of(snapshot)).as_json()
-        intent = ask(snapshot, IntentKind.INSPECT, inspect)
+        intent = order(snapshot, IntentKind.INSPECT, inspect)
         if intent is None:
             return moved(snapshot, Trigger.NO_RUNNER, no_runner(snapshot))
         return moved(snapshot, Trigger.MOVED_ON, f"{failure(latest).text}: resolving again", intent)
@@ -206,7 +206,7 @@ def _preparing(snapshot: Snapshot, now: datetime) -> Decision:
         return _put_back(snapshot, latest)
     if pursued is None:
         return given_up(snapshot, "failed", f"the new checkpoint cannot be made: {failure(latest).text}")
-    if isinstance(pursued, Ask):
+    if isinstance(pursued, Order):
         return stay(snapshot, f"ordering runner {pursued.runner} to make the checkpoint", pursued)
     return pursued
 
@@ -237,10 +237,10 @@ def _aborting(snapshot: Snapshot, now: datetime) -> Decision:
     if latest is not None and (not fences or latest.request.get("reconciled")):
         request = latest.request  # the store was restored, and a person requested this
     if latest is None:
-        intent = ask(snapshot, IntentKind.RELEASE, request)
+        intent = order(snapshot, IntentKind.RELEASE, request)
         return stay(snapshot, snapshot.operation.sentence, intent) if intent else stay(snapshot, no_runner(snapshot))
     insisted = insist(snapshot, latest, "to remove the fence", request, now)
-    if isinstance(insisted, Ask):
+    if isinstance(insisted, Order):
         return stay(snapshot, snapshot.operation.sentence, insisted)
     if latest.state is IntentState.PENDING and snapshot.is_alive(latest.runner) and latest.id not in snapshot.overdue:
         return stay(snapshot, snapshot.operation.sentence)

@@ -16,12 +16,12 @@ def links(store: ControllerStore, after: int = 0) -> Iterator[Evidence]:
         after = found[-1].sequence
 
 
-def check_chain(store: ControllerStore, tell: Callable[[int], None] = lambda links: None) -> tuple[Chain, list[Flaw]]:
+def check_chain(store: ControllerStore, report: Callable[[int], None] = lambda links: None) -> tuple[Chain, list[Flaw]]:
     """The chain, read from its first link to its last, and what is wrong with it. Raises ``StoreError``."""
     announced = store.history(kind=KEPT, limit=MOST_ANNOUNCED)  # first: what is kept in between is in the chain then
     chain, after = Chain(), 0
     while found := store.evidence_after(after, limit=LINKS_AT_ONCE):
         chain.add(found)
         after = found[-1].sequence
-        tell(chain.links)
+        report(chain.links)
     return chain, chain.end(announced)

@@ -31,17 +31,17 @@ from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, Logs, OffsetAnswer, Spec
 from streaming.errors import KafkaError
 from streaming.resolve.as_seen import Reader, Wanted, ends_as_seen, read_as_seen
-from streaming.resolve.batched_lookups import ask_offsets
+from streaming.resolve.batched_lookups import request_offsets
 
 PARTITIONS_AT_ONCE = 100
 """Partitions that are read together."""
 READ_SECONDS = 10.0
 """How long each such part of the partitions may take."""
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
-def verify(kept: Evidence, store: ControllerStore, logs: Logs, tell: Tell) -> list[Claim]:
+def verify(kept: Evidence, store: ControllerStore, logs: Logs, report: Report) -> list[Claim]:
     """Every claim of a document, checked as far as the clusters answer. Raises ``StoreError``."""
     claims = of_document(kept, store.evidence_after(max(0, kept.sequence - 2), limit=3))
     document = read(kept)
@@ -51,11 +51,11 @@ def verify(kept: Evidence, store: ControllerStore, logs: Logs, tell: Tell) -> li
     rows = rows_now(operation, store) if operation is not None else document.get("rows")
     claims += of_rows(rows) if rows is not None and document["moved"] else []
     claims += [of_sink(Measured.of(document["measured"]).sink_took)] if document["moved"] else []
-    return claims + verify_places(document, strangers(document, store.pins()), logs, tell)
+    return claims + verify_places(document, strangers(document, store.pins()), logs, report)
 
 
 def verify_places(
-    document: Mapping[str, Any], other_clusters: Mapping[str, str], logs: Logs, tell: Tell
+    document: Mapping[str, Any], other_clusters: Mapping[str, str], logs: Logs, report: Report
 ) -> list[Claim]:
     """The claims of each partition that a move placed; ``other_clusters`` by name: why not to read them.
 
@@ -65,12 +65,12 @@ def verify_places(
     found: list[Claim] = []
     done = 0
     for part in _parts(partitions):
-        tell(f"reading {operation['to']}: {done} of {len(partitions)} partitions")
+        report(f"reading {operation['to']}: {done} of {len(partitions)} partitions")
         seen = _seen(operation["to"], part, other_clusters, logs)
         found += [claim for one in part for claim in of_partition(one, seen[one.key])]
         done += len(part)
     if partitions and operation["from"] != operation["to"]:
-        tell(f"reading {operation['from']}: what {operation['to']} did not have")
+        report(f"reading {operation['from']}: what {operation['to']} did not have")
     return found + _exposures(document, partitions, other_clusters, logs)
 
 
@@ -104,7 +104,7 @@ def _read(log: ClusterLog, part: Sequence[Placed]) -> dict[tuple[str, str, int],
     keys = {one.key: TopicPartition(one.key.topic, one.key.partition) for one in wanted}
     facts = log.describe(sorted({key.topic for key in keys.values()}), timeout=deadline.remaining)
     compacted = {name for name, each in facts.items() if "compact" in (each.cleanup_policy or "")}
-    begins = ask_offsets(log, [(key, Spec.EARLIEST) for key in keys.values()], deadline)
+    begins = request_offsets(log, [(key, Spec.EARLIEST) for key in keys.values()], deadline)
     readers = {one.key: Reader(keys[one.key], one.followed is not None and one.followed.committed) for one in wanted}
     ends = ends_as_seen(log, readers, deadline)
     found: dict[tuple[str, str, int], Seen] = {one.key: Seen() for one in part}

@@ -30,21 +30,21 @@ from orchestrator.http.pages.details import WORST, Details
 from orchestrator.http.pages.markup import path_of, render
 from orchestrator.http.requests.bodies import (
     MOST_QUERIES,
-    AckAsked,
-    CancelAsked,
-    DrillAsked,
-    MoveAsked,
-    PauseAsked,
-    PlanAsked,
-    ResumeAsked,
-    RewindAsked,
+    AckBody,
+    CancelBody,
+    DrillBody,
+    MoveBody,
+    PauseBody,
+    PlanBody,
+    ResumeBody,
+    RewindBody,
 )
 from orchestrator.http.requests.writes import Writes
-from orchestrator.http.waits import ASKED_SECONDS, body_of, on_thread
+from orchestrator.http.waits import REQUEST_SECONDS, body_of, on_thread
 from state.model.entities import OperationKind
 from state.model.plan import Plan
 
-Asked = TypeVar("Asked", bound=BaseModel)
+Parsed = TypeVar("Parsed", bound=BaseModel)
 Worked = TypeVar("Worked")
 ShowPage = Callable[[Request, str, Markup, int], Response]
 _AT_ONCE = 2
@@ -78,44 +78,44 @@ class Acts:
         _, form = await operator_form(request)
         name = request.path_params["query"]
         more = {"kind": text_of(form, "kind"), "to_time": text_of(form, "to_time") or None}
-        asked = typed_as(PlanAsked, _wish(form, name) | more)
-        plan, seen = await self._work(lambda: self.writes.planned(asked))
+        parameters = typed_as(PlanBody, _wish(form, name) | more)
+        plan, seen = await self._work(lambda: self.writes.planned(parameters))
         moved = await self._work(lambda: moved_last(self.writes.store))
         partitions = placed_of(plan)
         body = render(
-            "plan.html", query=name, kind=asked.kind, name=_name_of(plan), plan=plan, hash=seen,
+            "plan.html", query=name, kind=parameters.kind, name=_name_of(plan), plan=plan, hash=seen,
             cost=cost([plan], moved, at_once=1), waits=waits_for_copies(plan),
-            consents=asked.consents, gates=gates_of(plan), partitions=partitions[:WORST], count=len(partitions),
+            consents=parameters.consents, gates=gates_of(plan), partitions=partitions[:WORST], count=len(partitions),
             key=secrets.token_hex(16),
         )  # fmt: skip
-        return self.show(request, f"Plan of a {asked.kind}", body, 200)
+        return self.show(request, f"Plan of a {parameters.kind}", body, 200)
 
     async def _move(self, request: Request) -> Response:
         who, form = await operator_form(request)
         name, kind, key = request.path_params["query"], text_of(form, "kind"), key_of(form)
         wish = _wish(form, name) | {"reason": text_of(form, "reason")}
         if kind == OperationKind.DRILL:
-            drill = typed_as(DrillAsked, wish)
-            return await self._asked(request, name, lambda: self.writes.drill(drill, who, key))
+            drill = typed_as(DrillBody, wish)
+            return await self._requested(request, name, lambda: self.writes.drill(drill, who, key))
         seen = {each: text_of(form, each) for each in ("expect_active", "plan")}
         if kind == OperationKind.REWIND:
-            rewind = typed_as(RewindAsked, _without_target(wish) | seen | {"to_time": text_of(form, "to_time")})
-            return await self._asked(request, name, lambda: self.writes.rewind(rewind, who, key))
-        move = typed_as(MoveAsked, wish | seen)
+            rewind = typed_as(RewindBody, _without_target(wish) | seen | {"to_time": text_of(form, "to_time")})
+            return await self._requested(request, name, lambda: self.writes.rewind(rewind, who, key))
+        move = typed_as(MoveBody, wish | seen)
         if kind not in {OperationKind.FAILOVER, OperationKind.SWITCHOVER, OperationKind.FAILBACK}:
             raise UsageError("the form names no move that exists", hint="make the plan first")
-        return await self._asked(request, name, lambda: self.writes.move(OperationKind(kind), move, who, key))
+        return await self._requested(request, name, lambda: self.writes.move(OperationKind(kind), move, who, key))
 
     async def _cancel(self, request: Request) -> Response:
         who, form = await operator_form(request)
-        asked = typed_as(CancelAsked, {"id": request.path_params["operation"], "reason": text_of(form, "reason")})
+        body = typed_as(CancelBody, {"id": request.path_params["operation"], "reason": text_of(form, "reason")})
         query = text_of(form, "query")
-        return await self._asked(request, query, lambda: self.writes.cancel(asked, who, None))
+        return await self._requested(request, query, lambda: self.writes.cancel(body, who, None))
 
-    async def _asked(self, request: Request, query: str, ask: Callable[[], Mapping[str, object]]) -> Response:
+    async def _requested(self, request: Request, query: str, call: Callable[[], Mapping[str, object]]) -> Response:
         """To the request that was written; a refusal is a page with the way back to the query."""
         try:
-            written = await self._work(ask)
+            written = await self._work(call)
         except Refused as why:
             body = render("refused.html", query=query, text=str(why))
             return self.show(request, "Refused", body, 409)
@@ -131,25 +131,25 @@ class Acts:
     async def _pause(self, request: Request) -> Response:
         who, form = await operator_form(request)
         query, until = text_of(form, "query") or None, text_of(form, "until") or None
-        asked = typed_as(PauseAsked, {"query": query, "until": until, "reason": text_of(form, "reason")})
-        await self._work(lambda: self.writes.pause(asked, who))
+        body = typed_as(PauseBody, {"query": query, "until": until, "reason": text_of(form, "reason")})
+        await self._work(lambda: self.writes.pause(body, who))
         return _back(query)
 
     async def _resume(self, request: Request) -> Response:
         who, form = await operator_form(request)
         query = text_of(form, "query") or None
-        asked = typed_as(ResumeAsked, {"query": query, "reason": text_of(form, "reason")})
-        await self._work(lambda: self.writes.resume(asked, who))
+        body = typed_as(ResumeBody, {"query": query, "reason": text_of(form, "reason")})
+        await self._work(lambda: self.writes.resume(body, who))
         return _back(query)
 
     async def _acknowledge(self, request: Request) -> Response:
         who, form = await operator_form(request)
-        asked = typed_as(AckAsked, {"query": text_of(form, "query"), "reason": text_of(form, "reason")})
-        await self._work(lambda: self.writes.acknowledge(asked, who))
-        return _back(asked.query)
+        body = typed_as(AckBody, {"query": text_of(form, "query"), "reason": text_of(form, "reason")})
+        await self._work(lambda: self.writes.acknowledge(body, who))
+        return _back(body.query)
 
     async def _work(self, work: Callable[[], Worked]) -> Worked:
-        return await on_thread(work, self._limiter, ASKED_SECONDS)
+        return await on_thread(work, self._limiter, REQUEST_SECONDS)
 
 
 async def operator_form(
@@ -193,7 +193,7 @@ def _without_target(wish: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in wish.items() if name != "to"}
 
 
-def typed_as(model: type[Asked], fields: Mapping[str, object]) -> Asked:
+def typed_as(model: type[Parsed], fields: Mapping[str, object]) -> Parsed:
     """The fields as what is requested. Raises ``UsageError``."""
     try:
         return model.model_validate(fields)

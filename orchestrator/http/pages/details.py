@@ -22,7 +22,7 @@ from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.phases import BEFORE_COMMIT
 from orchestrator.errors import UnknownName, UsageError
 from orchestrator.http.pages.markup import Drawn, render
-from orchestrator.http.reads import Parameters, Reads, TimelineAsked
+from orchestrator.http.reads import Parameters, Reads, TimelineParameters
 from state.model.entities import EVERY_KIND, Event, Operation
 from state.model.evidence import Evidence
 
@@ -120,8 +120,8 @@ class Details:
         wrong = ""
         if at:
             try:
-                asked = TimelineAsked(at=at, topic=topic or None)
-                rows = self.reads.timeline(name, asked)
+                requested = TimelineParameters(at=at, topic=topic or None)
+                rows = self.reads.timeline(name, requested)
             except UsageError as error:
                 wrong = str(error)
         stretches = [] if at else self.reads.store.timeline(name, since=self._since())
@@ -161,7 +161,7 @@ class Details:
             step=PER_PAGE,
         )  # fmt: skip
 
-    def history(self, asked: HistoryShown) -> Markup:
+    def history(self, requested: HistoryShown) -> Markup:
         """The newest lines that were chosen; an operation's lines are one row, unless only its lines were chosen.
 
         A time that cannot be read has its sentence instead of lines: a browser fetches the page with each letter typed.
@@ -169,24 +169,25 @@ class Details:
         found: Sequence[Event] = ()
         wrong = ""
         try:
-            since = None if asked.since is None else self.reads.instant(asked.since)
+            since = None if requested.since is None else self.reads.instant(requested.since)
         except UsageError as why:
             wrong = str(why)
         else:
             found = self.reads.store.history(
-                query=asked.query, operation=asked.operation, kind=asked.kind, since=since, limit=asked.limit + 1
+                query=requested.query, operation=requested.operation, kind=requested.kind, since=since,
+                limit=requested.limit + 1,
             )  # fmt: skip
-        events = found[-asked.limit :]
-        chosen = asked.model_dump(exclude_defaults=True)
+        events = found[-requested.limit :]
+        chosen = requested.model_dump(exclude_defaults=True)
         return render(
             "history.html",
-            shown=asked,
+            shown=requested,
             wrong=wrong,
             is_narrow=bool(chosen.keys() - {"limit"}),
-            rows=unfolded(events) if asked.operation else folded(events),
+            rows=unfolded(events) if requested.operation else folded(events),
             count=len(events),
-            more=len(found) > asked.limit and asked.limit < MOST_LINES,
-            further=f"/history?{urlencode(chosen | {'limit': min(MOST_LINES, 3 * asked.limit)})}",
+            more=len(found) > requested.limit and requested.limit < MOST_LINES,
+            further=f"/history?{urlencode(chosen | {'limit': min(MOST_LINES, 3 * requested.limit)})}",
         )
 
     def evidence(self, operation_id: str) -> Evidence:

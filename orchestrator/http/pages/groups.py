@@ -15,7 +15,7 @@ from orchestrator.errors import Refused, UnknownName, UsageError
 from orchestrator.facts.current import moved_last
 from orchestrator.http.pages.acts import ShowPage, consents_of, key_of, operator_form, text_of, typed_as
 from orchestrator.http.pages.markup import path_of, render
-from orchestrator.http.requests.bodies import MovesAsked, PlansAsked
+from orchestrator.http.requests.bodies import MovesBody, PlansBody
 from orchestrator.http.requests.group_moves import GroupMoves
 from orchestrator.http.waits import ANSWER_SECONDS, GROUP_SECONDS, on_thread
 from state.model.entities import Operation
@@ -52,19 +52,19 @@ class Groups:
         }  # fmt: skip
         if not fields["queries"]:
             raise UsageError("no query is selected", hint="go back and select one")
-        asked = typed_as(PlansAsked, fields)
+        wanted = typed_as(PlansBody, fields)
         store = self.moves.writes.store
-        seen = await on_thread(lambda: self.moves.planned(asked), self._limiter, GROUP_SECONDS)
+        seen = await on_thread(lambda: self.moves.planned(wanted), self._limiter, GROUP_SECONDS)
         moved = await on_thread(lambda: moved_last(store), self._reading, ANSWER_SECONDS)
         plans = [each.plan for each in seen]
         at_once = self.moves.writes.settings.operations.at_once
         rows = list(zip(group_rows(plans, moved), (each.hash for each in seen), strict=True))
         body = render(
-            "plans.html", kind=asked.kind, to=asked.to or "", consents=asked.consents, key=secrets.token_hex(16),
+            "plans.html", kind=wanted.kind, to=wanted.to or "", consents=wanted.consents, key=secrets.token_hex(16),
             rows=sorted(rows, key=lambda row: not row[0].plan.refused), cost=cost(plans, moved, at_once=at_once),
             ready=sum(not plan.refused for plan in plans), ways={(plan.source, plan.target) for plan in plans},
         )  # fmt: skip
-        return self.show(request, f"Plan a {asked.kind} of {len(plans)}", body, 200)
+        return self.show(request, f"Plan a {wanted.kind} of {len(plans)}", body, 200)
 
     async def _move(self, request: Request) -> Response:
         who, form = await operator_form(request, many=frozenset({"seen"}))
@@ -72,10 +72,10 @@ class Groups:
         if not moves:
             raise UsageError("no query is selected: nothing was requested", hint="go back and select one")
         fields = {"kind": text_of(form, "kind"), "consents": consents_of(form), "reason": text_of(form, "reason")}
-        asked = typed_as(MovesAsked, {**fields, "moves": tuple(moves)})
+        body = typed_as(MovesBody, {**fields, "moves": tuple(moves)})
         try:
             until = time.monotonic() + GROUP_SECONDS
-            written = await on_thread(lambda: self.moves.move(asked, who, key, until), self._limiter, GROUP_SECONDS)
+            written = await on_thread(lambda: self.moves.move(body, who, key, until), self._limiter, GROUP_SECONDS)
         except Refused as why:
             return self.show(request, "Refused", render("refused.html", query="", text=str(why)), 409)
         if not written["refused"]:

@@ -32,7 +32,7 @@ from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.move.plan import headline
 from orchestrator.errors import UsageError
 from orchestrator.http.pages.markup import Drawn, render, seconds
-from orchestrator.http.reads import LabelAsked, Reads
+from orchestrator.http.reads import LabelParameters, Reads
 from state.model.automation import EVERY
 from state.model.maintenance import StandbySample
 from state.settings.values import Name
@@ -41,7 +41,7 @@ EVENTS = 20
 """How many lines of the history are shown."""
 
 
-class OverviewAsked(LabelAsked):
+class OverviewParameters(LabelParameters):
     """What may stand behind the question mark of the overview: which queries, in which order, and how."""
 
     find: str = Field(default="", max_length=64)
@@ -81,19 +81,19 @@ class Overview:
     _drawn: Drawn = field(default_factory=Drawn)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def markup(self, *, may_act: bool, asked: OverviewAsked | None = None) -> Markup:
+    def markup(self, *, may_act: bool, requested: OverviewParameters | None = None) -> Markup:
         """All below the head of the page, the same for all who may do as much and chose the same queries.
 
         Raises ``StoreError`` and ``UsageError``.
         """
-        asked = asked or OverviewAsked()
+        requested = requested or OverviewParameters()
         with self._lock:
             status = self.reads.status_now()
-            return self._drawn.of((may_act, asked), status, lambda: self._draw(status, asked, may_act=may_act))
+            return self._drawn.of((may_act, requested), status, lambda: self._draw(status, requested, may_act=may_act))
 
-    def state(self, asked: OverviewAsked) -> tuple[str, str]:
+    def state(self, requested: OverviewParameters) -> tuple[str, str]:
         """What the title of the page begins with, and the colour of its icon: ``good``, ``warn`` or ``bad``."""
-        status = self.reads.labelled(self.reads.status_now(), asked)
+        status = self.reads.labelled(self.reads.status_now(), requested)
         concerns = concerns_of(status, self.reads.settings)
         if not concerns:
             return "", "good"
@@ -127,17 +127,17 @@ class Overview:
         self._samples = found
         return {query: trend_of(samples, status.at) for query, (_, samples) in found.items()}
 
-    def _draw(self, whole: Status, asked: OverviewAsked, *, may_act: bool) -> Markup:
-        settings, ages, status = self.reads.settings, self.copy_ages(whole), self.reads.labelled(whole, asked)
+    def _draw(self, whole: Status, requested: OverviewParameters, *, may_act: bool) -> Markup:
+        settings, ages, status = self.reads.settings, self.copy_ages(whole), self.reads.labelled(whole, requested)
         held_back = [paused_text(pause) for pause in status.pauses]
         held_back += [cooldown_text(each, query) for query, each in sorted(status.cooldowns.items())]
         lines, clusters, routes = query_lines(status, ages), cluster_lines(status), route_lines(settings, ages)
-        chosen, limits = asked.chosen, {each: self.reads.limit_of(each) for each in settings.queries}
+        chosen, limits = requested.chosen, {each: self.reads.limit_of(each) for each in settings.queries}
         return render(
             "overview.html",
             status=status,
             may_act=may_act,
-            shown=asked,
+            shown=requested,
             labels=known_labels(settings),
             whole=len(whole.queries),
             count=len(lines),
@@ -152,7 +152,7 @@ class Overview:
             trends=self.trends(whole),
             no_trend=NO_TREND,
             counts=counts_of(lines),
-            is_compact=asked.view == "cards" or (asked.view is None and len(lines) >= COMPACT_FROM),
+            is_compact=requested.view == "cards" or (requested.view is None and len(lines) >= COMPACT_FROM),
             operations=[
                 (each, headline(each.kind, each.query, each.source, each.target, each.parameters),
                  phases_of(each.kind, each.phase))
@@ -164,10 +164,10 @@ class Overview:
         )  # fmt: skip
 
 
-def overview_asked(given: Mapping[str, str]) -> OverviewAsked:
+def overview_parameters(given: Mapping[str, str]) -> OverviewParameters:
     """What follows the question mark of the page. Raises ``UsageError``."""
     try:
-        return OverviewAsked.model_validate({name: value for name, value in given.items() if value})
+        return OverviewParameters.model_validate({name: value for name, value in given.items() if value})
     except ValidationError as mistakes:
         raise UsageError("; ".join(worded(mistakes)), hint="follow the links of the page") from None
 

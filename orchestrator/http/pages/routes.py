@@ -24,7 +24,7 @@ from orchestrator.http.pages.acts import Acts, form_of, may_act, text_of
 from orchestrator.http.pages.details import Details, history_shown
 from orchestrator.http.pages.groups import Groups
 from orchestrator.http.pages.markup import STATIC, page_response, render, static_file
-from orchestrator.http.pages.overview import Overview, overview_asked
+from orchestrator.http.pages.overview import Overview, overview_parameters
 from orchestrator.http.reads import Reads
 from orchestrator.http.requests.group_moves import GroupMoves
 from orchestrator.http.requests.writes import Writes
@@ -117,9 +117,9 @@ class Pages:
         return await on_thread(work, self._limiter, ANSWER_SECONDS)
 
     async def _show_overview(self, request: Request) -> Response:
-        acts, asked = may_act(request.scope["principal"]), overview_asked(request.query_params)
-        body = await self._work(lambda: self._overview.markup(may_act=acts, asked=asked))
-        headline, tone = await self._work(lambda: self._overview.state(asked))
+        acts, parameters = may_act(request.scope["principal"]), overview_parameters(request.query_params)
+        body = await self._work(lambda: self._overview.markup(may_act=acts, requested=parameters))
+        headline, tone = await self._work(lambda: self._overview.state(parameters))
         markup = self._page(
             request.scope["principal"], "page.html", title="Overview", body=body, headline=headline, tone=tone
         )  # fmt: skip
@@ -161,8 +161,8 @@ class Pages:
         return Response((kept.document or "").encode(), headers=headers, media_type="application/json")
 
     async def _show_history(self, request: Request) -> Response:
-        asked = history_shown(request.query_params)
-        return await self._show(request, "History", lambda: self._details.history(asked))
+        parameters = history_shown(request.query_params)
+        return await self._show(request, "History", lambda: self._details.history(parameters))
 
     async def _show_runbook(self, request: Request) -> Response:
         return page_response(self._page(request.scope["principal"], "runbook.html", title="Runbook"))

@@ -22,7 +22,7 @@ class Body(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class PlanAsked(Body):
+class PlanBody(Body):
     """What a move would do."""
 
     kind: Literal["failover", "switchover", "failback", "rewind", "drill"]
@@ -32,7 +32,7 @@ class PlanAsked(Body):
     consents: Annotated[tuple[Consent, ...], Field(max_length=8)] = ()
 
 
-class SeenAsked(Body):
+class SeenBody(Body):
     """Something whose plan was seen."""
 
     query: Name
@@ -43,13 +43,13 @@ class SeenAsked(Body):
     within_seconds: Within = 120.0
 
 
-class MoveAsked(SeenAsked):
+class MoveBody(SeenBody):
     """A move."""
 
     to: Name
 
 
-class PlansAsked(Body):
+class PlansBody(Body):
     """What the moves of several queries would do."""
 
     kind: GroupKind
@@ -69,7 +69,7 @@ class GroupedMove(Body):
     )
 
 
-class MovesAsked(Body):
+class MovesBody(Body):
     """Moves of several queries, as one group."""
 
     kind: GroupKind
@@ -79,13 +79,13 @@ class MovesAsked(Body):
     within_seconds: Within = 120.0
 
 
-class RewindAsked(SeenAsked):
+class RewindBody(SeenBody):
     """A way back in time, on the cluster where the query is."""
 
     to_time: ToTime = Field(description="the to_time of the plan's rewind")
 
 
-class DrillAsked(Body):
+class DrillBody(Body):
     """A rehearsal."""
 
     query: Name
@@ -97,7 +97,7 @@ class DrillAsked(Body):
     within_seconds: Within = 600.0
 
 
-class CancelAsked(Body):
+class CancelBody(Body):
     """What shall be taken back."""
 
     id: str = Field(max_length=100, description="of an operation or a request")
@@ -105,7 +105,7 @@ class CancelAsked(Body):
     within_seconds: Within = 120.0
 
 
-class PauseAsked(Body):
+class PauseBody(Body):
     """Which queries automatic failover shall leave alone."""
 
     query: Name | None = Field(default=None, description="default: all of them")
@@ -113,14 +113,14 @@ class PauseAsked(Body):
     reason: Reason = ""
 
 
-class ResumeAsked(Body):
+class ResumeBody(Body):
     """Whose pause shall end."""
 
     query: Name | None = Field(default=None, description="default: the pause of all of them")
     reason: Reason = ""
 
 
-class AckAsked(Body):
+class AckBody(Body):
     """What was seen."""
 
     query: Name

@@ -16,7 +16,7 @@ from orchestrator.decide.operation.turns import THERE, WAVE, waves_of
 from orchestrator.errors import Refused, UsageError
 from orchestrator.facts.current import Turns, run_of
 from orchestrator.http.auth import Principal
-from orchestrator.http.requests.bodies import GroupedMove, MovesAsked, PlanAsked, PlansAsked
+from orchestrator.http.requests.bodies import GroupedMove, MovesBody, PlanBody, PlansBody
 from orchestrator.http.requests.writes import Writes, actor_of, as_answer, id_of, used_otherwise
 from orchestrator.operation.requests import RequestSpec, new_id, requests_of
 from state.model.entities import OperationKind, Request
@@ -58,30 +58,34 @@ class GroupMoves:
 
     writes: Writes
 
-    def plan(self, asked: PlansAsked) -> Sequence[Mapping[str, object]]:
+    def plan(self, requested: PlansBody) -> Sequence[Mapping[str, object]]:
         """The plans and their hashes, as ``/api/plan`` gives each."""
-        return [{"plan": each.plan.as_json(), "hash": each.hash} for each in self.planned(asked)]
+        return [{"plan": each.plan.as_json(), "hash": each.hash} for each in self.planned(requested)]
 
-    def planned(self, asked: PlansAsked) -> list[SeenPlan]:
+    def planned(self, requested: PlansBody) -> list[SeenPlan]:
         """One plan for each query, in the order in which they would begin; changes nothing, reads the clusters."""
-        _check_once(asked.queries)
-        for name in asked.queries:
-            self.writes.target(OperationKind(asked.kind), name, asked.to)  # before the first cluster is read
-        order = chains_of(self.writes.settings).in_order(asked.queries)
-        plans = (PlanAsked(kind=asked.kind, query=name, to=asked.to, consents=asked.consents) for name in order)
+        _check_once(requested.queries)
+        for name in requested.queries:
+            self.writes.target(OperationKind(requested.kind), name, requested.to)  # before the first cluster is read
+        order = chains_of(self.writes.settings).in_order(requested.queries)
+        plans = (
+            PlanBody(kind=requested.kind, query=name, to=requested.to, consents=requested.consents) for name in order
+        )
         return [SeenPlan(plan=plan, hash=seen) for plan, seen in map(self.writes.planned, plans)]
 
-    def move(self, asked: MovesAsked, who: Principal, key: str | None, until: float = math.inf) -> Mapping[str, object]:
+    def move(
+        self, requested: MovesBody, who: Principal, key: str | None, until: float = math.inf
+    ) -> Mapping[str, object]:
         """Request all of them: ``group``, the ``requests`` that were written, and who was ``refused`` and why.
 
         With a ``key`` each query is requested once, also where an answer was lost half-way. ``until`` is when
         the answer is given up, on the monotonic clock: what cannot be judged and written before is refused.
         Raises ``Refused`` where no controller leads, and where not one query can be requested.
         """
-        _check_once([each.query for each in asked.moves])
+        _check_once([each.query for each in requested.moves])
         group = new_id(self.writes.store.now()) if key is None else f"group-{id_of(who, key)}"
-        self._check_key(asked, group)
-        parts = self._parts(asked, who, key)
+        self._check_key(requested, group)
+        parts = self._parts(requested, who, key)
         if any(each.earlier is None for each in parts):
             self.writes.check_led()
         refused = self._judged(parts, group, until - WRITING_SECONDS)
@@ -92,24 +96,24 @@ class GroupMoves:
         left = [{"query": each.query, "text": refused[each.query]} for each in parts if each.query in refused]
         return {"group": group, "requests": [as_answer(each) for each in requests], "refused": left}
 
-    def _check_key(self, asked: MovesAsked, group: str) -> None:
+    def _check_key(self, requested: MovesBody, group: str) -> None:
         """Raises ``UsageError`` where the same key requested a query that is not among these."""
-        if {each.query for each in self.writes.store.requests_of(group)} - {each.query for each in asked.moves}:
+        if {each.query for each in self.writes.store.requests_of(group)} - {each.query for each in requested.moves}:
             raise used_otherwise()
 
-    def _parts(self, asked: MovesAsked, who: Principal, key: str | None) -> list[_Part]:
+    def _parts(self, requested: MovesBody, who: Principal, key: str | None) -> list[_Part]:
         """Each query with what it got before, in the order in which they have to be written: upstream first.
 
         Raises ``UsageError`` where one of them may not be moved so, or the key was used for something else.
         """
-        kind, by_name = OperationKind(asked.kind), {each.query: each for each in asked.moves}
+        kind, by_name = OperationKind(requested.kind), {each.query: each for each in requested.moves}
         targets = {name: self.writes.target(kind, name, each.to) for name, each in by_name.items()}
         order = chains_of(self.writes.settings).in_order(list(by_name))
         sizes = self.writes.settings.operations.waves
         waves = waves_of(order, sizes) if sizes and len(order) > 1 else {}
         parts = []
         for name in order:
-            spec = self._spec(asked, by_name[name], targets[name], who, waves)
+            spec = self._spec(requested, by_name[name], targets[name], who, waves)
             own = None if key is None else f"{key}\n{name}"  # no key of a single request has such a letter
             earlier = self.writes.earlier(spec, who, own)
             parts.append(_Part(move=by_name[name], spec=spec, key=own, earlier=earlier))
@@ -171,13 +175,13 @@ class GroupMoves:
         return requests
 
     def _spec(
-        self, asked: MovesAsked, move: GroupedMove, target: str, who: Principal, waves: Mapping[str, int]
+        self, requested: MovesBody, move: GroupedMove, target: str, who: Principal, waves: Mapping[str, int]
     ) -> RequestSpec:
         return RequestSpec(
-            kind=OperationKind(asked.kind), targets={move.query: target},
-            expect_active={move.query: move.expect_active}, actor=actor_of(who), reason=asked.reason,
-            consents=asked.consents, runs={move.query: run_of(self.writes.store, move.query)},
-            within=timedelta(seconds=asked.within_seconds),
+            kind=OperationKind(requested.kind), targets={move.query: target},
+            expect_active={move.query: move.expect_active}, actor=actor_of(who), reason=requested.reason,
+            consents=requested.consents, runs={move.query: run_of(self.writes.store, move.query)},
+            within=timedelta(seconds=requested.within_seconds),
             parameters={WAVE: waves[move.query]} if move.query in waves else {},
         )  # fmt: skip
 

@@ -19,15 +19,15 @@ from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from orchestrator.http.auth import Principal
 from orchestrator.http.requests.bodies import (
-    AckAsked,
-    CancelAsked,
-    DrillAsked,
-    MoveAsked,
-    PauseAsked,
-    PlanAsked,
-    ResumeAsked,
-    RewindAsked,
-    SeenAsked,
+    AckBody,
+    CancelBody,
+    DrillBody,
+    MoveBody,
+    PauseBody,
+    PlanBody,
+    ResumeBody,
+    RewindBody,
+    SeenBody,
 )
 from orchestrator.lease import is_led
 from orchestrator.operation import pauses
@@ -54,48 +54,48 @@ class Writes:
     logs: Logs
     clock: Clock
 
-    def plan(self, asked: PlanAsked) -> Mapping[str, object]:
+    def plan(self, requested: PlanBody) -> Mapping[str, object]:
         """The plan and its hash, as ``planned`` makes them."""
-        plan, seen = self.planned(asked)
+        plan, seen = self.planned(requested)
         return {"plan": plan.as_json(), "hash": seen}
 
-    def planned(self, asked: PlanAsked) -> tuple[Plan, str]:
+    def planned(self, requested: PlanBody) -> tuple[Plan, str]:
         """The plan and its hash; changes nothing, and reads the clusters. Raises ``UnknownName``, ``UsageError``."""
-        kind = OperationKind(asked.kind)
-        if (kind is OperationKind.REWIND) is (asked.to_time is None):
+        kind = OperationKind(requested.kind)
+        if (kind is OperationKind.REWIND) is (requested.to_time is None):
             raise UsageError("a rewind needs to_time, and no other move takes it", hint="such as -15m")
-        target, run = self.target(kind, asked.query, asked.to), run_of(self.store, asked.query)
-        value = self._plan(kind, asked.query, target, asked.consents, self._parameters(asked.to_time))
-        return value, _hash(value, asked.consents, run)
+        target, run = self.target(kind, requested.query, requested.to), run_of(self.store, requested.query)
+        value = self._plan(kind, requested.query, target, requested.consents, self._parameters(requested.to_time))
+        return value, _hash(value, requested.consents, run)
 
-    def move(self, kind: OperationKind, asked: MoveAsked, who: Principal, key: str | None) -> Mapping[str, object]:
+    def move(self, kind: OperationKind, requested: MoveBody, who: Principal, key: str | None) -> Mapping[str, object]:
         """Request a move. Raises ``Refused`` where the plan is another by now, or no controller leads."""
-        return self._seen(kind, asked, self.target(kind, asked.query, asked.to), {}, who, key)
+        return self._seen(kind, requested, self.target(kind, requested.query, requested.to), {}, who, key)
 
-    def rewind(self, asked: RewindAsked, who: Principal, key: str | None) -> Mapping[str, object]:
+    def rewind(self, requested: RewindBody, who: Principal, key: str | None) -> Mapping[str, object]:
         """Request to read again what was read since a time. Raises ``Refused`` as ``move`` does."""
-        target = self.target(OperationKind.REWIND, asked.query, None)
-        return self._seen(OperationKind.REWIND, asked, target, self._parameters(asked.to_time), who, key)
+        target = self.target(OperationKind.REWIND, requested.query, None)
+        return self._seen(OperationKind.REWIND, requested, target, self._parameters(requested.to_time), who, key)
 
     def _seen(
         self,
         kind: OperationKind,
-        asked: SeenAsked,
+        requested: SeenBody,
         target: str,
         parameters: Mapping[str, object],
         who: Principal,
         key: str | None,
     ) -> Mapping[str, object]:
-        run = run_of(self.store, asked.query)
+        run = run_of(self.store, requested.query)
         spec = RequestSpec(
-            kind=kind, targets={asked.query: target}, expect_active={asked.query: asked.expect_active},
-            actor=actor_of(who), reason=asked.reason, consents=asked.consents, runs={asked.query: run},
-            within=timedelta(seconds=asked.within_seconds), parameters=parameters,
+            kind=kind, targets={requested.query: target}, expect_active={requested.query: requested.expect_active},
+            actor=actor_of(who), reason=requested.reason, consents=requested.consents, runs={requested.query: run},
+            within=timedelta(seconds=requested.within_seconds), parameters=parameters,
         )  # fmt: skip
         if (earlier := self.earlier(spec, who, key)) is not None:
             return as_answer(earlier)
         self.check_led()
-        self.check_seen(spec, expect_active=asked.expect_active, seen=asked.plan)
+        self.check_seen(spec, expect_active=requested.expect_active, seen=requested.plan)
         return as_answer(self.write(spec, who, key))
 
     def check_seen(self, spec: RequestSpec, *, expect_active: str, seen: str | None) -> None:
@@ -114,53 +114,54 @@ class Writes:
             if _hash(value, spec.consents, (spec.runs or {}).get(query)) != seen:
                 raise Refused("the plan has changed since you saw it: nothing was requested", hint=_AGAIN)
 
-    def drill(self, asked: DrillAsked, who: Principal, key: str | None) -> Mapping[str, object]:
+    def drill(self, requested: DrillBody, who: Principal, key: str | None) -> Mapping[str, object]:
         """Request a rehearsal."""
-        target = self.target(OperationKind.DRILL, asked.query, asked.to)
-        row = self.store.assignment(asked.query)
+        target = self.target(OperationKind.DRILL, requested.query, requested.to)
+        row = self.store.assignment(requested.query)
         spec = RequestSpec(
-            kind=OperationKind.DRILL, targets={asked.query: target},
-            expect_active={asked.query: row.cluster} if row is not None else {},
-            actor=actor_of(who), reason=asked.reason, consents=asked.consents, runs={},
-            within=timedelta(seconds=asked.within_seconds),
+            kind=OperationKind.DRILL, targets={requested.query: target},
+            expect_active={requested.query: row.cluster} if row is not None else {},
+            actor=actor_of(who), reason=requested.reason, consents=requested.consents, runs={},
+            within=timedelta(seconds=requested.within_seconds),
         )  # fmt: skip
         earlier = self.earlier(spec, who, key)
         return as_answer(earlier if earlier is not None else self.write(spec, who, key))
 
-    def cancel(self, asked: CancelAsked, who: Principal, key: str | None) -> Mapping[str, object]:
+    def cancel(self, requested: CancelBody, who: Principal, key: str | None) -> Mapping[str, object]:
         """Request to take back what is not committed. Raises ``Refused`` and ``UnknownName``."""
-        if (earlier := self._earlier_cancellation(asked, who, key)) is not None:
+        if (earlier := self._earlier_cancellation(requested, who, key)) is not None:
             return as_answer(earlier)
-        found = cancellation_of(self.store, self.settings, asked.id)
+        found = cancellation_of(self.store, self.settings, requested.id)
         if found is None:
             raise UnknownName("the store knows no such operation or request", hint="/api/operations lists operations")
         spec = RequestSpec(
             kind=found.kind, targets={found.query: found.source}, expect_active={found.query: found.source},
-            actor=actor_of(who), reason=asked.reason, consents=(), within=timedelta(seconds=asked.within_seconds),
+            actor=actor_of(who), reason=requested.reason, consents=(),
+            within=timedelta(seconds=requested.within_seconds),
         )  # fmt: skip
         return as_answer(self.write(spec, who, key))
 
-    def pause(self, asked: PauseAsked, who: Principal) -> Sequence[object]:
+    def pause(self, requested: PauseBody, who: Principal) -> Sequence[object]:
         """Keep automatic failover from a query, or from all."""
         try:
-            until = None if asked.until is None else parse_end(asked.until, self.store.now())
+            until = None if requested.until is None else parse_end(requested.until, self.store.now())
         except ValueError as error:
             raise UsageError(str(error)) from None
         made = pauses.pause(
-            self.store, self._scope(asked.query), until=until, actor=actor_of(who), reason=asked.reason
+            self.store, self._scope(requested.query), until=until, actor=actor_of(who), reason=requested.reason
         )  # fmt: skip
         return [json_shapes.pause_row(made)]
 
-    def resume(self, asked: ResumeAsked, who: Principal) -> Sequence[object]:
+    def resume(self, requested: ResumeBody, who: Principal) -> Sequence[object]:
         """End a pause; nothing where there is none."""
-        ended = pauses.resume(self.store, self._scope(asked.query), actor=actor_of(who), reason=asked.reason)
+        ended = pauses.resume(self.store, self._scope(requested.query), actor=actor_of(who), reason=requested.reason)
         return [] if ended is None else [json_shapes.pause_row(ended)]
 
-    def acknowledge(self, asked: AckAsked, who: Principal) -> Sequence[object]:
+    def acknowledge(self, requested: AckBody, who: Principal) -> Sequence[object]:
         """End a cool-down; nothing where there is none. Raises ``Refused`` while the query moves."""
-        self._declared(asked.query)
+        self._declared(requested.query)
         given = pauses.acknowledge(
-            self.store, self.settings, asked.query, actor=actor_of(who), reason=asked.reason
+            self.store, self.settings, requested.query, actor=actor_of(who), reason=requested.reason
         )  # fmt: skip
         return [] if given is None else [json_shapes.acknowledgement_row(given)]
 
@@ -225,19 +226,19 @@ class Writes:
             return None
         (query, target), *_ = spec.targets.items()
         consents = tuple(each.partition(" ")[0] for each in found.consents)  # without the run of ``unfenced``
-        asked = (spec.kind, query, target, spec.expect_active.get(query), spec.reason, tuple(spec.consents))
+        requested = (spec.kind, query, target, spec.expect_active.get(query), spec.reason, tuple(spec.consents))
         before = (found.kind, found.query, found.target, found.expect_active, found.reason, consents)
-        if (asked, spec.parameters) != (before, found.parameters):
+        if (requested, spec.parameters) != (before, found.parameters):
             raise used_otherwise()
         return found
 
-    def _earlier_cancellation(self, asked: CancelAsked, who: Principal, key: str | None) -> Request | None:
+    def _earlier_cancellation(self, requested: CancelBody, who: Principal, key: str | None) -> Request | None:
         """As ``earlier``, also once what was taken back is over."""
         found = None if key is None else self.store.request(id_of(who, key))
         if found is None:
             return None
-        named = self.store.operation(asked.id) or self.store.request(asked.id)
-        if named is None or (named.query, asked.reason) != (found.query, found.reason):
+        named = self.store.operation(requested.id) or self.store.request(requested.id)
+        if named is None or (named.query, requested.reason) != (found.query, found.reason):
             raise used_otherwise()
         return found
 
@@ -246,7 +247,7 @@ class Writes:
         self.check_led()
         (request,) = requests_of(self.store, spec, name=None if key is None else id_of(who, key), group=group)
         try:
-            self.store.ask(request)
+            self.store.add_request(request)
         except Conflict:  # the same key at the same time
             earlier = self.earlier(spec, who, key)
             if earlier is None:

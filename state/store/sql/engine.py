@@ -26,7 +26,7 @@ from state.errors import Conflict, RowRefused, StoreError, StoreUnavailable
 from state.private_files import make_private_file, make_private_folder
 from state.store.sql.columns import dumps
 
-Tell = Callable[[], str]
+GiveUrl = Callable[[], str]
 """Gives the store's URL as it is now."""
 
 PATIENCE = timedelta(seconds=5)
@@ -61,20 +61,20 @@ class Engines:
         self.read.dispose()
 
 
-def make_engines(url: str | Tell, patience: timedelta = PATIENCE) -> Engines:
+def make_engines(url: str | GiveUrl, patience: timedelta = PATIENCE) -> Engines:
     """Make both engines; nothing is connected yet, but for SQLite the folder is made. Raises ``StoreError``.
 
     The URL is read again for every connection to PostgreSQL; only its user and password count.
     """
 
-    def tell() -> str:
+    def give_url() -> str:
         return url if isinstance(url, str) else url()
 
-    parsed = _parse(tell())
+    parsed = _parse(give_url())
     if parsed.drivername in {"sqlite", "sqlite+pysqlite"}:
         return _sqlite_engines(parsed, patience)
     if parsed.drivername in {"postgresql", "postgresql+psycopg"}:
-        return _postgresql_engines(parsed, tell, patience)
+        return _postgresql_engines(parsed, give_url, patience)
     raise StoreError(
         f"{parsed.drivername} is not a database that the store knows",
         hint="write sqlite:///path (one host) or postgresql+psycopg://... (several)",
@@ -138,7 +138,7 @@ def _set_write_ahead_log(connection: sqlite3.Connection, patience: timedelta) ->
             return
 
 
-def _postgresql_engines(url: sa.URL, tell: Tell, patience: timedelta) -> Engines:
+def _postgresql_engines(url: sa.URL, give_url: GiveUrl, patience: timedelta) -> Engines:
     wait_ms = max(1, round(patience.total_seconds() * 1000))
     defaults: dict[str, object] = {
         "application_name": "tideover",
@@ -163,7 +163,7 @@ def _postgresql_engines(url: sa.URL, tell: Tell, patience: timedelta) -> Engines
     from state.store.sql.postgres_deadline import BoundedConnection
 
     def connect(dialect: sa.Dialect, _: ConnectionPoolEntry, given: list[Any], named: dict[str, Any]) -> object:
-        _identify(named, dialect, tell)
+        _identify(named, dialect, give_url)
         connection = BoundedConnection.connect(*given, **named)
         connection.limit = limit
         return connection
@@ -174,10 +174,10 @@ def _postgresql_engines(url: sa.URL, tell: Tell, patience: timedelta) -> Engines
     return Engines(write, read)
 
 
-def _identify(named: dict[str, Any], dialect: sa.Dialect, tell: Tell) -> None:
+def _identify(named: dict[str, Any], dialect: sa.Dialect, give_url: GiveUrl) -> None:
     """Connect as the user, and with the password, that the URL has now: they may have changed."""
     try:
-        _, options = dialect.create_connect_args(_parse(tell()))
+        _, options = dialect.create_connect_args(_parse(give_url()))
     except StoreError as error:
         raise StoreUnavailable(str(error), hint=error.hint) from error
     for name in ("user", "password"):

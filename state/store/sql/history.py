@@ -16,7 +16,7 @@ from state.model.evidence import Evidence, announcement, sealed
 from state.model.timeline import Stretch
 from state.store.sql.database import Part, newest_last, upsert, values_of
 from state.store.sql.schema import evidence, history, notice_cursors, operations, requests, schedules, timelines
-from state.store.write_checks import KEPT_STRETCHES, check_asked, check_closed, check_kept, check_pruned
+from state.store.write_checks import KEPT_STRETCHES, check_closed, check_kept, check_pruned, check_request
 
 _APPENDED = sa.insert(history).inline()
 _ORDER_LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtext('tideover.history'))")
@@ -110,10 +110,10 @@ class EvidenceTable(Part):
         with self._leading(term) as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(_CHAIN_LOCK)
-            stands = sa.select(operations.c.id).where(
+            stored = sa.select(operations.c.id).where(
                 operations.c.id == operation.id, operations.c.outcome.is_not(None)
             )
-            if connection.execute(stands).first() is None or connection.execute(_OF, {"of": operation.id}).first():
+            if connection.execute(stored).first() is None or connection.execute(_OF, {"of": operation.id}).first():
                 return None
             row = connection.execute(_LAST).first()
             last = Evidence(**row._asdict()) if row is not None else None
@@ -193,7 +193,7 @@ class ScheduleTable(Part):
         return self._rows(Schedule, sa.select(schedules).order_by(*order))
 
     def fire(
-        self, schedule: Schedule, *, next_at: datetime | None, outcome: str, asked: Sequence[Request], event: Event,
+        self, schedule: Schedule, *, next_at: datetime | None, outcome: str, requested: Sequence[Request], event: Event,
         term: int,
     ) -> bool:  # fmt: skip
         due = sa.and_(schedules.c.id == schedule.id, schedules.c.next_at == schedule.next_at)
@@ -202,16 +202,16 @@ class ScheduleTable(Part):
             values = {"next_at": next_at, "last_at": schedule.next_at, "last_outcome": outcome}
             if connection.execute(change.values(**values)).rowcount == 0:
                 return False
-            for request in asked:
-                check_asked(request)
+            for request in requested:
+                check_request(request)
                 connection.execute(self._insert(requests).values(**values_of(request)))
             append(connection, [event])
             return True
 
     def cancel_schedule(self, schedule_id: str, *, actor: str, event: Event) -> bool:
-        stands = sa.and_(schedules.c.id == schedule_id, schedules.c.next_at.is_not(None))
+        stored = sa.and_(schedules.c.id == schedule_id, schedules.c.next_at.is_not(None))
         with self._writing() as connection:
-            change = sa.update(schedules).where(stands).values(next_at=None, cancelled_by=actor)
+            change = sa.update(schedules).where(stored).values(next_at=None, cancelled_by=actor)
             if connection.execute(change).rowcount == 0:
                 return False
             append(connection, [event])

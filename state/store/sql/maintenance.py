@@ -73,7 +73,7 @@ class MaintenanceTables(Part):
             probe_reports=_prune(connection, probe_reports, "seen_at", before, limit),
             readiness=_prune(connection, readiness, "sampled_at", before, limit),
             disorders=_prune(connection, disorders, "measured_at", before, limit),
-            events=_prune(connection, history, "at", before, limit, over=_stands_alone),
+            events=_prune(connection, history, "at", before, limit, over=_is_without_operation),
             runners=_prune(connection, runners, "seen_at", before, limit, over=_is_named_nowhere),
             reports=_prune(connection, query_facts, "reported_at", before, limit, over=_is_unassigned),
             positions=_prune_positions(connection, before, limit),
@@ -180,7 +180,7 @@ def _has_ended(before: datetime) -> Callable[[sa.FromClause], sa.ColumnElement[b
     return lambda row: sa.and_(row.c.next_at.is_(None), sa.func.coalesce(row.c.last_at, row.c.created_at) < before)
 
 
-def _stands_alone(event: sa.FromClause) -> sa.ColumnElement[bool]:
+def _is_without_operation(event: sa.FromClause) -> sa.ColumnElement[bool]:
     return sa.or_(event.c.operation.is_(None), _is_gone(event.c.operation))
 
 
@@ -243,7 +243,7 @@ class QueryForgetting(Part):
             return RememberedRows(**gone)
 
 
-_IS_ASKED = sa.and_(formers.c.asked_at.is_not(None), formers.c.cleaned_at.is_(None), formers.c.refused.is_(None))
+_IS_REQUESTED = sa.and_(formers.c.asked_at.is_not(None), formers.c.cleaned_at.is_(None), formers.c.refused.is_(None))
 
 
 class FormerWriter(Part):
@@ -269,7 +269,7 @@ class FormerTable(Part):
         found = sa.select(formers).order_by(formers.c.query, formers.c.left_epoch, formers.c.checkpoint)
         return self._rows(FormerCheckpoint, found if query is None else found.where(formers.c.query == query))
 
-    def ask_to_clean(
+    def request_cleaning(
         self, former: FormerCheckpoint, *, runner: str, epoch: int, event: Event, term: int | None = None
     ) -> bool:
         runs = sa.select(assignments.c.checkpoint).where(
@@ -283,7 +283,7 @@ class FormerTable(Part):
                 return False
             statement = (
                 sa.update(formers)
-                .where(_stands(former), formers.c.cleaned_at.is_(None))
+                .where(_is_as_seen(former), formers.c.cleaned_at.is_(None))
                 .values(runner=runner, asked_at=self._at(connection), refused=None)
             )
             if connection.execute(statement).rowcount == 0:
@@ -292,14 +292,17 @@ class FormerTable(Part):
             return True
 
     def to_clean(self, runner: str) -> Sequence[FormerCheckpoint]:
-        found = sa.select(formers).where(formers.c.runner == runner, _IS_ASKED)
+        found = sa.select(formers).where(formers.c.runner == runner, _IS_REQUESTED)
         return self._rows(FormerCheckpoint, found.order_by(formers.c.asked_at, formers.c.query, formers.c.checkpoint))
 
     def report_cleaned(self, former: FormerCheckpoint, outcome: CleanedFiles | str, *, event: Event) -> bool:
         with self._writing() as connection:
             cleaned = {} if isinstance(outcome, str) else {"cleaned_at": self._at(connection), **outcome._asdict()}
             values = cleaned or {"refused": outcome}
-            if connection.execute(sa.update(formers).where(_stands(former), _IS_ASKED).values(values)).rowcount == 0:
+            if (
+                connection.execute(sa.update(formers).where(_is_as_seen(former), _IS_REQUESTED).values(values)).rowcount
+                == 0
+            ):
                 return False
             append(connection, [event])
             return True
@@ -309,7 +312,7 @@ def _is(query: str, checkpoint: str) -> sa.ColumnElement[bool]:
     return sa.and_(formers.c.query == query, formers.c.checkpoint == checkpoint)
 
 
-def _stands(former: FormerCheckpoint) -> sa.ColumnElement[bool]:
+def _is_as_seen(former: FormerCheckpoint) -> sa.ColumnElement[bool]:
     """Whether the row is as the caller saw it: neither left again nor ordered since."""
     return sa.and_(
         _is(former.query, former.checkpoint),

@@ -27,7 +27,7 @@ from state.errors import Conflict, SchemaOlder
 from state.model.entities import RESIGNED
 from state.private_files import make_private_file
 from state.store.controller_store import ControllerStore
-from state.store.sql.engine import PATIENCE, Engines, Tell, make_engines, translated
+from state.store.sql.engine import PATIENCE, Engines, GiveUrl, make_engines, translated
 from state.store.sql.schema import leases, operations
 from state.store.sql.store import HEAD, SqlStore, refuse_other_schema, schema_version
 from state.store.write_checks import term_step
@@ -59,7 +59,7 @@ class Schema:
         return self.found == self.known
 
 
-def open_store(url: str | Tell, patience: timedelta = PATIENCE) -> ControllerStore:
+def open_store(url: str | GiveUrl, patience: timedelta = PATIENCE) -> ControllerStore:
     """Open the store behind a SQLAlchemy URL. A call waits at most about ``patience`` for a lock or a connection.
 
     A frozen server is noticed after up to three times that, and a second. A URL whose password may change is given as a
@@ -82,7 +82,7 @@ def open_store(url: str | Tell, patience: timedelta = PATIENCE) -> ControllerSto
     return SqlStore(engines)
 
 
-def schema_of(url: str | Tell, patience: timedelta = PATIENCE) -> Schema:
+def schema_of(url: str | GiveUrl, patience: timedelta = PATIENCE) -> Schema:
     """What is there and what an upgrade would do; changes nothing. Raises ``StoreError``."""
     engines = make_engines(url, patience)
     try:
@@ -93,7 +93,7 @@ def schema_of(url: str | Tell, patience: timedelta = PATIENCE) -> Schema:
         engines.dispose()
 
 
-def upgrade_store(url: str | Tell, *, rehearse: bool = False, patience: timedelta = UPGRADE_PATIENCE) -> Schema:
+def upgrade_store(url: str | GiveUrl, *, rehearse: bool = False, patience: timedelta = UPGRADE_PATIENCE) -> Schema:
     """Bring the schema to ``HEAD``, or make it, in one transaction; returns what was found before.
 
     The leading controller loses the lease with it. ``rehearse`` does everything and rolls back. Raises
@@ -108,7 +108,7 @@ def upgrade_store(url: str | Tell, *, rehearse: bool = False, patience: timedelt
         engines.dispose()
 
 
-def copy_store(url: str | Tell, found: str) -> Path | None:
+def copy_store(url: str | GiveUrl, found: str) -> Path | None:
     """Copy an SQLite store of version ``found`` to a file beside it, and return that; None on PostgreSQL.
 
     A copy of the same name, of an upgrade that did not come about, is replaced.

@@ -45,12 +45,12 @@ from state.store.write_checks import (
     PLACED,
     check_adopted,
     check_answer,
-    check_asked,
     check_held,
     check_pause,
     check_placed,
     check_reconciled,
     check_reported,
+    check_request,
     joined_consents,
     placed_at,
     put_back,
@@ -80,8 +80,8 @@ def _of_kinds(column: sa.ColumnElement[Any], kinds: frozenset[OperationKind]) ->
 class RequestTable(Part):
     """Requests, taken by the leading controller."""
 
-    def ask(self, request: Request, *, term: int | None = None) -> None:
-        check_asked(request)
+    def add_request(self, request: Request, *, term: int | None = None) -> None:
+        check_request(request)
         with self._writing() if term is None else self._leading(term) as connection:
             insert = self._insert(requests).values(**values_of(request)).on_conflict_do_nothing(index_elements=["id"])
             if connection.execute(insert.returning(requests.c.id)).first() is None:
@@ -173,8 +173,8 @@ def _stepping(dialect: str) -> Insert:
 
 
 _ONE = sa.select(operations).where(operations.c.id == sa.bindparam("of"))
-_ASKING = sa.insert(intents)
-_ASKED = sa.select(intents.c.id).where(
+_INTENT_INSERT = sa.insert(intents)
+_INTENT_REQUESTED = sa.select(intents.c.id).where(
     intents.c.operation == sa.bindparam("of"), intents.c.name == sa.bindparam("called")
 )
 
@@ -216,13 +216,13 @@ class OperationWriter(Part):
         connection.execute(sa.update(intents).where(waiting).values(state=IntentState.WITHDRAWN, ended_at=at))
 
     def _write_parts(
-        self, connection: sa.Connection, written: Iterable[Step], events: Iterable[Event], asked: Iterable[Intent]
+        self, connection: sa.Connection, written: Iterable[Step], events: Iterable[Event], requested: Iterable[Intent]
     ) -> None:
         for step in written:
             connection.execute(_stepping(self._engines.dialect), values_of(step))
-        for intent in asked:
-            if connection.execute(_ASKED, {"of": intent.operation, "called": intent.name}).first() is None:
-                connection.execute(_ASKING, values_of(intent))
+        for intent in requested:
+            if connection.execute(_INTENT_REQUESTED, {"of": intent.operation, "called": intent.name}).first() is None:
+                connection.execute(_INTENT_INSERT, values_of(intent))
         append(connection, events)
 
 
@@ -301,12 +301,12 @@ class OperationTables(OperationWriter):
         this = sa.and_(operations.c.id == operation_id, operations.c.outcome.is_(None))
         with self._leading(term) as connection:
             found = sa.select(operations.c.consents, operations.c.phase).where(this).with_for_update()
-            stands = connection.execute(found).first()
-            if stands is None:
+            stored = connection.execute(found).first()
+            if stored is None:
                 return False
-            joined = joined_consents(stands.consents, consents)
-            if joined != stands.consents:
-                if stands.phase is Phase.ABORTED:
+            joined = joined_consents(stored.consents, consents)
+            if joined != stored.consents:
+                if stored.phase is Phase.ABORTED:
                     return False
                 connection.execute(sa.update(operations).where(this).values(consents=joined))
                 append(connection, [event])
@@ -336,8 +336,8 @@ class IntentTable(Part):
             if connection.execute(change).rowcount == 1:
                 return True
             kept = sa.select(intents.c.state, intents.c.result, intents.c.ended_at).where(intents.c.id == intent.id)
-            stands = connection.execute(kept).first()
-            return stands is not None and tuple(stands) == (intent.state, _kept(intent.result), intent.ended_at)
+            stored = connection.execute(kept).first()
+            return stored is not None and tuple(stored) == (intent.state, _kept(intent.result), intent.ended_at)
 
 
 def _kept(result: Mapping[str, object] | None) -> object:
@@ -374,8 +374,8 @@ class AssignmentTable(OperationWriter, FormerWriter, Part):
         with self._writing() as connection:
             insert = self._insert(assignments).values(**values_of(assignment))
             connection.execute(insert.on_conflict_do_nothing(index_elements=["query"]))
-            stands = sa.select(assignments).where(assignments.c.query == assignment.query)
-            return Assignment(**connection.execute(stands).one()._asdict())
+            stored = sa.select(assignments).where(assignments.c.query == assignment.query)
+            return Assignment(**connection.execute(stored).one()._asdict())
 
     def hold(self, operation: Operation, *, from_epoch: int, term: int, step: Step, event: Event) -> Assignment | None:
         check_held(operation, from_epoch)

@@ -66,8 +66,8 @@ def statement(table: sa.Table, dialect: sa.Dialect, newer_by: str | None) -> str
     if newer_by is None:
         return text
     in_postgresql = f"clock_timestamp() + interval '{CLOCKS_APART.total_seconds():g} seconds'"
-    stands, to_come = f"{table.name}.{quote(newer_by)}", "?" if dialect.name == "sqlite" else in_postgresql
-    return f"{text} WHERE {stands} <= excluded.{quote(newer_by)} OR {stands} > {to_come}"
+    stored, to_come = f"{table.name}.{quote(newer_by)}", "?" if dialect.name == "sqlite" else in_postgresql
+    return f"{text} WHERE {stored} <= excluded.{quote(newer_by)} OR {stored} > {to_come}"
 
 
 _TRACKED = (

@@ -55,8 +55,8 @@ class ReportTables(Part):
             values = values_of(fact) | {"seen_at": self._at(connection)}
             if connection.execute(_registering(self._engines.dialect), values).first() is not None:
                 return None
-            stands = connection.execute(sa.select(runners).where(runners.c.runner == fact.runner)).one()
-            return RunnerFact(**stands._asdict())
+            stored = connection.execute(sa.select(runners).where(runners.c.runner == fact.runner)).one()
+            return RunnerFact(**stored._asdict())
 
     def unregister(self, runner: str, instance: str) -> None:
         with self._writing() as connection:
@@ -158,18 +158,18 @@ class PinTable(Part):
             if connection.execute(insert.returning(pins.c.cluster)).first() is not None:
                 append(connection, [event])
                 return pin
-            stands = connection.execute(sa.select(pins).where(pins.c.cluster == pin.cluster)).one()
-            return Pin(**stands._asdict())
+            stored = connection.execute(sa.select(pins).where(pins.c.cluster == pin.cluster)).one()
+            return Pin(**stored._asdict())
 
     def replace_pin(self, cluster: str, *, former: str, new: str, event: Event) -> Pin | None:
         with self._writing() as connection:
-            stands = connection.execute(sa.select(pins).where(pins.c.cluster == cluster).with_for_update()).first()
-            if stands is None or stands.id != former:
+            stored = connection.execute(sa.select(pins).where(pins.c.cluster == cluster).with_for_update()).first()
+            if stored is None or stored.id != former:
                 return None
             moving = connection.execute(sa.select(operations).where(OPEN_MOVE))
             refuse_moving(cluster, (Operation(**row._asdict()) for row in moving))
             placed = connection.execute(sa.select(assignments).order_by(assignments.c.query))
-            pin = Pin(**stands._asdict()).replaced(new, event.at, (Assignment(**row._asdict()) for row in placed))
+            pin = Pin(**stored._asdict()).replaced(new, event.at, (Assignment(**row._asdict()) for row in placed))
             connection.execute(sa.update(pins).where(pins.c.cluster == cluster).values(**values_of(pin)))
             append(connection, [event])
             return pin
@@ -205,9 +205,9 @@ class ProbeTables(Part):
     def record_status(self, status: ClusterStatus, *, term: int, event: Event) -> bool:
         check_believed(status, term)
         with self._leading(term) as connection:
-            stands = connection.execute(_STANDING, {"believed": status.cluster}).first()
-            same = stands is not None and stands.verdict is status.verdict
-            values = values_of(status) | ({"since": stands.since} if stands and same else {})
+            stored = connection.execute(_STANDING, {"believed": status.cluster}).first()
+            same = stored is not None and stored.verdict is status.verdict
+            values = values_of(status) | ({"since": stored.since} if stored and same else {})
             connection.execute(_newest(self._engines.dialect), values)
             if not same:
                 append(connection, [event])
@@ -245,12 +245,12 @@ class ReadinessTables(Part):
         sample: StandbySample | None = None,
     ) -> bool:
         with self._leading(term) as connection:
-            stands = connection.execute(
+            stored = connection.execute(
                 sa.select(readiness.c.ready, readiness.c.since).where(readiness.c.query == fact.query)
             ).first()
-            same = stands is not None and stands.ready is fact.ready
+            same = stored is not None and stored.ready is fact.ready
             packed = pack(replication) if replication is not None else None
-            kept = {"since": stands.since} if stands and same else {}
+            kept = {"since": stored.since} if stored and same else {}
             values = values_of(fact) | kept | {"replication": packed}
             connection.execute(upsert(self._insert(readiness), readiness, values))
             if sample is not None:

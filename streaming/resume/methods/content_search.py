@@ -27,7 +27,7 @@ that were never read may lie between (holes), else with ``THIN``.
 So it is where records lay between those that agreed, and some of the remembered ones are alike. A shorter one will do
 where the whole history of the partition is remembered and has no holes."""
 
-TOLD = 16
+FIRST_COPIES = 16
 """So many remembered records between the first one that retention has left and the place are taken for first copies."""
 
 LOOK_AHEAD = 4_096
@@ -174,7 +174,7 @@ class Search:
     def _within_read(self, found: Found) -> Found:
         """Where equal records leave a place in doubt, none behind more of them than were read: one may be unread."""
         before = self.records[: bisect_left(self.records, found.offset, key=OFFSET)]
-        more = None if found.exact or self.matcher.is_telling else self.matcher.surplus(before)
+        more = None if found.exact or self.matcher.is_distinctive else self.matcher.surplus(before)
         if more is None:
             return found
         repeats = None if found.repeats is None else found.repeats + self._count(more.offset, found.offset)
@@ -191,7 +191,7 @@ class Search:
         before = bisect_left(self.records, found.offset, key=OFFSET)
         if not self._begins_unknown:
             deleted = self.records[0].offset if self.cut and self.records else 0
-            few = deleted > (0 if self._compacted else before) and before < TOLD
+            few = deleted > (0 if self._compacted else before) and before < FIRST_COPIES
             is_late = deleted > 0 and (deleted > self._oldest_offset(self.records[0]) or self.matcher.is_of_one_time)
             return replace(found, at_edge=few or is_late if found.exact else deleted > 0)
         if before <= self.matcher.unbroken or self._begins_unread():
@@ -249,7 +249,7 @@ class Search:
             if self._is_vetoed(record, walk):
                 return self._first_seen(self._accepted(record, walk))
             is_thin = walk.agreed < min(THIN, self.matcher.context) and walk.fit is Fit.CUT
-            if is_thin or (self.cut and at + 1 == walk.agreed < TRUSTED and not self._is_told_apart(record)):
+            if is_thin or (self.cut and at + 1 == walk.agreed < TRUSTED and not self._is_distinct(record)):
                 return NoPlace(Cause.THIN, f"{walk.agreed} of {self.matcher.context} records")
             found = self._before_young(self._accepted(record, walk), walk)
             if self.matcher.hidden:
@@ -294,20 +294,20 @@ class Search:
         if self._rejected is None:
             return False
         stamped = record.append_time
-        few = stamped and (walk.agreed < TRUSTED or not self.matcher.is_told_apart(walk.agreed))
+        few = stamped and (walk.agreed < TRUSTED or not self.matcher.is_distinct(walk.agreed))
         if few or self.matcher.holed or self.matcher.last_is_unique(append_time=stamped):
             return True
         return not stamped and not self._is_older_twin(self._rejected - 1)
 
-    def _is_told_apart(self, record: LogRecord) -> bool:
+    def _is_distinct(self, record: LogRecord) -> bool:
         """Whether the last record read is unlike all that are remembered, so that hardly an unread one equals it."""
         return self.matcher.size > 1 and self.matcher.last_is_unique(append_time=record.append_time)
 
     def _accepted(self, record: LogRecord, walk: Walk) -> Found:
         back, open_ended = self.matcher.twins(walk, append_time=record.append_time)
-        is_doubtful = self.matcher.holed or not (walk.unbroken or self.matcher.is_telling)
+        is_doubtful = self.matcher.holed or not (walk.unbroken or self.matcher.is_distinctive)
         demanded = TRUSTED if record.append_time or is_doubtful else THIN
-        short = walk.agreed < demanded or (record.append_time and not self.matcher.is_told_apart(walk.agreed))
+        short = walk.agreed < demanded or (record.append_time and not self.matcher.is_distinct(walk.agreed))
         short = short and (record.append_time or not self.matcher.is_whole)
         if not back and not short:
             return Found(record.offset + 1, missing=self._missing_behind(self.matcher.size - 1, walk.agreed))
@@ -339,7 +339,7 @@ class Search:
         remembered. Where it lags and fewer than ``THIN`` agree, they may be another writer's: nothing may be there yet.
         """
         missing = self.matcher.last.offset - self.matcher.records[index].offset
-        if self.matcher.is_telling:
+        if self.matcher.is_distinctive:
             return missing
         if missing and agreed < THIN and self.matcher.is_whole:
             return self.matcher.size
@@ -410,7 +410,7 @@ class Search:
         home, newest = homes[-1], self.matcher.size - 1
         agreed = self.matcher.fit(self.records, at, home).agreed
         again = self.records[at + 1 :]
-        lags = not again or (self.matcher.is_telling and all(self.matcher.is_only(record) for record in again))
+        lags = not again or (self.matcher.is_distinctive and all(self.matcher.is_only(record) for record in again))
         if agreed < THIN and self.matcher.is_long and not lags:
             return NoPlace(Cause.UNACCOUNTED if self._is_older else Cause.MISMATCH)
         missing = self._missing_behind(home, agreed)
@@ -466,7 +466,9 @@ class Search:
         if self.matcher.is_whole or agreed >= TRUSTED:
             return True
         has_company = agreed >= min(THIN, self.matcher.size) > 1
-        if self.matcher.is_telling and (self.matcher.is_first or has_company or self.matcher.newest(record) >= THIN):
+        if self.matcher.is_distinctive and (
+            self.matcher.is_first or has_company or self.matcher.newest(record) >= THIN
+        ):
             return True
         times = self.matcher.known.timestamps
         shows_order = self.matcher.size >= TRUSTED or self.matcher.is_first or has_company
@@ -477,7 +479,7 @@ class Search:
         walk = self.matcher.fit(self.records, at, index)
         if walk.agreed < TRUSTED:
             is_alone = walk.agreed < THIN and not (self.matcher.is_whole and at + 1 == walk.agreed)
-            is_sole = self.matcher.is_telling and self.matcher.known.alike(self.records[at].digest) == 1
+            is_sole = self.matcher.is_distinctive and self.matcher.known.alike(self.records[at].digest) == 1
             if is_alone and not is_sole:
                 return False  # an unread record may equal it, and nothing remembered lies before it
             if self.records[at].append_time or (self.cut and at + 1 == walk.agreed):

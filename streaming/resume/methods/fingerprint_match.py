@@ -73,11 +73,11 @@ class FingerprintMatcher:
         begin: int = 0,
         disorder_ms: int = 0,
     ) -> None:
-        self._asked = (context, timed, begin, disorder_ms)
+        self._requested = (context, timed, begin, disorder_ms)
         self._disorder_ms = disorder_ms
         self.known = Fingerprints.of(records)
         self.size = len(self.known)
-        self.context = _telling(self.known, min(context, self.size), timed=timed)
+        self.context = _distinctive_context(self.known, min(context, self.size), timed=timed)
         self.last = self.known[-1]
         self.hidden = self.last.offset - self._offset(self.size - self.context) + 1 - self.context
         """How many old offsets between the last ``context`` records are missing (holes)."""
@@ -115,7 +115,7 @@ class FingerprintMatcher:
 
     def holding(self, records: Sequence[Fingerprint]) -> "FingerprintMatcher":
         """The same with other records."""
-        context, timed, begin, disorder_ms = self._asked
+        context, timed, begin, disorder_ms = self._requested
         return FingerprintMatcher(records, context, timed=timed, begin=begin, disorder_ms=disorder_ms)
 
     @cached_property
@@ -148,7 +148,7 @@ class FingerprintMatcher:
         """Whether every record that was read up to the last of them is among them."""
         return self.is_first and self.unbroken == self.size
 
-    def is_told_apart(self, agreed: int) -> bool:
+    def is_distinct(self, agreed: int) -> bool:
         """Whether one of the last ``agreed`` records has a content that no other remembered one has.
 
         Without times a run of nothing but common contents may have been in the log before the ring begins.
@@ -178,7 +178,7 @@ class FingerprintMatcher:
         return index >= 0 and (self.known.alike(seen.digest) == 1 or len(self.indices(seen)) == 1)
 
     @cached_property
-    def is_telling(self) -> bool:
+    def is_distinctive(self) -> bool:
         """Whether these are enough, and each unlike all others, that an equal record is a copy of one of them."""
         return self.size >= LONG // 2 and len({(each.digest, each.timestamp_ms) for each in self.known}) == self.size
 
@@ -279,10 +279,10 @@ class FingerprintMatcher:
         oldest, youngest = min(self.known.timestamps), max(self.tail.timestamps)
         last: tuple[int, int] | None = None
         others: list[LogRecord] = []
-        surplus = None if self.is_telling else self.surplus(seen)
+        surplus = None if self.is_distinctive else self.surplus(seen)
         survivors = len({self.newest(record) for record in seen} - {-1})
         is_alone = survivors < FEW and any(self.known.alike(each.digest) > 1 for each in seen)
-        shows_order = self.is_telling and not is_alone
+        shows_order = self.is_distinctive and not is_alone
         for at, record in enumerate(seen):
             index = self.newest(record)
             if record is surplus:
@@ -294,7 +294,9 @@ class FingerprintMatcher:
                 if is_young or (self.is_whole and may_follow):
                     others.append(record)
                 continue
-            fills = last is not None and self.is_telling and self._is_hole(last, (index, record.offset), len(others))
+            fills = (
+                last is not None and self.is_distinctive and self._is_hole(last, (index, record.offset), len(others))
+            )
             if others and not fills:
                 return others[0]
             last, others = (index, record.offset), []
@@ -345,13 +347,13 @@ class FingerprintMatcher:
         return back, open_ended and self.known.first > 0
 
 
-def _telling(ring: Fingerprints, context: int, *, timed: bool) -> int:
+def _distinctive_context(ring: Fingerprints, context: int, *, timed: bool) -> int:
     """How many of the last records no other run of the ring ends with: at least ``context``, at most ``WIDEST``."""
-    telling = context if timed else _newest_single(ring)
+    distinctive = context if timed else _newest_single(ring)
     if ring.alike(ring[-1].digest, first=len(ring) - context):
         backwards = [(record.digest, record.timestamp_ms if timed else 0) for record in reversed(tuple(ring))]
-        telling = max(telling, max(_repeats(backwards), default=0) + 1)
-    widened = max(context, min(telling, WIDEST, len(ring)))
+        distinctive = max(distinctive, max(_repeats(backwards), default=0) + 1)
+    widened = max(context, min(distinctive, WIDEST, len(ring)))
     return context if widened == context else max(context, min(widened, ring.unbroken))
 
 

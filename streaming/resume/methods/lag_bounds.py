@@ -45,9 +45,9 @@ def lags(target: Target) -> bool:
     return at_end and target.replay_later_records is None
 
 
-def key_of(asked: Want | Target) -> Key:
+def key_of(requested: Want | Target) -> Key:
     """By which partition of the old cluster something is meant."""
-    return asked.source, asked.topic, asked.partition
+    return requested.source, requested.topic, requested.partition
 
 
 def older_batches(
@@ -58,10 +58,10 @@ def older_batches(
     ``newest_ms``: the time up to which the standby has come, as its last records show it. The newest batch whose
     records are all that old should be there in full, and the one behind it in part.
     """
-    asked = {key_of(want): want for want in wants if newest_ms.get(key_of(want)) is not None}
+    requested = {key_of(want): want for want in wants if newest_ms.get(key_of(want)) is not None}
     found: dict[Key, list[Position]] = {}
     for row in sorted(rows, key=lambda row: row.offset):
-        want = asked.get((row.source, row.topic, row.partition))
+        want = requested.get((row.source, row.topic, row.partition))
         if want is not None and row.ring and row.timestamp_ms is not None and row.offset < want.offset:
             found.setdefault(key_of(want), []).append(row)
     return {key: _around(each, newest_ms[key] or 0) for key, each in found.items()}
@@ -73,7 +73,7 @@ def _around(rows: Sequence[Position], newest_ms: int) -> Sequence[Position]:
     return [*younger[:1], *older[-1:]]
 
 
-def asked_again(want: Want, row: Position) -> Want:
+def requested_again(want: Want, row: Position) -> Want:
     """The question where the records of an older batch are."""
     ring = Fingerprints.of(row.ring)
     return replace(

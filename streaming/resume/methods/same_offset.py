@@ -79,9 +79,9 @@ def prove(want: Want, here: Lineage, records: Sequence[LogRecord] | None) -> Fou
     same_ends = _is_same_topic(here) and _ends_agree(want, here)
     if len(expected) < TRUSTED and not is_whole and not same_ends:
         return f"{len(expected)} remembered records are within the standby's log, {TRUSTED} are needed"
-    untold = min(want.offset, here.end) - (want.ring_offset or 0)
-    if untold > 0 and not (_ends_agree(want, here) and _is_newest_behind(want, here)):
-        return f"the remembered records end {untold} before the position"
+    unknown = min(want.offset, here.end) - (want.ring_offset or 0)
+    if unknown > 0 and not (_ends_agree(want, here) and _is_newest_behind(want, here)):
+        return f"the remembered records end {unknown} before the position"
     missing = max(0, want.offset - here.end)
     note = f"the standby lags: it ends {amount(missing, 'offset')} before the position" if missing else ""
     return Found(min(want.offset, here.end), exact=missing == 0, missing=missing, note=note)

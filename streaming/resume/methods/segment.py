@@ -11,11 +11,11 @@ from datetime import datetime
 from state.settings.keys import MethodName
 from streaming.resume import notes
 from streaming.resume.methods.content_search import Found, is_retention
-from streaming.resume.methods.timestamp import asked_time
+from streaming.resume.methods.timestamp import requested_time
 from streaming.resume.model import Rules, Want
 from streaming.resume.standby_lookup import NotApplicable, ResumeOffset, StandbyLookup
 
-ASKED = 2
+REQUESTED = 2
 """Offsets to request: the newest may be the log's end."""
 
 
@@ -26,7 +26,7 @@ def buffer_of(want: Want, rules: Rules) -> int:
 
 def place(want: Want, rules: Rules, facts: StandbyLookup, now: datetime) -> ResumeOffset | NotApplicable:
     """The newest segment that is old enough, or the begin, clamped to the snapshot and to what content has proven."""
-    time = asked_time(want.timestamp_ms, buffer_of(want, rules))
+    time = requested_time(want.timestamp_ms, buffer_of(want, rules))
     if time is None:
         return NotApplicable(note=notes.NO_TIMESTAMP)
     if facts.segments is None:

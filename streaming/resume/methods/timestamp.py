@@ -15,7 +15,7 @@ from streaming.resume.model import Rules, Want
 from streaming.resume.standby_lookup import NotApplicable, ResumeOffset, StandbyLookup
 
 
-def asked_time(timestamp_ms: int | None, buffer_ms: int) -> int | None:
+def requested_time(timestamp_ms: int | None, buffer_ms: int) -> int | None:
     """``T - buffer``, never negative: negative times are reserved for Kafka's own questions."""
     return None if timestamp_ms is None else max(0, timestamp_ms - buffer_ms)
 
@@ -39,7 +39,7 @@ def place(
 
     ``idle``: whether nothing followed the position on the old cluster when its end was last sampled; None unknown.
     """
-    time = asked_time(want.timestamp_ms, rules.buffer_of(want))
+    time = requested_time(want.timestamp_ms, rules.buffer_of(want))
     if time is None or facts.by_time is None:
         return NotApplicable(note=notes.NO_TIMESTAMP)
     if facts.by_time.error is not None:

@@ -155,7 +155,7 @@ def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, b
     threading.Thread(target=_attend, args=(driver, desk, runner, over), name="desk", daemon=True).start()
     threading.Thread(target=_publish, args=(driver, desk, over), name="tab", daemon=True).start()
     threading.Thread(target=_answer_batches, args=(driver, desk, over), name="batches", daemon=True).start()
-    liveness.begin(runner.ask_to_stop, over)
+    liveness.begin(runner.request_stop, over)
     code = 0
     try:
         runner.run()
@@ -201,7 +201,7 @@ def _attend(driver: ApplicationDriver, desk: Desk, runner: Runner, over: threadi
     while not over.wait(_LOOK_SECONDS):
         try:
             if driver.is_closing():
-                runner.ask_to_stop()
+                runner.request_stop()
                 return
             desk.look(runner)
             ended = any(isinstance(each, AttachedSupervisor) and each.must_end for each in runner.hosted())

@@ -62,7 +62,7 @@ class Follower:
         self._next_planned = 0 if self.committed is None else self.committed
         self._looked: float | None = None
         self._listed = time.monotonic()
-        self._told: dict[tuple[str, int], bytes] = {}
+        self._reported: dict[tuple[str, int], bytes] = {}
         self._opened: float | None = None
         """When the folders were last looked at."""
         self._in_folders = True
@@ -75,12 +75,12 @@ class Follower:
         ``published`` is what the run has published since, where it reports that; None where it does not, and the
         folders are looked at. Where the batches in between are gone, it continues with the newest that was committed.
         """
-        self._told = {(each.log, each.batch): each.content for each in published or ()}
+        self._reported = {(each.log, each.batch): each.content for each in published or ()}
         seen = self._look(in_folders=published is None or self._is_due())
         if self._is_missing():
             self._looked = None  # it is not known when it was planned
             seen += self._look(in_folders=True)
-        self._told = {}
+        self._reported = {}
         if seen:
             self._listed = time.monotonic()
         elif time.monotonic() - self._listed >= _LIST_SECONDS:
@@ -96,7 +96,7 @@ class Follower:
         """Whether an entry was reported that comes after one that was not."""
         committed = -1 if self.committed is None else self.committed
         newest = {"offsets": self._next_planned - 1, "commits": committed}
-        return any(batch > newest[log] for log, batch in self._told)
+        return any(batch > newest[log] for log, batch in self._reported)
 
     def _is_due(self) -> bool:
         """Whether the folders have to be looked at though the run reports its batches."""
@@ -140,13 +140,13 @@ class Follower:
         return self.committed + (2 if bridge else 1)
 
     def _exists(self, log: str, batch: int) -> bool:
-        if (log, batch) in self._told:
+        if (log, batch) in self._reported:
             return True
         return self._in_folders and self._files.exists(join(self._checkpoint, log, str(batch)))
 
     def _entry(self, batch: int) -> OffsetEntry | None:
         path = join(self._checkpoint, "offsets", str(batch))
-        content = self._told.get(("offsets", batch))
+        content = self._reported.get(("offsets", batch))
         try:
             content = self._files.read_bytes(path) if content is None else content
         except FileVanished:

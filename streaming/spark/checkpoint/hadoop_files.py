@@ -40,7 +40,7 @@ from streaming.spark.jvm import JavaObject, has_class, java_context, java_view
 _COPIES, _STORE_COPIES = 8, 32
 """At once; a store answers late, but many at a time."""
 _OBJECTS = "tideover.StoredObject"
-_UNASKED = "fs.s3a.create.performance"
+_UNREQUESTED = "fs.s3a.create.performance"
 """To create without looking first what is there: three requests for a copy instead of seven."""
 _SIZE = re.compile(r"; isDirectory=false; length=(\d+)")
 _BETWEEN_PATHS = "\0"
@@ -192,7 +192,9 @@ class HadoopFiles:
         with _translated(pair[0]):
             source, target = self._path(pair[0]), self._path(pair[1])
             content = self._system(source).open(source)
-            copied = self._system(target).createFile(target).overwrite(True).recursive().opt(_UNASKED, "true").build()
+            copied = (
+                self._system(target).createFile(target).overwrite(True).recursive().opt(_UNREQUESTED, "true").build()
+            )
             self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(content, copied, self._conf, True)
 
     def _put(self, path: JavaObject, content: bytes) -> None:

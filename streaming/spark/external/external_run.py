@@ -36,7 +36,7 @@ class ExternalRun(Run):
         self._left = threading.Event()
         self._gate = CallbackGate()
         self._stopping = threading.Lock()
-        self._told = False
+        self._reported = False
         self._kept_in_batch = False
         self._looking = threading.Lock()
         self._seen = Status(True, "")

@@ -25,7 +25,7 @@ from streaming.spark.query.pipeline import SOURCE_OPTION
 
 _GUESS = 4
 """Partitions of a topic about which no broker answered."""
-_ASK_SECONDS = 1.0
+_ANSWER_SECONDS = 1.0
 
 
 def count_tasks(settings: Tideover, runner: str, open_log: Callable[[str], ClusterLog]) -> dict[str, int]:
@@ -65,7 +65,7 @@ def _topics(settings: Tideover, runner: str, cluster: str) -> set[str]:
 
 def _describe(open_log: Callable[[str], ClusterLog], cluster: str, topics: set[str]) -> Mapping[str, TopicFacts]:
     try:
-        return open_log(cluster).describe(topics, timeout=_ASK_SECONDS)
+        return open_log(cluster).describe(topics, timeout=_ANSWER_SECONDS)
     except KafkaError:
         return {}
 

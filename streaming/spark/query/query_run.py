@@ -95,7 +95,7 @@ _WAITING = "Waiting for data to arrive"
 """Spark's status after a trigger that planned no batch (3.5.7, 4.0.0, 4.2.0)."""
 _RESTING = "waitTillTime"
 """The frame in which it waits for its next trigger (``ProcessingTimeExecutor``)."""
-_STILL_ASKING = "latestOffset"
+_STILL_PLANNING = "latestOffset"
 """A frame inside ``constructNextBatch`` from before the offset log entry: nothing is planned yet."""
 
 
@@ -111,7 +111,7 @@ class Run:
         self._query = query
         self._gate = gate
         self._stopping = threading.Lock()
-        self._told = False
+        self._reported = False
         self._kept_in_batch = False
         self.run_id = str(query.runId)
         self.query_id = str(query.id)
@@ -260,9 +260,9 @@ class Run:
         """Close the gate, cancel the jobs and order Spark to stop, all without waiting; doing it again is harmless."""
         self._gate.close()
         with self._stopping:
-            if self._told:
+            if self._reported:
                 return
-            self._told = True
+            self._reported = True
         threading.Thread(target=self._stop, name=f"stop {self.run_id}", daemon=True).start()
 
     def unrest(self) -> str | None:
@@ -301,4 +301,4 @@ def in_batch(stack: str) -> bool:
     """Whether a stream thread with this stack plans a batch or hands one to the sink."""
     if "runBatch" in stack:
         return True
-    return any(frame in stack for frame in _IN_BATCH) and _STILL_ASKING not in stack
+    return any(frame in stack for frame in _IN_BATCH) and _STILL_PLANNING not in stack

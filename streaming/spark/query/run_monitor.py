@@ -56,7 +56,7 @@ class RunMonitor:
         self._reported = 0.0
         self._inspected = False
         self._keeps_state = False
-        self._told_retained = -_RETAINED_SECONDS
+        self._reported_retained = -_RETAINED_SECONDS
         self._looked_at_files = time.monotonic()
         self._rules: BucketRules | None = None
         self._rules_read: float | None = None
@@ -108,7 +108,7 @@ class RunMonitor:
             silence = self._run.silence()
             self._ledger.waits(silence if silence is not None and silence >= _SILENT else None)
             self._inspect()
-            self._tell_retained()
+            self._report_retained()
             self._look_at_files()
             self._read_rules()
             self._ledger.report()
@@ -154,16 +154,16 @@ class RunMonitor:
             self._log.warning("checkpoint cannot be inspected", error=str(error))
         self._inspected = True
 
-    def _tell_retained(self) -> None:
+    def _report_retained(self) -> None:
         """Before anything is stopped a rewind has to know how far back it can go."""
-        if not self._keeps_state or time.monotonic() - self._told_retained < _RETAINED_SECONDS:
+        if not self._keeps_state or time.monotonic() - self._reported_retained < _RETAINED_SECONDS:
             return
         try:
             subject = self._subject
             self._ledger.retains(retained_since(self._hosting.files, subject.checkpoint, subject.placed))
         except TideoverError as error:
             self._log.warning("checkpoint cannot be listed", error=str(error))
-        self._told_retained = time.monotonic()
+        self._reported_retained = time.monotonic()
 
     def _look_at_files(self) -> None:
         """A run needs few of its files; what was deleted in between is named before a start needs it."""

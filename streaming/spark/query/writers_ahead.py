@@ -45,8 +45,8 @@ class _Building:
 
     def is_for(self, row: Assignment, *, switched: bool) -> bool:
         """Whether it starts what a row wants; the checkpoint is named last."""
-        told_last = replace(self.row, changed_at=row.changed_at, checkpoint=row.checkpoint, mapping=row.mapping)
-        return told_last == row and Placed.of(self.row) == Placed.of(row) and self.switched == switched
+        reported_last = replace(self.row, changed_at=row.changed_at, checkpoint=row.checkpoint, mapping=row.mapping)
+        return reported_last == row and Placed.of(self.row) == Placed.of(row) and self.switched == switched
 
 
 class WritersAhead:

@@ -183,15 +183,15 @@ class SkippedAssignments:
         self._begun: dict[str, float] = {}
         self._said: dict[str, str] = {}
 
-    def tell(self, refrain: Skip) -> None:
+    def report(self, refrain: Skip) -> None:
         """Log and report it, unless that was done a moment ago or something of the query is still to stop here."""
         query, now = refrain.assignment.query, time.monotonic()
         if now - self._begun.get(query, -_AGAIN_SECONDS) < _AGAIN_SECONDS or not self._is_quiet(query):
             return
         self._begun[query] = now
-        threading.Thread(target=self._tell, args=(refrain,), name=f"refrain {query}", daemon=True).start()
+        threading.Thread(target=self._report_state, args=(refrain,), name=f"refrain {query}", daemon=True).start()
 
-    def _tell(self, refrain: Skip) -> None:
+    def _report_state(self, refrain: Skip) -> None:
         row = refrain.assignment
         try:
             held = kept_by(self._hosting.files, row.checkpoint, Placed.of(row).epoch)

@@ -113,8 +113,8 @@ def _copy(hosting: Hosting, intent: Intent, request: DrillRequest, check: Check)
     if row is None or row.epoch != intent.epoch:
         raise DrillFailed(f"{intent.query} was moved before the drill began")
     declared = hosting.declared(intent.query, row.cluster)
-    stands = Placed.of(row)
-    return prepare(hosting.files, request.prepare, declared, aside=check, placed=stands)
+    now_placed = Placed.of(row)
+    return prepare(hosting.files, request.prepare, declared, aside=check, placed=now_placed)
 
 
 def _one_batch(hosting: Hosting, intent: Intent, request: DrillRequest, steps: _Steps, check: Check) -> Progress:

@@ -124,7 +124,7 @@ class IntentWorker:
         """Queries for which a move has given an order."""
         self._rows: Mapping[str, Assignment] = {}
 
-    def heed(self, assignments: Sequence[Assignment]) -> None:
+    def obey(self, assignments: Sequence[Assignment]) -> None:
         """Take note of where queries are to run: a drill of one that is held, or moved, ends."""
         self._rows = {row.query: row for row in assignments}
 
@@ -192,7 +192,7 @@ class IntentWorker:
         False where the store says that the intent was no longer pending.
         """
         since, refused = time.monotonic(), False
-        while not self._over.is_set() and self._is_asked(done):
+        while not self._over.is_set() and self._is_requested(done):
             if is_due() or time.monotonic() - since >= _POSITIONS_SECONDS:
                 try:
                     return self._hosting.store.report(done)
@@ -204,7 +204,7 @@ class IntentWorker:
             self._over.wait(_REPORT_PAUSE_SECONDS)
         return True
 
-    def _is_asked(self, done: Intent) -> bool:
+    def _is_requested(self, done: Intent) -> bool:
         with self._lock:
             return done.id in self._taken
 

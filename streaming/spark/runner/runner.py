@@ -146,7 +146,7 @@ class Runner:
             else:
                 self._log.info("the JVM answers again")
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """End ``run`` soon; safe in a signal handler."""
         self._stop.set()
 
@@ -236,7 +236,7 @@ class Runner:
             assignments = self._store.assignments()
         self._obey(assignments)
         self._places.see(assignments)
-        self._errands.heed(assignments)
+        self._errands.obey(assignments)
         self._errands.take(self._store.pending_intents(self._hosting.runner))
         self._say_back()
 
@@ -288,7 +288,7 @@ class Runner:
                 case Start(row):
                     self._host(row)
                 case Skip() as refrain:
-                    self._refraining.tell(refrain)
+                    self._refraining.report(refrain)
                     self._places.look(refrain.assignment)
         for row in assignments:
             self._newest[row.query] = max(row.epoch, self._newest.get(row.query, 0))

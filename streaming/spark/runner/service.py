@@ -314,13 +314,13 @@ def _count_tasks(settings: Tideover, name: str) -> dict[str, int]:
 def _signals(runner: Runner) -> Iterator[None]:
     """SIGTERM and SIGINT order the runner to stop; a second one changes nothing."""
 
-    def ask(_number: int, _frame: FrameType | None) -> None:
-        runner.ask_to_stop()
+    def request_stop(_number: int, _frame: FrameType | None) -> None:
+        runner.request_stop()
 
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread gets signals
         return
-    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, request_stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:

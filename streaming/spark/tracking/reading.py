@@ -11,7 +11,7 @@ from streaming.spark.tracking.track import TAIL, RunProgress, TrackedPartition
 
 _BEGIN_EVERY = 30
 _DESCRIBE_EVERY = 10
-_STANDS = timedelta(seconds=10)
+_VALID_FOR = timedelta(seconds=10)
 """How long an end that grew is reported without the time of its newest record only by leaving the former sample."""
 
 
@@ -21,7 +21,7 @@ class EndSampler:
     def __init__(self, cluster: str, log: ClusterLog) -> None:
         self._cluster = cluster
         self._log = log
-        self._asked = 0
+        self._requested = 0
         self._begins: dict[TopicPartition, int] = {}
         self.topics: Mapping[str, TopicFacts] = {}
         """As last described."""
@@ -43,12 +43,12 @@ class EndSampler:
         if not partitions:
             return []
         unknown = {each.topic for each in partitions} - set(self.topics)
-        if unknown or self._asked % _DESCRIBE_EVERY == 0:
+        if unknown or self._requested % _DESCRIBE_EVERY == 0:
             self.topics = self._log.describe({each.topic for each in partitions}, timeout=timeout)
-        if self._asked % _BEGIN_EVERY == 0 or not set(partitions) <= set(self._begins):
+        if self._requested % _BEGIN_EVERY == 0 or not set(partitions) <= set(self._begins):
             begins = self._look(partitions, Spec.EARLIEST, timeout)
             self._begins |= {each: looked.offset for each, looked in begins.items() if looked.offset is not None}
-        self._asked += 1
+        self._requested += 1
         ends = self._look(partitions, Spec.LATEST, timeout)
         newest = dict(self._look(partitions, Spec.MAX_TIMESTAMP, timeout))
         if ahead := [each for each, looked in newest.items() if looked.is_blank and self._has_records(each, ends)]:
@@ -73,7 +73,7 @@ class EndSampler:
             return sample
         if (former.end, former.topic_id) == (sample.end, sample.topic_id):
             return replace(sample, newest_timestamp_ms=former.newest_timestamp_ms)
-        return None if sample.sampled_at - former.sampled_at <= _STANDS else sample
+        return None if sample.sampled_at - former.sampled_at <= _VALID_FOR else sample
 
     def _has_records(self, partition: TopicPartition, ends: Mapping[TopicPartition, OffsetAnswer]) -> bool:
         end = ends.get(partition)

@@ -34,7 +34,7 @@ TimelineOf = Callable[[str], Timeline]
 """The settings of a query's timeline."""
 
 
-class Stands(Protocol):
+class TrackedRun(Protocol):
     """A run that knows how far it has come."""
 
     @property
@@ -97,7 +97,7 @@ class TimelineRecorder:
         """Full ones that are not in the store."""
         self._retry_at = 0.0
 
-    def record(self, runs: Iterable[Stands], tick: float) -> None:
+    def record(self, runs: Iterable[TrackedRun], tick: float) -> None:
         """Take the steps that are due, then write what is; ``tick`` is the time in seconds on a monotonic clock."""
         for run in runs:
             key = _key(run)
@@ -107,7 +107,7 @@ class TimelineRecorder:
         if tick >= self._retry_at:
             self._flush(tick)
 
-    def end(self, run: Stands) -> None:
+    def end(self, run: TrackedRun) -> None:
         """A run is over: its last step is taken, and written when the query's next flush is due."""
         key = _key(run)
         self._take(run)
@@ -115,14 +115,14 @@ class TimelineRecorder:
         if key in self._growing:
             self._growing[key].over = True
 
-    def close(self, runs: Iterable[Stands]) -> None:
+    def close(self, runs: Iterable[TrackedRun]) -> None:
         """Take the last step of each and write everything, if the store can be written."""
         for run in runs:
             self.end(run)
         self._flush_at.clear()
         self._flush(0.0)
 
-    def _take(self, run: Stands) -> bool:
+    def _take(self, run: TrackedRun) -> bool:
         """Whether there was something to take."""
         consumed = run.consumed()
         if not consumed:
@@ -169,7 +169,7 @@ class TimelineRecorder:
             self._waiting.remove(waiting)
 
 
-def _key(run: Stands) -> _Key:
+def _key(run: TrackedRun) -> _Key:
     subject = run.subject
     return _Key(subject.query, subject.epoch, subject.cluster)
 

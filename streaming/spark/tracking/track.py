@@ -65,9 +65,9 @@ class RunProgress:
         self._rows: dict[int, Mapping[str, int]] = {}
         self._known: dict[TrackedPartition, _Known] = {}
         self._read_once: set[str] = set()
-        self._told: dict[int, dict[TrackedPartition, bool | None]] = {}
+        self._reported: dict[int, dict[TrackedPartition, bool | None]] = {}
         """Per batch what was last reported of each place: whether the way there is dense."""
-        self._told_at: dict[int, datetime] = {}
+        self._reported_at: dict[int, datetime] = {}
         self._news: dict[int, set[TrackedPartition]] = {}
         """Per batch with something to report: the places to report, whether or not their density is known better."""
         self._inherited: set[int] = set()
@@ -93,7 +93,7 @@ class RunProgress:
             self._committed = max(batch.id, self._committed or 0)
         for old in sorted(self._batches)[:-_KEPT]:
             del self._batches[old]
-            for kept in (self._rows, self._told, self._told_at, self._news):
+            for kept in (self._rows, self._reported, self._reported_at, self._news):
                 kept.pop(old, None)
             self._inherited.discard(old)
 
@@ -169,7 +169,7 @@ class RunProgress:
         found: list[Position] = []
         for batch, changed in sorted(news.items()):
             counted = self._believe(batch)
-            announced, at = self._told.setdefault(batch, {}), self._told_at.setdefault(batch, now)
+            announced, at = self._reported.setdefault(batch, {}), self._reported_at.setdefault(batch, now)
             for place in self._batches[batch] if batch in self._rows else changed:
                 if batch in self._inherited and not self._was_read(place, self._batches[batch][place]):
                     continue

@@ -30,7 +30,7 @@ from streaming.spark.tracking.spool import Spool, Spooled
 from streaming.spark.tracking.timeline_recorder import TimelineOf, TimelineRecorder
 from streaming.spark.tracking.track import RunProgress
 
-_ASK_SECONDS, _ASK_SILENT_SECONDS = 1.0, 0.25
+_ANSWER_SECONDS, _SILENT_ANSWER_SECONDS = 1.0, 0.25
 """How long a cluster gets requests. It is shorter while this process sees by other means that it does not answer, for
 words of batches wait, and so does a reader of their positions.
 """
@@ -111,15 +111,15 @@ class Tracker:
 
     def see(self, subject: Subject, batch: Batch) -> None:
         """A batch was planned or committed; returns at once."""
-        self._of(subject.cluster).tell(_Seen(subject, batch))
+        self._of(subject.cluster).notify(_Seen(subject, batch))
 
     def count(self, subject: Subject, batch: int, rows: dict[str, int]) -> None:
         """Spark counted a batch's rows, per source; returns at once."""
-        self._of(subject.cluster).tell(_Counted(subject, batch, rows))
+        self._of(subject.cluster).notify(_Counted(subject, batch, rows))
 
     def forget(self, subject: Subject) -> None:
         """The run is over; returns at once."""
-        self._of(subject.cluster).tell(_Over(subject))
+        self._of(subject.cluster).notify(_Over(subject))
 
     def catch_up(self, cluster: str, ended: EndedRun | None, seconds: float) -> bool:
         """Wait, at most so long, until the store has the positions of all batches; whether it has."""
@@ -128,7 +128,7 @@ class Tracker:
     def close(self, timeout: float) -> None:
         """Write or spool what is left, within about ``timeout`` seconds."""
         for each in list(self._clusters.values()):
-            each.ask_to_stop()
+            each.request_stop()
         deadline = time.monotonic() + timeout
         for each in list(self._clusters.values()):
             each.join(max(0.0, deadline - time.monotonic()))
@@ -178,7 +178,7 @@ class ClusterTracker(threading.Thread):
         self._reachable = True
         self._is_foreign = False
         """Another cluster has answered under the name: what is read there is no progress."""
-        self._unasked = False
+        self._unchecked = False
         """There was word of a batch since the last look: the cluster that answered the query is identified before that
         is stored.
         """
@@ -186,7 +186,7 @@ class ClusterTracker(threading.Thread):
         """The cluster is being read at this moment."""
         self._talk = logger_about({"cluster": cluster})
 
-    def tell(self, word: _Word) -> None:
+    def notify(self, word: _Word) -> None:
         self._words.put(word)
 
     def catch_up(self, ended: EndedRun | None, seconds: float) -> bool:
@@ -198,16 +198,16 @@ class ClusterTracker(threading.Thread):
         """
         began = time.monotonic()
         needed = _Needed(ended, threading.Event())
-        self.tell(needed)
+        self.notify(needed)
         while self.is_alive() and not (needed.stored.is_set() and self._kept.is_empty):
             looks = self._looking and self._kept.is_empty
-            patience = self._ask_seconds if self._reachable else _DEAD_LOOK_SECONDS
+            patience = self._answer_seconds if self._reachable else _DEAD_LOOK_SECONDS
             if time.monotonic() - began >= (min(patience, seconds) if looks else seconds):
                 return looks
             time.sleep(_LOOK_SECONDS)
         return True
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         self._over.set()
 
     def run(self) -> None:
@@ -240,7 +240,7 @@ class ClusterTracker(threading.Thread):
             case _Seen() if self._is_foreign:
                 return
             case _Seen(subject, batch):
-                self._unasked = True
+                self._unchecked = True
                 self._ended.pop(subject.query, None)
                 self._tracks.setdefault(subject, RunProgress(subject)).see(batch)
             case _Counted(subject, batch, rows):
@@ -280,11 +280,11 @@ class ClusterTracker(threading.Thread):
         began = time.thread_time()
         now = time.monotonic()
         if self._is_foreign and now >= self._read_at:
-            self._look(lambda: self._opened().names(timeout=self._ask_seconds))
+            self._look(lambda: self._opened().names(timeout=self._answer_seconds))
             self._read_at = now + _DEAD_PAUSE_SECONDS
-        is_due = now >= self._read_at or (self._unasked and now >= self._store_at)
+        is_due = now >= self._read_at or (self._unchecked and now >= self._store_at)
         if self._tracks and is_due:
-            samples = self._look(lambda: self._ask_cluster(now))
+            samples = self._look(lambda: self._query_cluster(now))
             if samples is None:
                 self._read_at = now + _DEAD_PAUSE_SECONDS
             else:
@@ -298,11 +298,11 @@ class ClusterTracker(threading.Thread):
             self._flush()
         self._recorder.record(self._tracks.values(), now)
 
-    def _look(self, ask: Callable[[], _T]) -> _T | None:
+    def _look(self, look: Callable[[], _T]) -> _T | None:
         """What the cluster answers; None where it cannot be reached."""
-        self._looking, self._unasked = True, False
+        self._looking, self._unchecked = True, False
         try:
-            answer = ask()
+            answer = look()
         except (KafkaError, TideoverError) as error:
             self._say_reachable(error)
             if isinstance(error, WrongCluster):
@@ -325,11 +325,11 @@ class ClusterTracker(threading.Thread):
 
     def _read(self, tracks: Collection[RunProgress]) -> None:
         """Read the records before the ends that are new. Raises ``KafkaError``."""
-        read_ends(self._opened(), tracks, timeout=self._ask_seconds)
+        read_ends(self._opened(), tracks, timeout=self._answer_seconds)
 
     @property
-    def _ask_seconds(self) -> float:
-        return _ASK_SILENT_SECONDS if self._is_silent() else _ASK_SECONDS
+    def _answer_seconds(self) -> float:
+        return _SILENT_ANSWER_SECONDS if self._is_silent() else _ANSWER_SECONDS
 
     def _opened(self) -> ClusterLog:
         if self._log is None:
@@ -337,14 +337,14 @@ class ClusterTracker(threading.Thread):
             self._sampler = EndSampler(self._cluster, self._log)
         return self._log
 
-    def _ask_cluster(self, now: float) -> list[EndSample]:
+    def _query_cluster(self, now: float) -> list[EndSample]:
         """Read the records before the ends that are new, then sample the ends, if it is time. Raises ``KafkaError``."""
         self._read(self._tracks.values())
         if self._sampler is None or now < self._sample_at:
             return []
         began = time.thread_time()
         partitions = {each for track in self._tracks.values() for each in track.partitions()}
-        samples = self._sampler.sample(partitions, self._now(), timeout=self._ask_seconds)
+        samples = self._sampler.sample(partitions, self._now(), timeout=self._answer_seconds)
         pause = (time.thread_time() - began) / _SAMPLE_SHARE
         self._sample_at = now + min(max(pause, _SAMPLE_SECONDS), _LONGEST_SAMPLE_SECONDS)
         return samples

@@ -43,7 +43,7 @@ def only_operation(world: LiveWorld) -> Operation:
     return operation
 
 
-def told(world: LiveWorld, kind: str) -> list[Event]:
+def events_of(world: LiveWorld, kind: str) -> list[Event]:
     """Lines of history of one kind, oldest first."""
     return [event for event in world.store.history(limit=10_000) if event.kind == kind]
 

@@ -113,9 +113,9 @@ def rows() -> list[Row]:
 def printed() -> str:
     """The table as Markdown."""
     lines = ["| | Fault | Verdict | What happens | Scenario | On real parts |", "|---|---|---|---|---|---|"]
-    told = {row.number: _line(row) for row in rows()}
-    told |= {number: f"| {number} | {what} | - | {then} | - | - |" for number, (what, then) in NOT_BUILT.items()}
-    return "\n".join([*lines, *(told[number] for number in sorted(told))]) + "\n"
+    reported = {row.number: _line(row) for row in rows()}
+    reported |= {number: f"| {number} | {what} | - | {then} | - | - |" for number, (what, then) in NOT_BUILT.items()}
+    return "\n".join([*lines, *(reported[number] for number in sorted(reported))]) + "\n"
 
 
 def with_table(page: str) -> str:

@@ -87,7 +87,7 @@ def test_a_follower_that_leads_by_a_set_store_clock_has_noticed_it_too(tenths: i
     first.frozen = True
     world.clock.store_set_ahead += 3600.0
     pass_time(world, 1, first, second)
-    assert second.controller.lead.stands()
+    assert second.controller.lead.holds()
     pass_time(world, 20, first, second)
     assert verdict(world) is Verdict.UNREACHABLE_FROM_HERE
     assert_left_alone(world)

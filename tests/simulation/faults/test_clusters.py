@@ -11,11 +11,11 @@ from tests.simulation.faults.scenes import (
     active,
     assert_left_alone,
     assert_moved,
+    events_of,
     only_operation,
     operations,
     runs_on,
     scene,
-    told,
     verdict,
 )
 from tests.simulation.faults.table import fault
@@ -35,7 +35,7 @@ def test_the_loss_of_one_broker_of_three_is_reported_and_moves_nothing() -> Live
     assert verdict(world) is Verdict.DEGRADED
     world.clusters["east"].health = WHOLE
     pass_time(world, 5, site)
-    assert [event.detail["verdict"] for event in told(world, "verdict")][-2:] == ["DEGRADED", "UP"]
+    assert [event.detail["verdict"] for event in events_of(world, "verdict")][-2:] == ["DEGRADED", "UP"]
     assert_left_alone(world)
     return world
 
@@ -93,8 +93,8 @@ def test_a_cluster_that_flaps_is_left_once_and_the_rest_is_refused() -> LiveWorl
         here.reachable = True
         pass_time(world, 20, site)
     assert_moved(world)
-    assert {event.detail["name"] for event in told(world, "not-moved")} == {"cooled-down"}
-    assert len(told(world, "not-moved")) <= 9
+    assert {event.detail["name"] for event in events_of(world, "not-moved")} == {"cooled-down"}
+    assert len(events_of(world, "not-moved")) <= 9
     return world
 
 
@@ -109,7 +109,7 @@ def test_a_primary_that_takes_no_writes_is_reported_and_not_left() -> LiveWorld:
     world.clusters["east"].health = replace(WHOLE, under_min_isr=2)
     pass_time(world, 120, site)
     assert verdict(world) is Verdict.DEGRADED
-    assert "fewer replicas in sync than a write needs" in told(world, "verdict")[-1].text
+    assert "fewer replicas in sync than a write needs" in events_of(world, "verdict")[-1].text
     assert_left_alone(world)
     return world
 
@@ -127,7 +127,7 @@ def test_with_both_clusters_down_the_move_waits_for_the_standby() -> LiveWorld:
         cluster.reachable = False
     pass_time(world, 120, site)
     assert list(operations(world)) == []
-    assert [event.detail["name"] for event in told(world, "not-moved")] == ["standby-up"]
+    assert [event.detail["name"] for event in events_of(world, "not-moved")] == ["standby-up"]
     world.clusters["west"].reachable = True
     pass_time(world, 30, site)
     assert_moved(world)
@@ -187,5 +187,5 @@ def test_a_primary_that_comes_back_later_changes_nothing() -> LiveWorld:
     pass_time(world, 600, site)
     assert verdict(world) is Verdict.UP
     assert_moved(world)
-    assert told(world, "not-moved") == []
+    assert events_of(world, "not-moved") == []
     return world

@@ -14,11 +14,11 @@ from tests.simulation.faults.scenes import (
     active,
     assert_left_alone,
     assert_moved,
+    events_of,
     only_operation,
     operations,
     runs_on,
     scene,
-    told,
     verdict,
 )
 from tests.simulation.faults.table import fault
@@ -62,7 +62,7 @@ def test_resuming_after_a_pause_moves_nothing_that_was_down_before() -> LiveWorl
     pause(world.store, EVERY, until=None, actor="ann", reason="broker upgrade")
     world.clusters["east"].reachable = False
     pass_time(world, 60, site)
-    assert [event.detail["name"] for event in told(world, "not-moved")] == ["not-paused"]
+    assert [event.detail["name"] for event in events_of(world, "not-moved")] == ["not-paused"]
     resume(world.store, EVERY, actor="ann", reason="done")
     pass_time(world, 60, site)
     site.frozen = True
@@ -102,7 +102,7 @@ def test_a_pause_whose_time_runs_out_moves_nothing_that_was_down_before() -> Liv
     pass_time(world, 60, second)
     assert world.store.now() < until
     pass_time(world, 300, second)
-    refused = [event.detail["name"] for event in told(world, "not-moved")]
+    refused = [event.detail["name"] for event in events_of(world, "not-moved")]
     assert (refused[0], refused[-1]) == ("not-paused", "fresh-verdict")
     assert (active(world), list(operations(world))) == ("east", [])
     world.clusters["east"].reachable = True
@@ -121,10 +121,10 @@ def test_a_pause_whose_time_runs_out_moves_nothing_that_was_down_before() -> Liv
 )
 def test_two_requests_at_once_are_one_operation() -> LiveWorld:
     world, site = scene()
-    asked = [world.request(), world.request()]
+    requested = [world.request(), world.request()]
     pass_time(world, 30, site)
     operation = assert_moved(world)
-    answers = [world.store.request(request.id) for request in asked]
+    answers = [world.store.request(request.id) for request in requested]
     assert [answer and answer.operation for answer in answers] == [operation.id, operation.id]
     assert [start.epoch for start in world.starts] == [1, 2]
     return world

@@ -79,11 +79,11 @@ def test_a_receiver_that_is_down_delays_nothing_and_gets_notices_later() -> Live
     teller = Teller(world.store, target(severity="info"), receiver, lambda: lead.term, since=newest_line(world.store))
     due = [0.0]
 
-    def tell() -> None:
+    def report() -> None:
         if world.clock.passed >= due[0]:
             due[0] = world.clock.passed + teller.turn()
 
-    world.clock.lives.append(tell)
+    world.clock.lives.append(report)
     pass_time(world, 5, site)
     world.clusters["east"].reachable = False
     pass_time(world, 60, site)

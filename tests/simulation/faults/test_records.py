@@ -14,11 +14,11 @@ from tests.simulation.faults.scenes import (
     active,
     assert_left_alone,
     assert_moved,
+    events_of,
     only_operation,
     operations,
     runs_on,
     scene,
-    told,
 )
 from tests.simulation.faults.table import fault
 from tests.simulation.live import LiveWorld, live_settings
@@ -84,7 +84,7 @@ def test_a_standby_without_the_topic_is_refused_before_anything_is_stopped() -> 
     world.clusters["east"].reachable = False
     pass_time(world, 60, site)
     assert (active(world), list(operations(world))) == ("east", [])
-    assert [event.detail["name"] for event in told(world, "not-moved")] == ["topics-present"]
+    assert [event.detail["name"] for event in events_of(world, "not-moved")] == ["topics-present"]
     kept.partitions.update(whole)
     west.topics["orders"] = kept
     pass_time(world, 30, site)
@@ -200,12 +200,12 @@ def test_fifty_queries_of_a_hundred_partitions_need_few_requests() -> LiveWorld:
     world.store.save_positions = counted  # type: ignore[method-assign] # on the way to it
     site = controller(world)
     pass_time(world, 5, site)
-    before = world.clusters["west"].asked
+    before = world.clusters["west"].requested
     world.clusters["east"].reachable = False
     pass_time(world, 30, site)
     assert {operation.outcome for operation in operations(world)} == {"done"}
     assert len(operations(world)) == 50
-    assert world.clusters["west"].asked - before <= 50 * 12
+    assert world.clusters["west"].requested - before <= 50 * 12
     assert 0 < writes[0] <= len(world.sink.batches) - begun
     return world
 

@@ -13,11 +13,11 @@ from tests.simulation.faults.scenes import (
     active,
     assert_left_alone,
     assert_moved,
+    events_of,
     only_operation,
     operations,
     runs_on,
     scene,
-    told,
     verdict,
 )
 from tests.simulation.faults.table import fault
@@ -68,9 +68,9 @@ def test_a_move_waits_for_its_store_at_every_step() -> LiveWorld:
         stores = [away, *(driver.store for driver in world.drivers.values())]
         for store in stores:
             store.away = True
-        stood = only_operation(world)
+        left = only_operation(world)
         pass_time(world, 30, site)
-        assert only_operation(world) == stood
+        assert only_operation(world) == left
         for store in stores:
             store.away = False
         pass_time(world, 60, site)
@@ -92,7 +92,7 @@ def test_a_store_that_was_put_back_decides_nothing_until_it_is_reconciled() -> L
     pass_time(world, 30, site)
     assert_moved(world)
     put_back()
-    world.rules.begin_anew()
+    world.rules.restart()
     world.clusters["west"].reachable = False
     pass_time(world, 60, site)
     assert (active(world), runs_on(world), list(operations(world))) == ("east", "west", [])
@@ -102,7 +102,7 @@ def test_a_store_that_was_put_back_decides_nothing_until_it_is_reconciled() -> L
     world.clusters["west"].reachable = True
     pass_time(world, 30, site)
     assert (active(world), runs_on(world)) == ("west", "west")
-    assert [event.kind for event in told(world, "reconcile")] == ["reconcile"]
+    assert [event.kind for event in events_of(world, "reconcile")] == ["reconcile"]
     return world
 
 
@@ -125,7 +125,7 @@ def test_a_restored_store_and_forgetful_runners_move_nothing_twice() -> LiveWorl
     for driver in list(world.drivers.values()):
         driver.kill()
     put_back()
-    world.rules.begin_anew()
+    world.rules.restart()
     for name in list(world.drivers):
         world.start(name)
     pass_time(world, 10, site)
@@ -181,8 +181,8 @@ class SlowStore:
     def __getattr__(self, name: str) -> Any:
         verb = getattr(self._store, name)
 
-        def asked(*args: object, **kwargs: Any) -> object:
+        def requested(*args: object, **kwargs: Any) -> object:
             self._wait(self.seconds)
             return verb(*args, **kwargs)
 
-        return asked
+        return requested

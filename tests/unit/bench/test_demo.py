@@ -3,7 +3,7 @@
 from bench.demo import LIMIT_SECONDS, row, steps
 from bench.report import STEPS
 
-TOLD = [
+LINES = [
     (0.5, "two Kafka 4.3.1 clusters and MirrorMaker 2"),
     (8.0, "look at it: http://127.0.0.1:19110/"),
     (8.0, "runner a starts Spark, and in it all queries of the example"),
@@ -18,12 +18,12 @@ TOLD = [
 
 
 def test_the_steps_of_a_demo_end_with_their_last_line_and_add_up_to_the_kill() -> None:
-    assert list(steps(TOLD).values()) == [8.0, 6.0, 2.0, 6.0, 13.0]
+    assert list(steps(LINES).values()) == [8.0, 6.0, 2.0, 6.0, 13.0]
 
 
 def test_the_medians_of_the_steps_and_the_floor_stand_beside_the_whole() -> None:
-    slow = [(2 * at, text) for at, text in TOLD]
-    found = row("once", [TOLD, TOLD, slow], [30.0, 20.0])
+    slow = [(2 * at, text) for at, text in LINES]
+    found = row("once", [LINES, LINES, slow], [30.0, 20.0])
     assert (found.limit, found.met) == (LIMIT_SECONDS, True)
     assert found.ours is not None
     assert found.ours.samples == (35.0, 35.0, 70.0)

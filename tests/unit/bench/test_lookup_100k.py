@@ -14,20 +14,20 @@ PARTITIONS = [TopicPartition(topic_name(topic), number) for topic in range(2) fo
 
 
 def test_both_clients_get_the_offset_of_each_partition_from_its_leader() -> None:
-    asked = BASE_MS + 100 * STEP_MS + 1
+    requested = BASE_MS + 100 * STEP_MS + 1
     expected = {each: 101 + each.partition for each in PARTITIONS}
     with fake_brokers(brokers=3, topics=2, partitions=7) as bootstrap:
         ours, theirs = OurLookup(bootstrap), TheirLookup(bootstrap)
         try:
-            assert ours.ask(PARTITIONS, asked) == expected
-            assert theirs.ask(PARTITIONS, asked) == expected
+            assert ours.request(PARTITIONS, requested) == expected
+            assert theirs.request(PARTITIONS, requested) == expected
         finally:
             ours.close()
             theirs.close()
 
 
 def test_a_wrong_answer_of_ours_ends_the_measurement() -> None:
-    right = {each: offset_at(each.partition, lookup_100k.ASKED_MS) for each in lookup_100k.partitions()}
+    right = {each: offset_at(each.partition, lookup_100k.LOOKUP_MS) for each in lookup_100k.partitions()}
     assert lookup_100k.count_wrong(right) == 0
     timings = Timings(lookup_100k.count_wrong)
     timings.take("ours warm", lambda: right | {lookup_100k.partitions()[5]: 7})

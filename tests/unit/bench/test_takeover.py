@@ -68,8 +68,8 @@ def test_the_report_shows_warm_against_target_cold_and_a_new_driver() -> None:
 
 
 def test_a_new_driver_starts_five_seconds_before_the_kill_from_nothing(tmp_path: Path) -> None:
-    told = naive_settings(DECLARED, "revenue", tmp_path, 1000.0)
-    assert (told["bootstrap"], told["time_ms"]) == ("127.0.0.1:2002", 995_000)
-    assert told["settings"] == {"sink": str(tmp_path / "naive.db"), "window_seconds": 10}
-    assert told["checkpoint"] == str(tmp_path / "naive-checkpoint")
-    assert told["conf"]["spark.master"] == "local[8]"
+    settings = naive_settings(DECLARED, "revenue", tmp_path, 1000.0)
+    assert (settings["bootstrap"], settings["time_ms"]) == ("127.0.0.1:2002", 995_000)
+    assert settings["settings"] == {"sink": str(tmp_path / "naive.db"), "window_seconds": 10}
+    assert settings["checkpoint"] == str(tmp_path / "naive-checkpoint")
+    assert settings["conf"]["spark.master"] == "local[8]"

@@ -68,9 +68,9 @@ def test_an_image_that_is_not_bare_or_of_another_commit_is_refused(
 def test_the_recipe_for_an_image_with_ones_own_pipelines_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = fake_docker(tmp_path, monkeypatch, said="10001\ntideover 1\n", label=ON.revision, own="0 sizes")
+    requested = fake_docker(tmp_path, monkeypatch, said="10001\ntideover 1\n", label=ON.revision, own="0 sizes")
     monkeypatch.setattr(Stage, "play", play_nothing)
     assert cli.main(["run", "--dir", str(tmp_path), "kill-cluster"]) == 2
     assert "does not load its pipeline as user 10001: '0 sizes'" in capsys.readouterr().err
-    (built,) = [line for line in asked.read_text(encoding="utf-8").splitlines() if line.endswith("conf/own-image")]
+    (built,) = [line for line in requested.read_text(encoding="utf-8").splitlines() if line.endswith("conf/own-image")]
     assert "--build-arg TIDEOVER_IMAGE=tideover:0.1.0" in built

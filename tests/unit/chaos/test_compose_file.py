@@ -119,7 +119,9 @@ def test_the_compose_configuration_is_valid_and_knows_its_brokers() -> None:
 def test_the_secured_variant_secures_every_part_that_talks_to_a_cluster() -> None:
     assert set(SECURED) - set(SERVICES) == {"secrets"}
     configured = {
-        name for name, each in SERVICES.items() if any("tideover.yaml" in str(told) for told in each.get("volumes", ()))
+        name
+        for name, each in SERVICES.items()
+        if any("tideover.yaml" in str(reported) for reported in each.get("volumes", ()))
     }
     configured.remove("store")  # it talks to no cluster
     kafka = {name for name, each in SERVICES.items() if "KAFKA_IMAGE" in each["image"]}

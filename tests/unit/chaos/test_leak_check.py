@@ -11,7 +11,7 @@ import yaml
 
 from chaos import leak_check, secret_scanner, stage
 from chaos.docker import Environment
-from chaos.errors import DockerFailed, StoryFailed
+from chaos.errors import DockerFailed, ScenarioFailed
 from chaos.faults import WORKERS
 from chaos.leak_check import Place, leaks_in, search, searched, secrets_of
 from chaos.play import WaitLimits
@@ -45,7 +45,7 @@ def test_a_secret_is_a_password_or_the_first_line_of_a_key() -> None:
     ],
 )
 def test_without_a_secret_that_can_be_searched_for_there_is_no_search(files: dict[str, str], why: str) -> None:
-    with pytest.raises(StoryFailed, match=why):
+    with pytest.raises(ScenarioFailed, match=why):
         secrets_of(files)
 
 
@@ -59,12 +59,12 @@ def test_a_found_secret_is_named_with_its_place_also_in_hexadecimal(text: bytes)
 
 
 def test_a_place_in_which_something_known_does_not_stand_was_not_read() -> None:
-    with pytest.raises(StoryFailed, match="the store was not read"):
+    with pytest.raises(ScenarioFailed, match="the store was not read"):
         list(leaks_in(SECRETS, FILES, [Place("the store", b"", known="COPY")]))
 
 
 def test_a_search_that_does_not_find_a_secret_in_its_own_file_is_none() -> None:
-    with pytest.raises(StoryFailed, match=r"does not find west/tideover.password in its own source"):
+    with pytest.raises(ScenarioFailed, match=r"does not find west/tideover.password in its own source"):
         list(leaks_in(SECRETS, {**FILES, "west/tideover.password": "another"}, []))
 
 
@@ -74,7 +74,7 @@ class Leaky(Environment):
     def __init__(self, root: Path, **held: str) -> None:
         self.root = root
         self.held = held
-        self.asked: list[tuple[str, ...]] = []
+        self.requested: list[tuple[str, ...]] = []
         self.thawed = False
         self.password = STORE
 
@@ -91,9 +91,9 @@ class Leaky(Environment):
         usual = {"secrets": "credentials of east", "west-1": "(kafka.server.KafkaRaftServer)", "runner-a": "warmed up"}
         return usual.get(service, "") + self.held.get(f"log of {service}", "")
 
-    def ask(self, service: str, *command: str, given: str = "", timeout: float = 0) -> bytes:
+    def run_in(self, service: str, *command: str, given: str = "", timeout: float = 0) -> bytes:
         assert self.thawed
-        self.asked.append((service, *command))
+        self.requested.append((service, *command))
         match command:
             case ["python", "-c", text, *words]:
                 assert text == SCRIPT
@@ -129,7 +129,7 @@ def lay(path: Path, text: str) -> None:
 def test_where_no_secret_is_none_is_found_and_none_was_an_argument(root: Path) -> None:
     environment = Leaky(root)
     assert list(search(environment, root / "docker.log")) == []
-    said = " ".join(word for command in environment.asked for word in command)
+    said = " ".join(word for command in environment.requested for word in command)
     assert not any(secret in said for secret in (*SECRETS.values(), STORE))
 
 
@@ -165,20 +165,20 @@ def test_the_password_of_the_store_is_searched_for_and_has_to_be_one(root: Path)
     leaky = Leaky(root, **{"log of controller-one": f"cannot connect to postgresql://tideover:{STORE}@postgres"})
     assert list(search(leaky, root / "docker.log")) == ["the store's password was found in the log of controller-one"]
     leaky.password = "tideover"
-    with pytest.raises(StoryFailed, match="the store's password contains no secret"):
+    with pytest.raises(ScenarioFailed, match="the store's password contains no secret"):
         list(search(leaky, root / "docker.log"))
 
 
 def test_a_leak_is_a_problem_and_so_is_a_search_that_failed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = scenario("kill-cluster")
-    assert judge(told, searched(MOVED, Leaky(root), root / "docker.log")) == []
+    reported = scenario("kill-cluster")
+    assert judge(reported, searched(MOVED, Leaky(root), root / "docker.log")) == []
     leaky = Leaky(root, store=PASSWORD)
     leak = "west/tideover.password was found in the store"
-    assert judge(told, searched(MOVED, leaky, root / "docker.log")) == [leak]
-    assert judge(told, searched(replace(MOVED, broke="no end"), leaky, root / "docker.log")) == ["no end", leak]
+    assert judge(reported, searched(MOVED, leaky, root / "docker.log")) == [leak]
+    assert judge(reported, searched(replace(MOVED, broke="no end"), leaky, root / "docker.log")) == ["no end", leak]
 
     (root / "docker.log").write_text("")
-    found, failed = judge(told, searched(MOVED, leaky, root / "docker.log"))
+    found, failed = judge(reported, searched(MOVED, leaky, root / "docker.log"))
     assert found == leak
     assert failed.startswith("not everything could be searched for secrets: what verbs said was not read:")
 
@@ -201,13 +201,13 @@ def test_secrets_given_to_a_container_are_in_no_log_and_no_argument(
         tmp_path, project="p", files=(), env_file=None, log=log, settings={"GIVEN_TO_COMPOSE": STORE}
     )
     assert environment.compose("up") == f"{STORE}\n"
-    assert environment.ask("verifier", "cat", given=PASSWORD) == PASSWORD.encode()
+    assert environment.run_in("verifier", "cat", given=PASSWORD) == PASSWORD.encode()
     assert "docker exec verifier cat" in log.getvalue()
     assert PASSWORD not in log.getvalue() + (tmp_path / "noted").read_text()
     assert "exec --interactive id cat" in (tmp_path / "noted").read_text()
     monkeypatch.setenv("ENDS", "3")
     with pytest.raises(DockerFailed, match="docker exec verifier cat ended with 3"):
-        environment.ask("verifier", "cat", given=PASSWORD)
+        environment.run_in("verifier", "cat", given=PASSWORD)
 
 
 def test_the_leak_check_searches_the_volumes_of_the_compose_files() -> None:
@@ -254,7 +254,7 @@ def test_a_secured_environment_is_searched_after_each_scenario_and_at_end(
         return replace(MOVED, environment=name)
 
     monkeypatch.setattr(stage, "Environment", Bare)
-    monkeypatch.setattr("chaos.play.Story.tell", play)
+    monkeypatch.setattr("chaos.play.ScenarioRun.play", play)
     monkeypatch.setattr(leak_check, "search", find)
     place = stage.Stage(
         root=tmp_path, folder=tmp_path, env_file=None, files=files, say=lambda _: None, patience=WaitLimits()

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from chaos.docker import Environment
-from chaos.errors import StoryFailed
+from chaos.errors import ScenarioFailed
 from chaos.faults import Observation
-from chaos.play import Story, WaitLimits
-from chaos.report import result_of, story_of
+from chaos.play import ScenarioRun, WaitLimits
+from chaos.report import played_of, result_of
 from chaos.scenario_outcome import Load, Outcome, judge
 from chaos.scenarios import Scenario
 from chaos.watcher import Watcher
@@ -76,10 +76,10 @@ class Noted(Environment):
             self.checked[command[1]] = check
         verb = command[1] if command[0] == "tideover" else command[2]
         answer = self._answers.get(verb)
-        return 0, json.dumps(answer.next() if isinstance(answer, Asked) else answer)
+        return 0, json.dumps(answer.next() if isinstance(answer, Commands) else answer)
 
 
-class Asked:
+class Commands:
     """One answer after the other, the last one from then on."""
 
     def __init__(self, *answers: object) -> None:
@@ -89,7 +89,7 @@ class Asked:
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
 
-class Told(Watcher):
+class ScriptedWatcher(Watcher):
     """Sees one situation after the other, the next one at each look."""
 
     def __init__(self, sights: Sequence[Observation]) -> None:
@@ -106,7 +106,7 @@ class Told(Watcher):
     def look(self) -> Observation | None:
         if self.looks:
             return self.looks.pop(0)
-        return Observation({**self._sights[-1].told, "at": (datetime.now(UTC) + timedelta(seconds=1)).isoformat()})
+        return Observation({**self._sights[-1].status, "at": (datetime.now(UTC) + timedelta(seconds=1)).isoformat()})
 
     def await_sight(
         self, holds: Callable[[Observation], bool], seconds: float, what: str,
@@ -117,13 +117,21 @@ class Told(Watcher):
         assert holds(self._sights[-1]), what
         while afresh is not None and not ((seen := self.look()) and afresh(seen)):
             if not self.looks:
-                raise StoryFailed(f"it did not come to this: {what}")
+                raise ScenarioFailed(f"it did not come to this: {what}")
         return self._sights[-1]
 
 
 def row(cluster: str, **more: Any) -> list[dict[str, Any]]:
-    told = {"query": "q", "cluster": cluster, "runner": "a", "state": "running", "ready": True, "batch": 5, "epoch": 1}
-    return [{**told, **more}]
+    planned_scenario = {
+        "query": "q",
+        "cluster": cluster,
+        "runner": "a",
+        "state": "running",
+        "ready": True,
+        "batch": 5,
+        "epoch": 1,
+    }
+    return [{**planned_scenario, **more}]
 
 
 CLEAN = {"q": {**ROW, "exposed": 0}}
@@ -138,22 +146,24 @@ HISTORY: list[dict[str, Any]] = [
 
 def answers(**more: Any) -> dict[str, Any]:
     return {
-        "list": Asked(row("east"), row("west")),
+        "list": Commands(row("east"), row("west")),
         "history": HISTORY,
         "show-op": operation(started_at="2036-01-02T03:04:15.000+00:00"),
-        "lab": Asked({"q": EARLIER}, {"q": ROW}),
+        "lab": Commands({"q": EARLIER}, {"q": ROW}),
         **more,
     }
 
 
-def tell(told: Scenario, environment: Noted, watcher: Told, *, fresh: bool = True) -> Outcome:
-    return Story(told, environment, watcher, lambda _: None, fresh=fresh, patience=QUICK).tell("its own")
+def play(planned_scenario: Scenario, environment: Noted, watcher: ScriptedWatcher, *, fresh: bool = True) -> Outcome:
+    return ScenarioRun(planned_scenario, environment, watcher, lambda _: None, fresh=fresh, patience=QUICK).play(
+        "its own"
+    )
 
 
 def test_a_failover_is_played_from_the_first_container_to_the_count() -> None:
     environment = Noted(answers())
-    seen = Told([sight(verdict="UP", ready=False), sight(), sight(cluster="west", verdict="DOWN")])
-    outcome = tell(scenario("kill-cluster"), environment, seen)
+    seen = ScriptedWatcher([sight(verdict="UP", ready=False), sight(), sight(cluster="west", verdict="DOWN")])
+    outcome = play(scenario("kill-cluster"), environment, seen)
     assert seen.begun
     assert len(seen.since(0)) == 3, "while a query could not move, nothing is struck"
     assert environment.commands == [
@@ -182,8 +192,8 @@ def test_a_soak_counts_once_per_part_and_then_moves() -> None:
     end = scenario("kill-cluster")
     soak = replace(end, parts=parts, steps=(*(step for part in parts for step in part.steps), *end.steps))
     counts = [{"q": {**ROW, "acked": 10 * each, "delivered": 10 * each}} for each in range(1, 6)]
-    environment = Noted(answers(lab=Asked(*counts, {"q": ROW})))
-    outcome = tell(soak, environment, Told([sight(), sight(cluster="west", verdict="DOWN")]))
+    environment = Noted(answers(lab=Commands(*counts, {"q": ROW})))
+    outcome = play(soak, environment, ScriptedWatcher([sight(), sight(cluster="west", verdict="DOWN")]))
     assert outcome.broke == ""
     assert environment.commands[2:14] == [
         "kill east-3", f"{VERIFY} --load", f"{VERIFY} --load", "start east-3",
@@ -201,56 +211,60 @@ def test_a_soak_counts_once_per_part_and_then_moves() -> None:
 
 @pytest.mark.parametrize(
     "last",
-    [None, sight(age=1e9), Observation({**sight().told, "leader": None}), sight(verdict="DEGRADED")],
+    [None, sight(age=1e9), Observation({**sight().status, "leader": None}), sight(verdict="DEGRADED")],
     ids=["no answer", "no progress since", "nobody leads", "degraded"],
 )
 def test_where_nothing_moves_all_must_be_well_again_in_the_end(last: Observation | None) -> None:
     environment = Noted(answers(history=[], lab=CLEAN))
     away = quick(replace(scenario("store-away"), hold_seconds=0.0))
-    seen = Told([sight()])
+    seen = ScriptedWatcher([sight()])
     seen.looks = [sight(), last]
-    outcome = tell(away, environment, seen)
+    outcome = play(away, environment, seen)
     assert outcome.broke == ""
     assert outcome.unhealed == "it did not come to this: all is well"
     assert "stop -t 25 traffic" in environment.commands, "what it counted and where its queries are is told, too"
     assert outcome.verdict == CLEAN
     assert "it did not heal: it did not come to this: all is well" in judge(away, outcome)
-    well = tell(away, Noted(answers(history=[], lab=CLEAN)), Told([sight()]))
+    well = play(away, Noted(answers(history=[], lab=CLEAN)), ScriptedWatcher([sight()]))
     assert well.unhealed == ""
     assert not [each for each in judge(away, well) if "heal" in each]
 
 
 def test_final_places_are_read_and_not_taken_from_the_last_sight() -> None:
-    environment = Noted(answers(history=[], list=Asked(row("east"), row("east", state="failed"))))
-    outcome = tell(quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, Told([sight(), sight()]))
+    environment = Noted(answers(history=[], list=Commands(row("east"), row("east", state="failed"))))
+    outcome = play(
+        quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, ScriptedWatcher([sight(), sight()])
+    )
     assert outcome.places == {"q": ("east", "a", "failed")}
 
 
 def test_a_run_that_broke_before_its_fault_is_not_counted() -> None:
     environment = Noted(answers())
-    seen = Told([sight()])
+    seen = ScriptedWatcher([sight()])
     seen.looks = [sight(verdict="DOWN")]
-    outcome = tell(scenario("kill-cluster"), environment, seen)
+    outcome = play(scenario("kill-cluster"), environment, seen)
     assert outcome.broke == "it did not come to this: all is well"
     assert not any("lab verify" in each for each in environment.commands)
-    told = story_of(scenario("kill-cluster"), outcome, {"command": "c", "commit": "abc"})
-    assert told["seconds"] == {"down": None, "switch": 4.25}
+    planned_scenario = played_of(scenario("kill-cluster"), outcome, {"command": "c", "commit": "abc"})
+    assert planned_scenario["seconds"] == {"down": None, "switch": 4.25}
     on = Origin(revision="abc", changed=False, made="now", machine="2 cores")
-    text = page(result_of("chaos", [told], [], on))
+    text = page(result_of("chaos", [planned_scenario], [], on))
     assert "- 03:04:14 UTC: east is DOWN\n- 03:04:15 UTC: failover of q begins" in text
     assert "- not as expected: failover of q began before there was a cause" in text
 
 
 def test_records_still_being_replicated_are_counted_again() -> None:
     environment = Noted(answers(history=[]))  # two records are still on their way
-    tell(quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, Told([sight(), sight()]))
+    play(
+        quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, ScriptedWatcher([sight(), sight()])
+    )
     assert environment.commands.count(f"{VERIFY} --wait 0.5") > 1
 
 
 def test_a_switchover_is_typed_under_load_that_is_counted_before_and_after() -> None:
     counts = [{"q": {**ROW, "acked": each, "delivered": each}} for each in (10, 20, 30)]
-    environment = Noted(answers(lab=Asked(*counts, CLEAN)))
-    outcome = tell(scenario("switchover-under-load"), environment, Told([sight(), sight(cluster="west")]))
+    environment = Noted(answers(lab=Commands(*counts, CLEAN)))
+    outcome = play(scenario("switchover-under-load"), environment, ScriptedWatcher([sight(), sight(cluster="west")]))
     assert outcome.broke == ""
     assert environment.commands[2:7] == [
         f"{VERIFY} --load",
@@ -269,10 +283,10 @@ def test_a_switchover_is_typed_under_load_that_is_counted_before_and_after() -> 
     [("revenue\n", ""), ("q-drill-7\nrevenue\n", "the drill left q-drill-7 in /var/lib/tideover/checkpoints")],
 )
 def test_a_drill_is_typed_under_load_and_leaves_no_copy_of_a_checkpoint(after: str, broke: str) -> None:
-    environment = Noted(answers(lab=Asked({"q": EARLIER}, {"q": ROW}, CLEAN), list=Asked(*[row("east")] * 2)))
+    environment = Noted(answers(lab=Commands({"q": EARLIER}, {"q": ROW}, CLEAN), list=Commands(*[row("east")] * 2)))
     environment.folders = ["revenue\n", after]
     drill = replace(scenario("drill-under-load"), hold_seconds=0.0)
-    outcome = tell(drill, environment, Told([sight()]))
+    outcome = play(drill, environment, ScriptedWatcher([sight()]))
     assert outcome.broke == broke
     assert "verifier: tideover drill --all --to west --reason chaos" in environment.commands
     assert environment.checked == {"drill": True}, "one that is not proven breaks the story"
@@ -284,18 +298,20 @@ def test_a_drill_is_typed_under_load_and_leaves_no_copy_of_a_checkpoint(after: s
 def test_operations_of_an_earlier_run_do_not_count() -> None:
     earlier = {**HISTORY[1], "operation": "o0", "at": "2026-01-01T00:00:00.000+00:00"}
     environment = Noted(answers(history=[earlier, *HISTORY]))
-    outcome = tell(scenario("kill-cluster"), environment, Told([sight(), sight(cluster="west", verdict="DOWN")]))
+    outcome = play(
+        scenario("kill-cluster"), environment, ScriptedWatcher([sight(), sight(cluster="west", verdict="DOWN")])
+    )
     assert len(outcome.operations) == 1
     assert not any("show-op o0" in each for each in environment.commands)
 
 
 def test_a_way_home_is_played_in_the_order_that_keeps_the_tail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chaos.play._AGAIN_SECONDS", 0.0)
-    environment = Noted(answers(list=Asked(row("east"), row("east", epoch=3))))
+    environment = Noted(answers(list=Commands(row("east"), row("east", epoch=3))))
     environment.refusals = [1, 1]
     moved = sight(cluster="west", verdict="DOWN")
-    seen = Told([sight(), moved, sight(cluster="west"), sight()])
-    outcome = tell(quick(scenario("failback-after-kill")), environment, seen)
+    seen = ScriptedWatcher([sight(), moved, sight(cluster="west"), sight()])
+    outcome = play(quick(scenario("failback-after-kill")), environment, seen)
     assert outcome.broke == ""
     report = "tideover show-op o1 --tail -o json > /var/lib/lab/tail.json && cat /var/lib/lab/tail.json"
     home = "--on east --tail /var/lib/lab/tail.json"
@@ -352,9 +368,9 @@ def test_a_fault_without_its_effect_ends_the_run(
     environment = Noted(answers() if name == "clock-off" else answers(history=[], lab=CLEAN))
     for fact, value in facts.items():
         setattr(environment, fact, value)
-    seen = Told([sight(), sight(cluster="west", verdict="DOWN")] if name == "clock-off" else [sight()])
-    assert tell(quick(replace(scenario(name), hold_seconds=0.0)), environment, seen).broke == broke
+    seen = ScriptedWatcher([sight(), sight(cluster="west", verdict="DOWN")] if name == "clock-off" else [sight()])
+    assert play(quick(replace(scenario(name), hold_seconds=0.0)), environment, seen).broke == broke
 
 
-def quick(told: Scenario) -> Scenario:
-    return replace(told, steps=tuple(replace(step, after_seconds=0.0) for step in told.steps))
+def quick(planned_scenario: Scenario) -> Scenario:
+    return replace(planned_scenario, steps=tuple(replace(step, after_seconds=0.0) for step in planned_scenario.steps))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chaos.faults import EAST, Act, Action, When
-from chaos.report import Story, as_json, joined, measured, result_of, story_of
+from chaos.report import PlayedScenario, as_json, joined, measured, played_of, result_of
 from chaos.scenario_outcome import Change, Load, Outcome, announced_repeats, changes_of, judge
 from chaos.scenarios import Scenario, named
 from orchestrator.decide.verdict import Judgement, form, verdict_event
@@ -222,8 +222,8 @@ def test_a_move_with_any_unexpected_outcome_is_a_problem(changed: dict[str, Any]
 @pytest.mark.parametrize(("exposed", "right"), [(1_000, True), (1_001, False)])
 def test_few_records_may_be_left_behind_without_consent(exposed: int, right: bool) -> None:
     left = replace(MOVED, verdict={"q": {**ROW, "exposed": exposed}})
-    told = f"q: {exposed} records were left behind, more than 1000, without a consent"
-    assert judge(scenario("kill-cluster"), left) == ([] if right else [told])
+    reported = f"q: {exposed} records were left behind, more than 1000, without a consent"
+    assert judge(scenario("kill-cluster"), left) == ([] if right else [reported])
     consented = replace(left, operations=(operation(id="o0", outcome="refused"), operation()))
     assert judge(scenario("replicator-dead"), consented) == []
     assert judge(scenario("primary-returns-late"), replace(RETURNED, verdict=left.verdict)) == [
@@ -354,8 +354,8 @@ def test_after_the_leader_was_struck_the_other_controller_must_lead(
 ) -> None:
     frozen = deed(10.0, "controller-one", act=Act.FREEZE), deed(40.0, "controller-one", act=Act.THAW)
     deeds = *MOVED.deeds, *frozen
-    told = judge(scenario("leader-freezes-in-move"), replace(MOVED, deeds=deeds, leaders=leaders))
-    assert told == ([] if right else ["freeze controller-one: the other controller did not lead after that"])
+    reported = judge(scenario("leader-freezes-in-move"), replace(MOVED, deeds=deeds, leaders=leaders))
+    assert reported == ([] if right else ["freeze controller-one: the other controller did not lead after that"])
 
 
 @pytest.mark.parametrize(
@@ -390,9 +390,9 @@ def test_where_the_sites_are_cut_apart_the_leader_must_miss_one(
     cluster: str, seconds: float, verdict: str, right: bool
 ) -> None:
     deeds = deed(0.0, "link", act=Act.CUT), deed(46.0, "link", act=Act.JOIN)
-    told = replace(STAYED, deeds=deeds, changes=(Change(seconds=seconds, cluster=cluster, verdict=verdict),))
+    reported = replace(STAYED, deeds=deeds, changes=(Change(seconds=seconds, cluster=cluster, verdict=verdict),))
     problems = [] if right else ["neither cluster was SUSPECT or UNREACHABLE_FROM_HERE"]
-    assert judge(scenario("cut-link"), told) == problems
+    assert judge(scenario("cut-link"), reported) == problems
 
 
 @pytest.mark.parametrize(
@@ -493,26 +493,26 @@ def test_the_end_of_a_batch_under_way_counts_before_the_plan(measured: Mapping[s
     assert announced_repeats([moved], "q") == repeats
 
 
-def story(name: str, outcome: Outcome, commit: str = "abc") -> Story:
+def played_one(name: str, outcome: Outcome, commit: str = "abc") -> PlayedScenario:
     """As the file has it."""
     played = {"commit": commit, "begun": "some day", "command": "python -m chaos run"}
-    told: Story = json.loads(json.dumps(story_of(scenario(name), outcome, played)))
-    return told
+    answer: PlayedScenario = json.loads(json.dumps(played_of(scenario(name), outcome, played)))
+    return answer
 
 
-def rendered(stories: list[Story]) -> str:
+def rendered(all_played: list[PlayedScenario]) -> str:
     on = Origin(revision="abc", changed=False, made="now", machine="2 cores")
-    return page(result_of("chaos", stories, [], on))
+    return page(result_of("chaos", all_played, [], on))
 
 
 def test_the_report_says_what_was_measured() -> None:
     assert measured(MOVED) == {"down": 9.5, "switch": 4.25}
     assert measured(STAYED) == {"down": None, "switch": None}
-    stories = [story("kill-cluster", MOVED), story("kill-one-broker", replace(STAYED, places={}))]
-    told = as_json(stories)
-    assert not told["expected"]
-    assert [each["expected"] for each in told["scenarios"]] == [True, False]
-    text = rendered(stories)
+    all_played = [played_one("kill-cluster", MOVED), played_one("kill-one-broker", replace(STAYED, places={}))]
+    reported = as_json(all_played)
+    assert not reported["expected"]
+    assert [each["expected"] for each in reported["scenarios"]] == [True, False]
+    text = rendered(all_played)
     assert "2 scenarios, **1 not as expected**" in text
     assert "- judged: q by 98 ids" in text
     assert "| kill-cluster | All brokers of the primary are killed | yes | 9.5 s | 4.2 s | 0 | 0 | 2 |" in text
@@ -523,9 +523,9 @@ def test_the_report_says_what_was_measured() -> None:
 
 
 def test_an_earlier_failure_stays_in_the_report_after_another_play() -> None:
-    stories = [story("kill-cluster", replace(MOVED, places={}))]
+    all_played = [played_one("kill-cluster", replace(MOVED, places={}))]
     for commit in ("def", "fed"):
-        stories = joined(stories, [story("kill-cluster", MOVED, commit)])
-    assert as_json(stories)["expected"]
-    assert "played before, some day on abc, not as expected: no query was seen in the end" in rendered(stories)
-    assert "on def, not as expected" not in rendered(stories)
+        all_played = joined(all_played, [played_one("kill-cluster", MOVED, commit)])
+    assert as_json(all_played)["expected"]
+    assert "played before, some day on abc, not as expected: no query was seen in the end" in rendered(all_played)
+    assert "on def, not as expected" not in rendered(all_played)

@@ -97,7 +97,7 @@ def test_moments_are_read_from_the_situation() -> None:
     assert sight().shows(When.WELL)
     assert not sight(verdict="DEGRADED").shows(When.WELL)
     assert not sight(ready=None).shows(When.WELL)
-    assert not Observation({**sight().told, "leader": None}).shows(When.WELL), "nobody would move anything"
+    assert not Observation({**sight().status, "leader": None}).shows(When.WELL), "nobody would move anything"
     assert not sight(cluster="west").shows(When.WELL)
     assert sight(verdict="DOWN").shows(When.DOWN)
     assert not sight(verdict="DEGRADED").shows(When.DOWN)
@@ -116,7 +116,7 @@ def test_moments_are_read_from_the_situation() -> None:
     assert not sight(verdict="DOWN").shows(When.REFUSED)
     assert sight().leader == "controller-one"
     assert sight().all_ready
-    assert not any(sight(ready=told).all_ready for told in (False, None))
+    assert not any(sight(ready=reported).all_ready for reported in (False, None))
 
 
 def test_a_cluster_is_up_again_only_since_it_came_back() -> None:

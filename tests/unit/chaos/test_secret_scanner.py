@@ -48,9 +48,9 @@ def test_a_secret_is_found_where_two_blocks_meet_and_at_any_depth(tmp_path: Path
     for number in range(40):
         (deep / str(number)).write_text("x" * number + PASSWORD + "x" * 40)
     (deep / "clean").write_text("x" * 200)
-    told = look([tmp_path], SECRETS, block=32)
-    assert sorted(told["hits"]) == sorted([str(deep / str(number)), "west/tideover.password"] for number in range(40))
-    assert len(told["read"]) == 41
+    found = look([tmp_path], SECRETS, block=32)
+    assert sorted(found["hits"]) == sorted([str(deep / str(number)), "west/tideover.password"] for number in range(40))
+    assert len(found["read"]) == 41
 
 
 def test_a_file_that_cannot_be_read_is_named_and_one_that_is_gone_is_not(

@@ -24,19 +24,19 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def told(path: Path) -> dict[str, str]:
+def settings_in(path: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in path.read_text().splitlines())
 
 
 def test_both_listeners_of_a_broker_need_credentials_and_allow_no_other(made: Path) -> None:
     for cluster, protocol in (("east", "SSL"), ("west", "SASL_SSL")):
-        settings = told(made / "secrets" / cluster / "broker.properties")
+        settings = settings_in(made / "secrets" / cluster / "broker.properties")
         assert settings["listener.security.protocol.map"] == f"LOCAL:{protocol},LINK:{protocol},CONTROLLER:PLAINTEXT"
         assert "security.inter.broker.protocol" not in settings, "the listener is named, and both are refused"
         assert "authorizer.class.name" in settings
         assert "allow.everyone.if.no.acl.found" not in settings
         assert "tideover" not in settings["super.users"]
-    assert told(made / "secrets/east/broker.properties")["ssl.client.auth"] == "required"
+    assert settings_in(made / "secrets/east/broker.properties")["ssl.client.auth"] == "required"
     for listener in ("local", "link"):
         assert f"listener.name.{listener}.scram-sha-512.sasl.jaas.config" in settings
 

@@ -9,8 +9,8 @@ import pytest
 
 from lab import configuration
 from lab.demo import NEXT, _page, ended, judge, judged
-from lab.scenario import Script, Story, give_token
-from lab.stage import Stage, StoryFailed
+from lab.scenario import Played, Script, give_token
+from lab.stage import ScenarioFailed, Stage
 from lab.world import Options, World
 from orchestrator.config.load import load
 from orchestrator.http.auth import Gatekeeper, Principal, Role
@@ -35,7 +35,7 @@ EVENTS = (
 )
 ROW = {"acked": 10, "replicated": 10, "delivered": 10, "exposed": 0, "lost": 0, "duplicated": 0,
        "judged": "by 12 sums"}  # fmt: skip
-STORY = Story(
+PLAYED = Played(
     script=Script(automatic=True),
     plan=(),
     operations=({"query": "orders", "plan": {"resume": "carry"}, "measured": {"switch_seconds": 1.9}},),
@@ -47,22 +47,22 @@ STORY = Story(
 
 
 def test_the_page_of_an_automatic_move_shows_all_events_in_order() -> None:
-    page = _page(STORY, [])
-    told = page[page.index(HEADING) + 1 : page.index("", page.index(HEADING))]
-    assert [line.split()[:2] for line in told] == [
+    page = _page(PLAYED, [])
+    reported = page[page.index(HEADING) + 1 : page.index("", page.index(HEADING))]
+    assert [line.split()[:2] for line in reported] == [
         ["00:35:00.858", "verdict"],
         ["00:35:00.966", "hold"],
         ["00:35:02.579", "start"],
         ["00:35:03.900", "settled"],
     ]
-    assert [DOWN in told[0], MOVE in told[1], COMMITTED in told[3]] == [True] * 3
+    assert [DOWN in reported[0], MOVE in reported[1], COMMITTED in reported[3]] == [True] * 3
     assert page[-1].startswith("verdict: lost 0, repeated 0")
 
 
 def test_a_demo_in_which_all_was_kept_has_no_problems() -> None:
-    assert judge(STORY) == []
-    assert judged(STORY) == "orders by 12 sums"
-    assert judged(replace(STORY, verdict={"orders": ROW, "rows": ROW})) == "orders, rows by 12 sums"
+    assert judge(PLAYED) == []
+    assert judged(PLAYED) == "orders by 12 sums"
+    assert judged(replace(PLAYED, verdict={"orders": ROW, "rows": ROW})) == "orders, rows by 12 sums"
 
 
 @pytest.mark.parametrize(
@@ -78,27 +78,27 @@ def test_a_demo_in_which_all_was_kept_has_no_problems() -> None:
     ],
 )
 def test_each_broken_promise_of_a_demo_is_a_problem(changed: Mapping[str, Any], problem: str) -> None:
-    assert judge(replace(STORY, **changed)) == [problem]
+    assert judge(replace(PLAYED, **changed)) == [problem]
 
 
 def test_the_forecast_of_a_fresh_query_excuses_its_repeats_and_no_loss() -> None:
     totals = {"replay_records": 2, "possible_replay_records": 3}
     fresh = {"query": "orders", "plan": {"resume": "fresh", "totals": totals}, "measured": {}}
     for repeated, right in ((2, True), (5, True), (0, False), (3, False)):
-        story = replace(STORY, operations=(fresh,), verdict={"orders": {**ROW, "duplicated": repeated}})
-        assert (judge(story) == []) is right
+        played = replace(PLAYED, operations=(fresh,), verdict={"orders": {**ROW, "duplicated": repeated}})
+        assert (judge(played) == []) is right
     went_on = {**fresh, "measured": {"possible_replay_records": 0}}
-    twice = replace(STORY, operations=(went_on,), verdict={"orders": {**ROW, "duplicated": 5}})
+    twice = replace(PLAYED, operations=(went_on,), verdict={"orders": {**ROW, "duplicated": 5}})
     assert judge(twice) == ["orders: 5 repeated, and the forecast was 2"], "what became of the batch is known"
-    lost = replace(STORY, operations=(fresh,), verdict={"orders": {**ROW, "duplicated": 2, "lost": 2}})
+    lost = replace(PLAYED, operations=(fresh,), verdict={"orders": {**ROW, "duplicated": 2, "lost": 2}})
     assert judge(lost) == ["orders: lost 2"]
 
 
 def test_a_fresh_query_without_a_forecast_of_repeats_is_a_problem() -> None:
-    (operation,) = STORY.operations
+    (operation,) = PLAYED.operations
     unknown = {"replay_records": None, "possible_replay_records": 0}
     plan = {**operation["plan"], "resume": "fresh", "totals": unknown}
-    assert judge(replace(STORY, operations=[{**operation, "plan": plan}])) == [
+    assert judge(replace(PLAYED, operations=[{**operation, "plan": plan}])) == [
         "orders: 0 repeated, and the forecast was unknown"
     ]
 
@@ -118,5 +118,5 @@ def test_the_token_of_the_demo_allows_to_act_on_its_page(tmp_path: Path) -> None
 
 
 def test_a_demo_that_cannot_run_says_why_with_the_next_command() -> None:
-    line = ended(StoryFailed("lab up ended with exit code 2: no Java\n\tat java.Main"), Path("build/demo"))
+    line = ended(ScenarioFailed("lab up ended with exit code 2: no Java\n\tat java.Main"), Path("build/demo"))
     assert line == f"the demo ended early: lab up ended with exit code 2: no Java; logs: build/demo; next: {NEXT}"

@@ -57,7 +57,7 @@ def test_the_worlds_hold_what_makes_a_judge_err() -> None:
     assert {(planted.deduplicates, planted.is_dead) for planted in worlds} == {
         (False, False), (False, True), (True, False), (True, True),
     }  # fmt: skip
-    assert min(sum(each > 0 for each in told) for told in (
+    assert min(sum(each > 0 for each in reported) for reported in (
         [verdict.exposed for verdict in verdicts], [verdict.resent for verdict in verdicts],
         [planted.repeats for planted in worlds],
     )) > TRIALS / 20  # fmt: skip

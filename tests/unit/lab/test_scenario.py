@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lab.scenario import Script, foreseen, paced
-from lab.stage import Stage, StoryFailed, TooSlow
+from lab.stage import ScenarioFailed, Stage, TooSlow
 
 GATE = {"name": "repeats-into-state", "measured": "unknown", "limit": "0 records", "text": "it lags"}
 
@@ -48,7 +48,7 @@ def test_a_run_waits_until_no_query_would_be_refused(tmp_path: Path) -> None:
 
 
 def test_a_run_whose_queries_stay_refused_says_why(tmp_path: Path) -> None:
-    with pytest.raises(StoryFailed, match="for 0 s a failover would have been refused: orders: it lags"):
+    with pytest.raises(ScenarioFailed, match="for 0 s a failover would have been refused: orders: it lags"):
         foreseen(Answers(tmp_path, [(1, plans(ok=False))]), within=0.0)
 
 

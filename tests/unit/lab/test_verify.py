@@ -40,10 +40,10 @@ class Clusters:
         return cluster not in self.dead
 
     def names(self, bootstrap: list[str]) -> set[str]:
-        self.ask(bootstrap[0])
+        self.request(bootstrap[0])
         return {topic for cluster, topic in self.held if cluster == bootstrap[0]}
 
-    def ask(self, cluster: str) -> None:
+    def request(self, cluster: str) -> None:
         if cluster in self.dead:
             raise ClusterSilent(f"{cluster} does not answer")
 
@@ -67,7 +67,7 @@ def clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clusters:
             self.held: list[Held] = []
 
         def advance(self) -> None:
-            made.ask(self._at[0])
+            made.request(self._at[0])
             self.held = [Held(each, 0, 40 + number, 0) for number, each in enumerate(made.held[self._at])]
 
     monkeypatch.setattr(verify, "TopicReader", Log)
@@ -133,19 +133,19 @@ def test_every_topic_of_a_query_is_judged_under_its_own_name(
     clusters.send("east", "returns", TWO, TWO + 1)
     clusters.held["west", there["orders"]] = [ONE, ONE + 1]
     clusters.held["west", there["returns"]] = [TWO, TWO + 1]
-    asked = verifier(clusters, routes=routes, sources=sources)
+    checked = verifier(clusters, routes=routes, sources=sources)
     read = {"orders": [ONE], "returns": [TWO]}
     sink(clusters, {**read, there["orders"]: [ONE, ONE + 1], there["returns"]: [TWO, TWO + 1]})
     if routes == "identity":
-        assert found(asked.verdicts(0)["q"]) == (4, 0, 0)
+        assert found(checked.verdicts(0)["q"]) == (4, 0, 0)
         sink(clusters, {"orders": [ONE, ONE + 1], "returns": [TWO]})
-        assert found(asked.verdicts(0)["q"]) == (4, 1, 0)
+        assert found(checked.verdicts(0)["q"]) == (4, 1, 0)
         return
-    assert found(asked.verdicts(0)["q"]) == (4, 0, 2), "read on the primary, and again on the standby"
+    assert found(checked.verdicts(0)["q"]) == (4, 0, 2), "read on the primary, and again on the standby"
     sink(clusters, {**read, there["orders"]: [ONE + 1], there["returns"]: [TWO + 1]})
-    assert found(asked.verdicts(0)["q"]) == (4, 0, 0)
+    assert found(checked.verdicts(0)["q"]) == (4, 0, 0)
     sink(clusters, {**read, there["orders"]: [ONE + 1]})
-    assert found(asked.verdicts(0)["q"]) == (4, 1, 0)
+    assert found(checked.verdicts(0)["q"]) == (4, 1, 0)
 
 
 def test_records_sent_to_the_standby_count_under_their_name_there(clusters: Clusters) -> None:
@@ -153,19 +153,19 @@ def test_records_sent_to_the_standby_count_under_their_name_there(clusters: Clus
     clusters.send("west", "east.orders", TWO)
     clusters.held["west", "east.orders"] = [ONE, TWO]
     clusters.send("west", "orders", THREE)
-    asked = verifier(clusters, routes=PREFIX)
+    checked = verifier(clusters, routes=PREFIX)
     sink(clusters, {"orders": [ONE], "east.orders": [TWO]})
-    assert found(asked.verdicts(0)["q"]) == (2, 0, 0)
-    assert asked.counts()["q"] == {"acked": 2, "delivered": 2}
+    assert found(checked.verdicts(0)["q"]) == (2, 0, 0)
+    assert checked.counts()["q"] == {"acked": 2, "delivered": 2}
 
 
 def test_a_route_back_is_read_the_other_way_round(clusters: Clusters) -> None:
     clusters.send("west", "orders", ONE)
     clusters.held["east", "east.orders"] = [ONE]
-    asked = verifier(clusters, routes=PREFIX, clusters=["west", "east"], sources={"orders": {"topics": ["orders"]}})
+    checked = verifier(clusters, routes=PREFIX, clusters=["west", "east"], sources={"orders": {"topics": ["orders"]}})
     sink(clusters, {"orders": [ONE]})
     with pytest.raises(Unjudgeable, match="topic orders does not exist on east"):
-        asked.verdicts(0)
+        checked.verdicts(0)
     home = verifier(clusters, routes=PREFIX, clusters=["west", "east"], sources={"o": {"topics": ["east.orders"]}})
     clusters.held = {("west", "east.orders"): [ONE], ("east", "orders"): [ONE]}
     sink(clusters, {"orders": [ONE]})
@@ -176,12 +176,12 @@ def test_a_pattern_finds_topics_that_only_one_cluster_has(clusters: Clusters) ->
     clusters.send("east", "orders.a", ONE)
     clusters.send("west", "orders.b", TWO)
     clusters.dead.add("east")
-    asked = verifier(clusters, sources={"orders": {"pattern": r"orders\..*"}})
+    checked = verifier(clusters, sources={"orders": {"pattern": r"orders\..*"}})
     sink(clusters, {"orders.a": [ONE], "orders.b": [TWO]})
-    assert found(asked.verdicts(0)["q"]) == (2, 0, 0)
-    assert asked.verdicts(0)["q"].exposed == 1
+    assert found(checked.verdicts(0)["q"]) == (2, 0, 0)
+    assert checked.verdicts(0)["q"].exposed == 1
     sink(clusters, {"orders.a": [ONE]})
-    assert found(asked.verdicts(0)["q"]) == (2, 1, 0)
+    assert found(checked.verdicts(0)["q"]) == (2, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -214,11 +214,11 @@ def test_an_input_that_cannot_be_judged_is_an_error_of_one_sentence(
 
 def test_a_sink_that_is_not_there_is_an_error_once_records_were_acknowledged(clusters: Clusters) -> None:
     clusters.held = {("east", "orders"): [], ("west", "orders"): []}
-    asked = verifier(clusters)
-    assert found(asked.verdicts(0)["q"]) == (0, 0, 0)
+    checked = verifier(clusters)
+    assert found(checked.verdicts(0)["q"]) == (0, 0, 0)
     clusters.send("east", "orders", ONE)
     with pytest.raises(NoSink, match="there is no sink"):
-        asked.verdicts(0)
+        checked.verdicts(0)
 
 
 def test_records_written_during_the_reading_are_no_mistake(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,9 +234,9 @@ def test_records_written_during_the_reading_are_no_mistake(clusters: Clusters, m
         return names(bootstrap)
 
     monkeypatch.setattr("lab.topics.names", late)
-    asked = verifier(clusters)
-    assert found(asked.verdicts(0)["q"])[1:] == (1, 0), "it is not delivered yet, as far as the sink was read"
-    assert found(asked.verdicts(0)["q"])[1:] == (0, 0)
+    checked = verifier(clusters)
+    assert found(checked.verdicts(0)["q"])[1:] == (1, 0), "it is not delivered yet, as far as the sink was read"
+    assert found(checked.verdicts(0)["q"])[1:] == (0, 0)
 
 
 class Clock:
@@ -259,17 +259,17 @@ def test_verify_settles_when_two_verdicts_agree_and_nothing_is_lost(
     """The first says that nothing is lost, and a moment later there is more."""
     clean = judge_by_id(Truth(), {1: 1})
     coming = [clean, replace(clean, delivered=2), replace(clean, delivered=3), replace(clean, delivered=3)]
-    asked, clock = verifier(clusters), Clock()
+    checked, clock = verifier(clusters), Clock()
     monkeypatch.setattr(verify, "time", clock)
-    monkeypatch.setattr(asked, "_judge", lambda: {"q": coming.pop(0)})
-    assert asked.verdicts(wait)["q"].delivered == expected
+    monkeypatch.setattr(checked, "_judge", lambda: {"q": coming.pop(0)})
+    assert checked.verdicts(wait)["q"].delivered == expected
     assert clock.now <= wait
 
 
 def test_a_loss_is_waited_for_though_two_verdicts_agree(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:
     clean = judge_by_id(Truth(), {1: 1})
     coming = [*[replace(clean, lost=1)] * 3, clean, clean]
-    asked = verifier(clusters)
+    checked = verifier(clusters)
     monkeypatch.setattr(verify, "time", Clock())
-    monkeypatch.setattr(asked, "_judge", lambda: {"q": coming.pop(0)})
-    assert asked.verdicts(60.0)["q"].lost == 0
+    monkeypatch.setattr(checked, "_judge", lambda: {"q": coming.pop(0)})
+    assert checked.verdicts(60.0)["q"].lost == 0

@@ -12,10 +12,10 @@ def row(**changes: int) -> dict[str, int]:
 
 
 def outcome(**changes: Any) -> Outcome:
-    told: dict[str, Any] = {
+    reported: dict[str, Any] = {
         "gate": {"ok": False}, "refused": 1, "insisted": 0, "verdict": {WRONG: row(lost=900), RIGHT: row()},
     }  # fmt: skip
-    return Outcome(**{**told, **changes})
+    return Outcome(**{**reported, **changes})
 
 
 def test_the_demo_shows_a_refusal_a_loss_and_a_right_result() -> None:

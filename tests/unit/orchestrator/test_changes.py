@@ -19,10 +19,10 @@ class Store:
     def __init__(self) -> None:
         self.marks: dict[str, Hashable] = {"one": 0, "two": 0}
         self.away = False
-        self.asked = 0
+        self.requested = 0
 
     def change_marks(self) -> Mapping[str, Hashable]:
-        self.asked += 1
+        self.requested += 1
         if self.away:
             raise StoreUnavailable("away")
         return dict(self.marks)
@@ -103,8 +103,8 @@ def test_the_store_is_not_read_while_no_driver_waits(store: Store, monkeypatch: 
     changes = Changes(store)  # type: ignore[arg-type] # as above
     known(changes, "one")
     let_it_end(monkeypatch)
-    asked = store.asked
+    requests = store.requested
     time.sleep(0.02)
-    assert store.asked == asked
+    assert store.requested == requests
     changes.wait("one", None, LONG)  # and it begins again
-    assert store.asked > asked
+    assert store.requested > requests

@@ -117,9 +117,9 @@ def test_a_cluster_that_dies_for_all_is_down_and_history_shows_how(
     down = store.cluster_statuses()[0]
     assert down.first_failed_at is not None
     assert timedelta(0) < down.since - down.first_failed_at < timedelta(minutes=1), "on the store's clock"
-    told = [event.detail["verdict"] for event in store.history() if event.detail["cluster"] == "east"]
-    assert told[-1] == "DOWN"
-    assert "SUSPECT" in told
+    verdict = [event.detail["verdict"] for event in store.history() if event.detail["cluster"] == "east"]
+    assert verdict[-1] == "DOWN"
+    assert "SUSPECT" in verdict
     world.dark = set()
     until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP))
 
@@ -183,18 +183,18 @@ def test_another_controller_of_the_same_name_is_reported_once(
             world.dark = {("controller", "east")}
             seen = set()
 
-            def told() -> Verdict:
+            def verdict() -> Verdict:
                 namesake.report()
                 seen.add(verdicts(watching, term)[0])
                 return verdicts(watching, term)[0]
 
-            until(lambda: told() is Verdict.UNREACHABLE_FROM_HERE)
+            until(lambda: verdict() is Verdict.UNREACHABLE_FROM_HERE)
             for _ in range(100):
-                told()
+                verdict()
                 time.sleep(0.01)
             assert Verdict.DOWN not in seen
             world.dark.add(("namesake", "east"))
-            until(lambda: told() is Verdict.DOWN)
+            until(lambda: verdict() is Verdict.DOWN)
         finally:
             observer.close()
     namesakes = [line for line in logs if line["event"] == "another controller has the same name"]

@@ -169,29 +169,29 @@ class Away(MemoryStore):
 def test_a_follower_tries_to_lead_twice_a_second(clock: Clock) -> None:
     store = Away(clock.now)
     one, two = Leadership(store, clock, "one"), Leadership(store, clock, "two")
-    assert one.stands()
-    assert not two.stands()
+    assert one.holds()
+    assert not two.holds()
     one.give_up()
-    assert not two.stands(), "asked a moment ago"
+    assert not two.holds(), "asked a moment ago"
     clock.wait(0.5)
-    assert two.stands()
-    assert not one.stands()
+    assert two.holds()
+    assert not one.holds()
 
 
 def test_a_lead_does_not_stand_while_the_store_is_away(clock: Clock) -> None:
     store = Away(clock.now)
     one = Leadership(store, clock, "one")
     store.away = True
-    assert not one.stands()
+    assert not one.holds()
     store.away = False
     clock.wait(0.5)
-    assert one.stands()
+    assert one.holds()
     term = one.term
     store.away = True
     clock.wait(2.5)
-    assert not one.stands(), "the renewal that is due has no answer"
+    assert not one.holds(), "the renewal that is due has no answer"
     store.away = False
-    assert one.stands(), "the lease itself has not run out"
+    assert one.holds(), "the lease itself has not run out"
     assert one.term == term
 
 

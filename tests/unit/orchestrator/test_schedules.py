@@ -83,10 +83,10 @@ def test_a_time_that_is_left_out_in_spring_comes_an_hour_later() -> None:
     st.datetimes(min_value=datetime(2026, 1, 1), max_value=datetime(2027, 12, 31)),  # noqa: DTZ001 # made aware below
 )
 def test_the_next_time_is_always_later(cron: str, zone: str, after: datetime) -> None:
-    asked = after.replace(tzinfo=UTC)
-    found = next_time(cron, zone, asked)
+    requested = after.replace(tzinfo=UTC)
+    found = next_time(cron, zone, requested)
     assert found is not None
-    assert asked < found <= asked + timedelta(days=8)
+    assert requested < found <= requested + timedelta(days=8)
 
 
 def schedule(kind: OperationKind = OperationKind.SWITCHOVER, cron: str | None = None) -> Schedule:
@@ -107,7 +107,7 @@ def test_nothing_is_done_before_its_time() -> None:
 def test_a_schedule_that_comes_once_is_over_after_its_request() -> None:
     found = what_is_done(OperationKind.SWITCHOVER, NOW)
     assert found is not None
-    assert (found.asks, found.next_at) == (True, None)
+    assert (found.is_due, found.next_at) == (True, None)
 
 
 @pytest.mark.parametrize("kind", [OperationKind.SWITCHOVER, OperationKind.DRILL])
@@ -116,7 +116,7 @@ def test_a_move_that_did_not_begin_in_time_is_missed_not_done_late(kind: Operati
     intime, late = (what_is_done(kind, NOW + times * grace, "0 12 * * *") for times in (1, 2))
     assert intime is not None
     assert late is not None
-    assert (intime.asks, late.asks) == (True, False)
+    assert (intime.is_due, late.is_due) == (True, False)
     assert f"{kind.value} missed: no controller led for {2 * grace.total_seconds() / 60:.0f} minutes" in late.text
     assert intime.next_at == late.next_at == NOW + timedelta(days=1)
 
@@ -124,4 +124,4 @@ def test_a_move_that_did_not_begin_in_time_is_missed_not_done_late(kind: Operati
 def test_many_missed_times_are_made_up_for_by_one() -> None:
     found = what_is_done(OperationKind.DRILL, NOW + timedelta(minutes=35), "*/10 * * * *")
     assert found is not None
-    assert (found.asks, found.next_at) == (True, NOW + timedelta(minutes=40))
+    assert (found.is_due, found.next_at) == (True, NOW + timedelta(minutes=40))

@@ -225,13 +225,13 @@ ENTRY = {"key": "k", "value": "v", "headers": [], "timestamp_ms": 5, "on_standby
 
 def test_a_tail_becomes_records_as_they_were(tmp_path: Path) -> None:
     file = tmp_path / "tail.json"
-    told = [
+    reported = [
         {**ENTRY, "headers": [["trace", "x"], ["blank", None]]},
         {**ENTRY, "key": None, "value": {"base64": base64.b64encode(b"\xff").decode()}},
         {**ENTRY, "value": "came already", "on_standby": True},
         {**ENTRY, "value": "was aborted", "committed": False},
     ]
-    file.write_text(json.dumps({"records": told}), encoding="utf-8")
+    file.write_text(json.dumps({"records": reported}), encoding="utf-8")
     assert records_of(file, "side") == [
         Record("side", b"k", b"v", (("trace", b"x"), ("blank", None)), 5),
         Record("side", None, b"\xff", (), 5),

@@ -221,7 +221,7 @@ def test_a_probe_makes_no_connections_during_a_requested_pause(monkeypatch: pyte
 
     memory = ProbeMemory()
     probe = Probe(Cluster(bootstrap=("e:1",)), name="east", topics=(), memory=memory)
-    monkeypatch.setattr(probe, "_ask_all", refuse)
+    monkeypatch.setattr(probe, "_query_all", refuse)
     for _ in range(3):
         seen = probe.run(1.0)
         assert seen.trouble is not None

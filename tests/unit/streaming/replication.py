@@ -46,7 +46,7 @@ class World:
     resent: bool
     in_order: bool
     """No record is older than one before it."""
-    telling: bool
+    distinctive: bool
     """No two of the remembered records are alike."""
     shows_order: bool
     """The replicator kept the order, or sent the remembered records themselves out of their turn: else nothing shows an
@@ -68,7 +68,7 @@ class World:
     def shown(self, target: Target) -> bool:
         """Whether content or times show that a record was read already, of those at or after the place."""
         assert target.target_offset is not None
-        if not self.telling:
+        if not self.distinctive:
             return False
         after = {serial for offset, serial in self.here if offset >= target.target_offset}
         return bool(after & self.remembered) or (self.in_order and bool(after & self.read))
@@ -148,7 +148,7 @@ def draw(seed: int) -> World | None:
         unread=frozenset(r.serial for r in seen[cut:]),
         last=seen[cut - 1].serial,
         resent=len({r.serial for r in sent}) < len(sent),
-        telling=len({_identity(r, stamped=stamped) for r in position.ring}) == len(position.ring),
+        distinctive=len({_identity(r, stamped=stamped) for r in position.ring}) == len(position.ring),
         in_order=not stamped and all(before.time <= after.time for before, after in pairwise(old)),
         shows_order=not fate.shuffled or not _is_in_turn(came, {each.offset for each in position.ring}),
         lookalikes=_has_lookalikes(sent, seen, seen[cut - 1], stamped=stamped),

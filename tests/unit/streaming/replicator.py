@@ -20,14 +20,14 @@ class Replicated:
     """(standby's offset, old offset), in order."""
     syncs: list[Sync] = field(default_factory=list)
 
-    def skipped(self, asked: int, place: int) -> set[int]:
+    def skipped(self, requested: int, place: int) -> set[int]:
         """Unread records that the standby holds, but not at or after the place."""
         after = {old for here, old in self.copies if here >= place}
-        return {old for _, old in self.copies if old >= asked} - after
+        return {old for _, old in self.copies if old >= requested} - after
 
-    def repeated(self, asked: int, place: int) -> int:
+    def repeated(self, requested: int, place: int) -> int:
         """Copies of read records at or after the place."""
-        return sum(old < asked for here, old in self.copies if here >= place)
+        return sum(old < requested for here, old in self.copies if here >= place)
 
 
 def replicate(rnd: random.Random) -> Replicated:

@@ -67,7 +67,7 @@ class Standby:
     cleanup: str = "delete"
     knows_type: bool = True
     fails: dict[tuple[TopicPartition, int], PartitionError] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    requested: list[str] = field(default_factory=list)
     fetched: int = 0
     topic_id: str | None = None
     written: Sequence[Entry] = ()
@@ -77,7 +77,7 @@ class Standby:
     epoch_ends: ClassVar[Any] = None
 
     def describe(self, topics: Collection[str], *, timeout: float) -> Mapping[str, TopicFacts]:
-        self.asked.append("describe")
+        self.requested.append("describe")
         facts = {}
         for topic in topics:
             slots = {key.partition: slot for key, slot in self.slots.items() if key.topic == topic}
@@ -97,7 +97,7 @@ class Standby:
     def offsets(
         self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
     ) -> Mapping[TopicPartition, OffsetAnswer]:
-        self.asked += [Spec(time).name if time < 0 else "TIME" for time in dict.fromkeys(times.values())]
+        self.requested += [Spec(time).name if time < 0 else "TIME" for time in dict.fromkeys(times.values())]
         return {key: self._look(key, time, read_committed) for key, time in times.items()}
 
     def entries(self, partition: TopicPartition, start: tuple[int, int], *, timeout: float) -> Entries:

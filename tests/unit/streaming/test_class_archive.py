@@ -64,8 +64,8 @@ def test_an_archive_of_a_trial_run_is_put_in_place_whole(monkeypatch: pytest.Mon
     archive = archive_of("Kafka", ["a.jar"])
     with monkeypatch.context() as trial:
         trial.setenv(class_archive.SETTING, "write")
-        told = [options(archive)[0] for _ in range(2)]
-    written = [Path(each.removeprefix("-XX:ArchiveClassesAtExit=")) for each in told]
+        reported = [options(archive)[0] for _ in range(2)]
+    written = [Path(each.removeprefix("-XX:ArchiveClassesAtExit=")) for each in reported]
     assert len({*written, archive}) == 3, "two programs never write to one file, nor to where others read"
     for path in written:
         path.write_bytes(b"classes")

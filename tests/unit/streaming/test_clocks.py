@@ -62,6 +62,8 @@ def test_where_the_host_is_set_forward_it_follows() -> None:
 def test_a_wobble_neither_sets_it_back_nor_stays(wobble: float) -> None:
     host = Host()
     clock = host.clock()
-    told = [read(host, clock, passed, ahead=ahead) for passed, ahead in ((0, 0.0), (0.5, wobble), (1, 0.0), (10, 0.0))]
-    assert told == sorted(told)
-    assert told[-1] == 10
+    reported = [
+        read(host, clock, passed, ahead=ahead) for passed, ahead in ((0, 0.0), (0.5, wobble), (1, 0.0), (10, 0.0))
+    ]
+    assert reported == sorted(reported)
+    assert reported[-1] == 10

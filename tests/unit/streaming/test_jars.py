@@ -25,13 +25,13 @@ class Repository:
     """Serves what it holds, and counts how often it was read."""
 
     holds: Mapping[Coordinate, bytes]
-    asked: list[list[Coordinate]] = field(default_factory=list)
+    requested: list[list[Coordinate]] = field(default_factory=list)
 
     def __call__(
         self, wanted: Iterable[Coordinate], work: Path, *, transitive: bool, watch: Watch
     ) -> dict[Coordinate, Path]:
         names = list(wanted)
-        self.asked.append(names)
+        self.requested.append(names)
         work.mkdir(parents=True, exist_ok=True)
         served = [name for name in (self.holds if transitive else names) if name in self.holds]
         for name in served:
@@ -109,9 +109,9 @@ def test_a_missing_jar_set_is_fetched_and_verified_in_the_order_of_its_lock(tmp_
 def test_a_cached_set_needs_no_downloader_and_says_nothing(tmp_path: Path) -> None:
     jars = locked(CLIENTS, POOL)
     first = JarCache(tmp_path, Repository(CONTENT)).paths("demo", jars, silent)
-    nobody, said = Repository({}), list[str]()
-    assert JarCache(tmp_path, nobody).paths("demo", jars, said.append) == first
-    assert nobody.asked == []
+    unreachable, said = Repository({}), list[str]()
+    assert JarCache(tmp_path, unreachable).paths("demo", jars, said.append) == first
+    assert unreachable.requested == []
     assert said == []
 
 
@@ -120,7 +120,7 @@ def test_only_what_the_cache_lacks_is_fetched(tmp_path: Path) -> None:
     cache = JarCache(tmp_path, repository)
     cache.paths("small", locked(POOL), silent)
     cache.paths("large", locked(CLIENTS, POOL), silent)
-    assert repository.asked == [[POOL], [CLIENTS]]
+    assert repository.requested == [[POOL], [CLIENTS]]
 
 
 def test_a_jar_cut_short_in_the_cache_is_fetched_again(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_jar_cut_short_in_the_cache_is_fetched_again(tmp_path: Path) -> None:
     (path,) = cache.paths("demo", locked(POOL), silent)
     path.write_bytes(b"po")
     assert cache.paths("demo", locked(POOL), silent)[0].read_bytes() == b"pool"
-    assert len(repository.asked) == 2
+    assert len(repository.requested) == 2
 
 
 def test_a_jar_cached_under_another_lock_is_fetched_again(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_jars_that_arrived_are_kept_when_another_did_not(tmp_path: Path) -> None
         JarCache(tmp_path, Repository({POOL: b"pool"})).paths("demo", locked(CLIENTS, POOL), silent)
     rest = Repository(CONTENT)
     JarCache(tmp_path, rest).paths("demo", locked(CLIENTS, POOL), silent)
-    assert rest.asked == [[CLIENTS]]
+    assert rest.requested == [[CLIENTS]]
 
 
 def test_two_at_once_fetch_once(tmp_path: Path) -> None:

@@ -41,5 +41,5 @@ def answering(answer: bytes) -> Iterator[str]:
 )
 def test_an_answer_that_is_none_of_the_service_is_one_sentence(answer: bytes) -> None:
     with answering(answer) as address, pytest.raises(ServiceTrouble) as trouble:
-        Service(address, what="a registry").ask("/", timeout=30.0)
+        Service(address, what="a registry").query("/", timeout=30.0)
     assert str(trouble.value).startswith(f"{address} does not answer as a registry: ")

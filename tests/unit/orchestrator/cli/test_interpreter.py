@@ -17,5 +17,5 @@ print(sys.getswitchinterval(), first > 1000, gc.get_freeze_count() <= first)
 
 def test_threads_take_turns_sooner_and_what_is_loaded_is_walked_no_more() -> None:
     """In a process of its own: what is kept is kept to its end."""
-    told = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, timeout=60)
-    assert told.stdout.split() == ["0.0005", "True", "True"]
+    process = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, timeout=60)
+    assert process.stdout.split() == ["0.0005", "True", "True"]

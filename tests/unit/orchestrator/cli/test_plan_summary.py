@@ -36,8 +36,8 @@ def moved(seconds: float) -> Operation:
 
 def test_gates_that_refuse_are_counted_with_one_query_each() -> None:
     plans = [plan("a"), plan("b", "exposure", "standby-reachable"), plan("c", "exposure"), plan("d", "lag")]
-    told = summary(plans, (), at_once=128).splitlines()
-    assert told[:4] == [
+    text = summary(plans, (), at_once=128).splitlines()
+    assert text[:4] == [
         "4 queries: 1 can move, 3 refused",
         "  exposure refuses 2: b and 1 more",
         "  standby-reachable refuses 1: b",
@@ -46,15 +46,15 @@ def test_gates_that_refuse_are_counted_with_one_query_each() -> None:
 
 
 def test_a_query_that_is_there_already_is_not_refused() -> None:
-    told = summary([plan("a"), plan("b", "not-already-there")], (), at_once=128)
-    assert told.splitlines()[0] == "2 queries: 1 can move, 0 refused, 1 already there"
+    text = summary([plan("a"), plan("b", "not-already-there")], (), at_once=128)
+    assert text.splitlines()[0] == "2 queries: 1 can move, 0 refused, 1 already there"
 
 
 def test_sums_name_the_worst_and_say_of_how_many_nothing_is_known() -> None:
     plans = [plan("a", replay=5, exposure=7), plan("b", replay=6, exposure=None), plan("c", replay=0, exposure=9)]
-    told = summary(plans, (), at_once=128)
-    assert "  exposure: 9 records of a query at most (c), 16 counted once per query; unknown for 1\n" in told
-    assert "  read twice: 11 records in all, 6 at most (b)\n" in told
+    text = summary(plans, (), at_once=128)
+    assert "  exposure: 9 records of a query at most (c), 16 counted once per query; unknown for 1\n" in text
+    assert "  read twice: 11 records in all, 6 at most (b)\n" in text
     assert "exposure: unknown for all 1" in summary([plan("a", exposure=None)], (), at_once=1)
 
 
@@ -63,8 +63,8 @@ def test_sums_name_the_worst_and_say_of_how_many_nothing_is_known() -> None:
 )
 def test_the_time_is_that_of_earlier_moves_for_each_row(queries: int, at_once: int, seconds: str) -> None:
     plans = [plan(f"q{number}") for number in range(queries)]
-    told = summary(plans, [moved(1.0), moved(2.0), moved(9.0), samples.operation()], at_once=at_once)
-    assert f"expected time: about {seconds} s ({queries} queries, {at_once} at once; median of 3 earlier moves" in told
+    text = summary(plans, [moved(1.0), moved(2.0), moved(9.0), samples.operation()], at_once=at_once)
+    assert f"expected time: about {seconds} s ({queries} queries, {at_once} at once; median of 3 earlier moves" in text
     assert "expected time: unknown" in summary(plans, [samples.operation()], at_once=at_once)
 
 
@@ -125,5 +125,5 @@ def test_a_summary_says_when_to_stop_the_replicator() -> None:
 
 def test_a_summary_of_planned_moves_says_what_they_wait_for() -> None:
     plans = [plan("a", later=3, kind="failback"), plan("b", later=4, kind="failback"), plan("c", kind="failback")]
-    told = summary(plans, (), at_once=1).splitlines()
-    assert "  Each query first waits for records that its target does not have yet: at most 4 records each now." in told
+    text = summary(plans, (), at_once=1).splitlines()
+    assert "  Each query first waits for records that its target does not have yet: at most 4 records each now." in text

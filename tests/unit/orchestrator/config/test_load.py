@@ -158,9 +158,9 @@ def test_an_attached_query_has_its_application_for_a_runner(tmp_path: Path) -> N
     ],
 )
 def test_mistakes_about_an_application_come_at_once(tmp_path: Path, text: str, mistakes: list[str]) -> None:
-    told = mistakes_of(tmp_path, text)
+    found = mistakes_of(tmp_path, text)
     for mistake in mistakes:
-        assert any(mistake in each for each in told), told
+        assert any(mistake in each for each in found), found
 
 
 def test_a_file_with_the_url_of_a_store_is_read_when_it_is_used(tmp_path: Path) -> None:
@@ -421,8 +421,8 @@ def test_only_a_standalone_master_has_a_page_that_proves_an_end(tmp_path: Path, 
     if master.startswith("spark:"):
         assert load(written(tmp_path, text)).settings.spark.master_ui == "http://one:8080"
     else:
-        (told,) = mistakes_of(tmp_path, text)
-        assert told == f"spark: master_ui needs a standalone master, but master is {master}: remove it"
+        (mistakes,) = mistakes_of(tmp_path, text)
+        assert mistakes == f"spark: master_ui needs a standalone master, but master is {master}: remove it"
 
 
 @pytest.mark.parametrize(
@@ -678,8 +678,8 @@ OF_A_RUNNER = "runner: name the runner or application for the role runner, and f
     ],
 )  # fmt: skip
 def test_mistakes_of_http_come_together(tmp_path: Path, http: str, mistakes: list[str]) -> None:
-    told = mistakes_of(tmp_path, GOOD + f"http: {http}\n", {"A": "0123456789abcdef01234", "SHORT": "a" * 19})
-    assert sorted(told) == sorted(mistake.format(folder=tmp_path) for mistake in mistakes)
+    found = mistakes_of(tmp_path, GOOD + f"http: {http}\n", {"A": "0123456789abcdef01234", "SHORT": "a" * 19})
+    assert sorted(found) == sorted(mistake.format(folder=tmp_path) for mistake in mistakes)
 
 
 EXTERNAL = (
@@ -716,9 +716,9 @@ def test_mistakes_of_an_application_with_commands_are_named(
     for old, new in change.items():
         assert old in text
         text = text.replace(old, new)
-    told = mistakes_of(tmp_path, text)
-    assert len(told) == len(mistakes)
-    for said, wanted in zip(told, mistakes, strict=True):
+    found = mistakes_of(tmp_path, text)
+    assert len(found) == len(mistakes)
+    for said, wanted in zip(found, mistakes, strict=True):
         assert said.startswith(wanted)
 
 
@@ -748,8 +748,8 @@ def test_a_runner_may_have_the_controllers_in_place_of_the_store(tmp_path: Path)
 def test_mistakes_of_the_controllers_of_a_runner_come_together(tmp_path: Path) -> None:
     urls = "'http://control:8340', 'https://a@b', 'control:8340', 'https://h:99999'"
     text = without_store(tmp_path, f"controller: {{urls: [{urls}], token: runner-0123456789abcdef, ca: none.pem}}")
-    told = mistakes_of(tmp_path, text)
-    assert sorted(told) == [
+    mistakes = mistakes_of(tmp_path, text)
+    assert sorted(mistakes) == [
         f"controller.ca: {tmp_path}/none.pem is not a file",
         "controller.token: do not write a secret here; give it as env:NAME or file:PATH",
         "controller.urls.0: 'http://control:8340' would send the token unencrypted to another host: use https",

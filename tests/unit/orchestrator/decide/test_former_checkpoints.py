@@ -142,10 +142,10 @@ def test_nothing_outside_the_folder_of_the_query_goes(path: str) -> None:
 
 
 def test_a_cleaning_is_not_ordered_again_while_its_runner_lives() -> None:
-    asked = former(1, runner="b", asked_at=NOW)
-    found = only(judge_formers(HERE, [asked, former(2)], KEEP, NOW))
-    assert (found.fate, found.why) == (Disposition.ASKED, "waiting for runner b to clean it")
-    assert only(judge_formers(HERE, [replace(asked, runner="z"), former(2)], KEEP, NOW)).fate is Disposition.GOES
+    requested = former(1, runner="b", asked_at=NOW)
+    found = only(judge_formers(HERE, [requested, former(2)], KEEP, NOW))
+    assert (found.fate, found.why) == (Disposition.ORDERED, "waiting for runner b to clean it")
+    assert only(judge_formers(HERE, [replace(requested, runner="z"), former(2)], KEEP, NOW)).fate is Disposition.GOES
 
 
 def test_a_cleaned_checkpoint_does_not_count_among_the_newest() -> None:
@@ -160,7 +160,7 @@ def test_a_runner_that_could_not_clean_tries_a_day_later_or_by_hand() -> None:
     known = [refused, former(2)]
     found = only(judge_formers(HERE, known, KEEP, NOW))
     assert (found.fate, found.why) == (Disposition.STAYS, "runner a could not clean it: no fence holds it")
-    assert only(judge_formers(HERE, known, KEEP, NOW, asked_by_hand=True)).fate is Disposition.GOES
+    assert only(judge_formers(HERE, known, KEEP, NOW, requested_by_hand=True)).fate is Disposition.GOES
     assert only(judge_formers(HERE, known, KEEP, NOW + timedelta(seconds=1))).fate is Disposition.GOES
 
 

@@ -205,8 +205,10 @@ def test_records_remembered_before_an_abort_count_if_unreadable_again() -> None:
     assert since_placed([ringed, row(8, 25, epoch=3)], aborted) == [ringed]
     moved = row(8, 26, epoch=3)
     assert since_placed([ringed, moved], aborted) == [moved], "another end is another batch"
-    anew = replace(row(8, 25, epoch=3), topic_id="new")
-    assert since_placed([replace(ringed, topic_id="old"), anew], aborted) == [anew], "another topic has other records"
+    recreated = replace(row(8, 25, epoch=3), topic_id="new")
+    assert since_placed([replace(ringed, topic_id="old"), recreated], aborted) == [recreated], (
+        "another topic has other records"
+    )
 
 
 def counted(rows: Iterable[Position]) -> list[Position]:
@@ -216,8 +218,8 @@ def counted(rows: Iterable[Position]) -> list[Position]:
 def longest_of_the_nearest(rows: list[Position], offset: int) -> tuple[int | None, tuple[Fingerprint, ...]]:
     """By every row there is: how far its records before the position reach, and which they are."""
     cut = [(row.offset, tuple(each for each in row.ring if each.offset < offset)) for row in rows]
-    told = [(end if end <= offset else known[-1].offset + 1, known) for end, known in cut if known]
-    return max(reversed(told), key=lambda each: (each[0], len(each[1])), default=(None, ()))  # the newest of equals
+    reported = [(end if end <= offset else known[-1].offset + 1, known) for end, known in cut if known]
+    return max(reversed(reported), key=lambda each: (each[0], len(each[1])), default=(None, ()))  # the newest of equals
 
 
 rings = some.tuples(some.integers(0, 3), some.integers(0, 8), some.sets(some.integers(1, 9), max_size=3))

@@ -69,10 +69,10 @@ def test_every_happening_moves_something() -> None:
 
 
 @given(st.lists(st.sampled_from(Trigger), max_size=40))
-def test_no_operation_leaves_the_table_of_phases_or_undoes_its_commit(story: list[Trigger]) -> None:
+def test_no_operation_leaves_the_table_of_phases_or_undoes_its_commit(triggers: list[Trigger]) -> None:
     """Whatever happens in whatever order: what the table does not list changes nothing, and the commit is for good."""
     phase, committed = Phase.WATCHING, False
-    for trigger in story:
+    for trigger in triggers:
         if (phase, trigger) in TABLE:
             phase = move(phase, trigger)
         else:

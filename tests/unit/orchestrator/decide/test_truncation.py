@@ -27,7 +27,7 @@ KEY = TopicPartition("t", 0)
 OFFSETS = {"s": {"t": {"0": 10}}}
 
 
-def stands(divergence: int | None, finding: Finding = Finding.TRUNCATED) -> Standing:
+def standing_of(divergence: int | None, finding: Finding = Finding.TRUNCATED) -> Standing:
     return Standing(source="s", partition=KEY, offset=10, finding=finding, divergence=divergence)
 
 
@@ -41,13 +41,13 @@ def want(offset: int = 10, ring_offset: int | None = 10) -> Want:
 @pytest.mark.parametrize(
     ("standing", "counts"),
     [
-        (stands(8), True),
-        (stands(None), True),
-        (stands(0, Finding.RECREATED), True),
-        (stands(10), False),
-        (stands(None, Finding.EXPIRED), False),
-        (stands(None, Finding.UNPROVEN), False),
-        (replace(stands(8), partition=TopicPartition("t", 1)), False),
+        (standing_of(8), True),
+        (standing_of(None), True),
+        (standing_of(0, Finding.RECREATED), True),
+        (standing_of(10), False),
+        (standing_of(None, Finding.EXPIRED), False),
+        (standing_of(None, Finding.UNPROVEN), False),
+        (replace(standing_of(8), partition=TopicPartition("t", 1)), False),
     ],
 )
 def test_only_what_was_cut_before_the_checkpoints_own_position_counts(standing: Standing, counts: bool) -> None:
@@ -73,13 +73,13 @@ def test_a_place_counts_as_proven_only_where_the_very_last_record_was_found(
     target: object, ring_offset: int | None, proven: bool
 ) -> None:
     proof = PlacedPosition(want=want(ring_offset=ring_offset), target=target)  # type: ignore[arg-type] # a table of targets
-    (reset,) = resets_of(cut_off([stands(8)], [want()]), [proof], on_no_match="fail", consents=())
+    (reset,) = resets_of(cut_off([standing_of(8)], [want()]), [proof], on_no_match="fail", consents=())
     assert (reset.goto is None) is proven
 
 
 @given(st.sampled_from(["latest", "earliest", "closest", "fail"]), st.none() | st.integers(0, 9), st.booleans())
 def test_the_reset_table_is_followed_to_the_letter(policy: str, divergence: int | None, consented: bool) -> None:
-    cut = cut_off([stands(divergence)], [want()])
+    cut = cut_off([standing_of(divergence)], [want()])
     (reset,) = resets_of(cut, [], on_no_match=policy, consents=("gap",) if consented else ())
     row_of = "closest" if policy == "fail" and consented else policy
     assert reset.goto is TABLE[row_of, Situation.UNKNOWN if divergence is None else Situation.KNOWN]

@@ -99,25 +99,25 @@ def judged(window: Window, now: float) -> Judgement:
     return judge_cluster(seen(window), (), at(now), Detection())
 
 
-STORIES = st.lists(st.sampled_from(("ok", "limping", "refused", "void")), min_size=1, max_size=12)
+COURSES = st.lists(st.sampled_from(("ok", "limping", "refused", "void")), min_size=1, max_size=12)
 
 
-@given(STORIES, st.integers(0, 12), st.floats(0, 4))
+@given(COURSES, st.integers(0, 12), st.floats(0, 4))
 def test_a_repeated_probe_changes_no_verdict_and_only_a_well_one_repeats(
-    story: list[str], split: int, later: float
+    course_of_probes: list[str], split: int, later: float
 ) -> None:
     windows = [Window(trusted=3)]
-    for number, what in enumerate(story):
+    for number, what in enumerate(course_of_probes):
         began = number / 2
         if what == "void":
             windows.append(windows[-1].void(began, "the clock jumped"))
         else:
             limping = {"under_replicated": 2} if what == "limping" else {}
             windows.append(windows[-1].after(sight(began, "refused" if what == "refused" else "ok", **limping)))
-    before, now = windows[min(split, len(story))], len(story) / 2 + later
+    before, now = windows[min(split, len(course_of_probes))], len(course_of_probes) / 2 + later
     if windows[-1].repeats(before, now=now, limit=3.0):
-        assert judged(windows[-1], now) == judged(before, now=0.1 + (min(split, len(story)) - 1) / 2)
-        assert story[-1] in {"ok", "limping"}
+        assert judged(windows[-1], now) == judged(before, now=0.1 + (min(split, len(course_of_probes)) - 1) / 2)
+        assert course_of_probes[-1] in {"ok", "limping"}
 
 
 def test_a_lasting_calm_repeats_itself_until_looks_are_late() -> None:

@@ -23,7 +23,7 @@ ROUTE = Route.model_validate(LINKED)
 FACTS = replace(GOOD, route=ROUTE, topics={"orders": "orders", "sums": "sums", "none": None})
 
 
-class Asked:
+class ReplicatorRequests:
     """The states that the replicator has, and how many requests it got."""
 
     def __init__(
@@ -50,19 +50,19 @@ def gatherer() -> tuple[FactGatherer, World]:
 
 
 def test_a_move_learns_which_topics_are_mirrors_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    Asked(monkeypatch, {"orders": ("ACTIVE", False), "sums": ("STOPPED", True)})
+    ReplicatorRequests(monkeypatch, {"orders": ("ACTIVE", False), "sums": ("STOPPED", True)})
     assert gatherer()[0]._mirrors(FACTS) == MirrorAnswer(stopped=("sums",), running={"orders": "ACTIVE"})
 
 
 @pytest.mark.parametrize("states", [{}, ServiceTrouble("https://west.example answers 401", status=401)])
 def test_an_answer_of_a_replicator_counts_for_two_seconds(monkeypatch: pytest.MonkeyPatch, states: Any) -> None:
-    asked, (facts, world) = Asked(monkeypatch, states), gatherer()
+    requested, (facts, world) = ReplicatorRequests(monkeypatch, states), gatherer()
     for seconds, count in ((0.0, 1), (1.9, 1), (0.2, 2)):
         world.clock.wait(seconds)
         found = facts._mirrors(FACTS)
         assert found is not None
         assert found.error == (str(states) if isinstance(states, Exception) else "")
-        assert asked.count == count
+        assert requested.count == count
 
 
 def by_pattern(name: str = "s", offsets: Any = None, **more: Any) -> MoveFacts:
@@ -94,12 +94,12 @@ def test_a_replicator_that_was_not_queried_for_a_topic_has_no_answer(
 
 
 def test_the_look_before_a_stop_knows_the_topics_of_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Asked(monkeypatch, {"orders": ("ACTIVE", False)}, topics=["orders"])
+    requested = ReplicatorRequests(monkeypatch, {"orders": ("ACTIVE", False)}, topics=["orders"])
     world = World(settings(sources={"orders": {"pattern": "ord.*"}}, groups={"routes": [LINKED, BACK]}))
     facts = FactGatherer(
         store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock
     ).before(OperationKind.FAILOVER, QUERY, "west")  # fmt: skip
-    assert (facts.topics, asked.count) == ({"orders": "orders"}, 1)
+    assert (facts.topics, requested.count) == ({"orders": "orders"}, 1)
     assert facts.mirrors == MirrorAnswer(running={"orders": "ACTIVE"})
 
 
@@ -111,6 +111,6 @@ def test_the_look_before_a_stop_knows_the_topics_of_a_pattern(monkeypatch: pytes
 def test_no_request_goes_out_where_nothing_moves_or_nothing_is_reported(
     facts: MoveFacts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = Asked(monkeypatch, {})
+    requested = ReplicatorRequests(monkeypatch, {})
     assert gatherer()[0]._mirrors(facts) is None
-    assert asked.count == 0
+    assert requested.count == 0

@@ -16,7 +16,7 @@ from tests.contract import samples
 from tests.memory_log import MemoryCluster
 
 T0 = 1_700_000_000_000
-ASKED = T0 + 5_000
+LOOKED_AT_MS = T0 + 5_000
 COPIED, ALL = 90, 100
 KEY = StandbyPartition("orders", "orders", 0)
 
@@ -39,7 +39,7 @@ class Worlds:
         return LeftPartition(key=KEY, topic="orders", partition=0, end=COPIED, **fields)
 
     def count(self, **fields: Any) -> Exposed:
-        return count_exposed(self.east, self.west, [self.left(**fields)], ASKED)[KEY]
+        return count_exposed(self.east, self.west, [self.left(**fields)], LOOKED_AT_MS)[KEY]
 
     def tail(self, **fields: Any) -> Tail:
         left = self.left(**fields)
@@ -52,7 +52,7 @@ class Worlds:
             "end": COPIED,
         }  # fmt: skip
         plan = Plan.of({
-            "followed": {"asked_at_ms": ASKED, "compared": False, "partitions": [row]}, "partitions": [planned],
+            "followed": {"asked_at_ms": LOOKED_AT_MS, "compared": False, "partitions": [row]}, "partitions": [planned],
         })  # fmt: skip
         plan = with_compared(plan, {KEY: self.count(**fields)})
         operation = samples.operation(plan=plan, outcome="done", source="east", target="west")
@@ -91,11 +91,11 @@ def test_records_in_any_partition_of_the_standby_are_no_exposure(begin: int) -> 
         for number in (0, 1)
     ]  # fmt: skip
     west.append_entry("orders", 0, b"k", b"95", T0 + 950)  # copied since: it was lacking at the look-up
-    found = count_exposed(east, west, left, ASKED)
+    found = count_exposed(east, west, left, LOOKED_AT_MS)
     lacking = (ALL - COPIED) // 2 + max(0, begin - 50) // 2
     assert [(each.records, each.first) for each in found.values()] == [(lacking, 25)] * 2
     west.truncate("orders", 1, 3)
-    assert count_exposed(east, west, left, ASKED) == {}, "a log that was cut shows nothing any more"
+    assert count_exposed(east, west, left, LOOKED_AT_MS) == {}, "a log that was cut shows nothing any more"
 
 
 def dated_ahead(*offsets: int) -> Worlds:
@@ -201,7 +201,7 @@ def test_two_queries_count_one_partition_by_their_own_isolation() -> None:
     made = aborted(94, 95, 96, 97)
     other = StandbyPartition("other", "orders", 0)
     left = [made.left(committed=True), LeftPartition(other, "orders", 0, COPIED, committed=False)]
-    found = count_exposed(made.east, made.west, left, ASKED)
+    found = count_exposed(made.east, made.west, left, LOOKED_AT_MS)
     assert (found[KEY].records, found[other].records) == (6, 10)
 
 
@@ -222,15 +222,15 @@ def test_a_partition_that_does_not_answer_is_not_counted_as_nothing() -> None:
 
     made.east.__class__ = Half
     looked = MemoryCluster.offsets
-    asked = 0
+    requested = 0
 
     def offsets(self: MemoryCluster, times: Any, **rest: Any) -> Any:
-        nonlocal asked
+        nonlocal requested
         found = dict(looked(self, times, **rest))
-        asked += rest.get("read_committed", False)
-        if asked > 1:  # the resolver has had its answer
+        requested += rest.get("read_committed", False)
+        if requested > 1:  # the resolver has had its answer
             found = dict.fromkeys(found, OffsetAnswer(offset=None, timestamp_ms=None, leader_epoch=None))
         return found
 
     Half.offsets = offsets  # type: ignore[method-assign]
-    assert count_exposed(made.east, made.west, [made.left()], ASKED) == {}
+    assert count_exposed(made.east, made.west, [made.left()], LOOKED_AT_MS) == {}

@@ -46,14 +46,14 @@ def unguarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.mark.parametrize("path", GUARDED)
 def test_no_path_answers_without_a_token(served: Served, path: str) -> None:
-    answer = served.ask(path)
+    answer = served.call(path)
     assert (answer.code, answer.kind) == (401, "no-token")
     assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 
 @pytest.mark.parametrize("path", ["/", "/nowhere", "/docs", "/api", "/.env", "/static/../tideover.yaml"])
 def test_a_stranger_does_not_learn_which_paths_there_are(served: Served, path: str) -> None:
-    assert served.ask(path).code == 401
+    assert served.call(path).code == 401
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_stranger_does_not_learn_which_paths_there_are(served: Served, path: s
     ],
 )  # fmt: skip
 def test_no_spelling_of_a_path_leads_past_the_guard(served: Served, path: str) -> None:
-    assert served.ask(path).code == 401
+    assert served.call(path).code == 401
 
 
 @pytest.mark.parametrize("target", ["http://127.0.0.1/api/status", "/healthz /api/status", "*", "api/status"])
@@ -93,8 +93,8 @@ def keeper(now: float = 0.0) -> Gatekeeper:
 
 
 def test_a_wrong_token_is_refused_over_the_wire(fresh: Served) -> None:
-    assert fresh.ask("/api/status", token=VIEWER + "x").code == 401
-    assert fresh.ask("/api/status", token=VIEWER).code == 200
+    assert fresh.call("/api/status", token=VIEWER + "x").code == 401
+    assert fresh.call("/api/status", token=VIEWER).code == 200
 
 
 def test_two_tokens_in_one_request_are_none(fresh: Served) -> None:
@@ -106,29 +106,29 @@ def test_two_tokens_in_one_request_are_none(fresh: Served) -> None:
 
 @pytest.mark.parametrize("path", ["/api/status?token=" + VIEWER, "/api/status?access_token=" + VIEWER])
 def test_a_token_in_the_path_counts_for_nothing(served: Served, path: str) -> None:
-    assert served.ask(path).code == 401
+    assert served.call(path).code == 401
 
 
 def test_a_token_in_a_cookie_counts_for_nothing(served: Served) -> None:
-    assert served.ask("/api/status", headers={"Cookie": f"token={VIEWER}; session={VIEWER}"}).code == 401
+    assert served.call("/api/status", headers={"Cookie": f"token={VIEWER}; session={VIEWER}"}).code == 401
 
 
 @pytest.mark.parametrize("name", ["X-Forwarded-User", "X-Remote-User", "Proxy-Authorization", "X-Original-URL"])
 def test_headers_of_a_proxy_give_no_identity(served: Served, name: str) -> None:
-    assert served.ask("/api/status", headers={name: "anna"}).code == 401
+    assert served.call("/api/status", headers={name: "anna"}).code == 401
 
 
 def test_an_address_that_guesses_waits_and_its_valid_tokens_still_pass(fresh: Served) -> None:
-    assert {fresh.ask("/api/status", token=f"guess-{index}").code for index in range(GUESSES)} == {401}
-    locked = fresh.ask("/api/status", token="one-guess-too-many")
+    assert {fresh.call("/api/status", token=f"guess-{index}").code for index in range(GUESSES)} == {401}
+    locked = fresh.call("/api/status", token="one-guess-too-many")
     assert (locked.code, locked.kind, locked.headers["Retry-After"]) == (429, "too-many-guesses", "60")
-    assert fresh.ask("/api/status", token=VIEWER).code == 200
-    assert fresh.ask("/healthz").code == 200
+    assert fresh.call("/api/status", token=VIEWER).code == 200
+    assert fresh.call("/healthz").code == 200
 
 
 def test_a_forwarded_address_does_not_give_new_guesses(fresh: Served) -> None:
     codes = [
-        fresh.ask("/api/status", token="guess", headers={"X-Forwarded-For": f"10.0.0.{index}"}).code
+        fresh.call("/api/status", token="guess", headers={"X-Forwarded-For": f"10.0.0.{index}"}).code
         for index in range(GUESSES + 1)
     ]
     assert codes == [401] * GUESSES + [429]
@@ -164,29 +164,29 @@ def test_many_addresses_do_not_fill_the_memory() -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "BREW"])
 def test_no_method_but_get_does_anything_to_what_is_read(served: Served, method: str) -> None:
-    assert served.ask("/api/config", token=OPERATOR, method=method).code == 405
+    assert served.call("/api/config", token=OPERATOR, method=method).code == 405
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", ""])
 def test_a_request_with_another_host_name_is_refused(unguarded: Served, host: str) -> None:
-    answer = unguarded.ask("/api/status", headers={"Host": host})
+    answer = unguarded.call("/api/status", headers={"Host": host})
     assert (answer.code, answer.kind) == (421, "wrong-host")
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8340", "127.0.0.1:8340", "[::1]:8340", "LOCALHOST"])
 def test_without_tokens_everybody_on_this_host_may_look(unguarded: Served, host: str) -> None:
-    assert unguarded.ask("/api/status", headers={"Host": host}).code == 200
+    assert unguarded.call("/api/status", headers={"Host": host}).code == 200
 
 
 def test_no_other_origin_may_read_an_answer(unguarded: Served) -> None:
-    answer = unguarded.ask("/api/status", headers={"Origin": "https://evil.example"})
+    answer = unguarded.call("/api/status", headers={"Origin": "https://evil.example"})
     assert "Access-Control-Allow-Origin" not in answer.headers
     assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/api/status", "/nowhere"])
 def test_every_answer_forbids_scripts_frames_and_guesses_of_type(served: Served, path: str) -> None:
-    headers = served.ask(path).headers
+    headers = served.call(path).headers
     assert "default-src 'none'" in headers["Content-Security-Policy"]
     assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
     assert (headers["X-Content-Type-Options"], headers["Cache-Control"]) == ("nosniff", "no-store")
@@ -195,7 +195,7 @@ def test_every_answer_forbids_scripts_frames_and_guesses_of_type(served: Served,
 
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", "%3Cscript%3E", "..%2F..%2Fetc%2Fpasswd", "a%0d%0aX: y"])
 def test_a_name_that_nothing_has_is_not_repeated(served: Served, name: str) -> None:
-    answer = served.ask(f"/api/queries/{name.replace(' ', '%20')}", token=VIEWER)
+    answer = served.call(f"/api/queries/{name.replace(' ', '%20')}", token=VIEWER)
     assert answer.code == 404
     assert b"<" not in answer.body
     assert b"passwd" not in answer.body
@@ -203,28 +203,28 @@ def test_a_name_that_nothing_has_is_not_repeated(served: Served, name: str) -> N
 
 
 def test_a_parameter_that_is_wrong_is_no_markup(served: Served) -> None:
-    answer = served.ask("/api/history?limit=%3Cscript%3E&nonsense=1", token=VIEWER)
+    answer = served.call("/api/history?limit=%3Cscript%3E&nonsense=1", token=VIEWER)
     assert (answer.code, answer.kind) == (400, "usage")
     assert b"<" not in answer.body
     assert answer.headers["Content-Type"] == "application/json"
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     ["limit=0", "limit=10001", "limit=-1", "limit=1e9", "since=-1", "nonsense=1", "limit=1&limit=2", "since=1;drop"],
 )
-def test_a_parameter_out_of_its_limits_is_refused(served: Served, asked: str) -> None:
-    answer = served.ask(f"/api/history?{asked}", token=VIEWER)
+def test_a_parameter_out_of_its_limits_is_refused(served: Served, requested: str) -> None:
+    answer = served.call(f"/api/history?{requested}", token=VIEWER)
     assert (answer.code, answer.kind) == (400, "usage")
 
 
 def test_a_name_is_not_a_piece_of_sql(served: Served) -> None:
-    answer = served.ask("/api/operations?query=x'%20OR%20'1'='1", token=VIEWER)
+    answer = served.call("/api/operations?query=x'%20OR%20'1'='1", token=VIEWER)
     assert (answer.code, answer.json) == (200, [])
 
 
 def test_a_long_parameter_is_refused(served: Served) -> None:
-    assert served.ask("/api/history?query=" + "x" * 3000, token=VIEWER).code == 414
+    assert served.call("/api/history?query=" + "x" * 3000, token=VIEWER).code == 414
 
 
 def test_a_huge_head_is_not_read_to_its_end(served: Served) -> None:
@@ -294,21 +294,21 @@ def test_a_second_head_that_never_ends_is_let_go_too(tmp_path: Path, monkeypatch
 def test_more_connections_than_there_is_room_for_are_turned_away(fresh: Served) -> None:
     crowd = [socket.create_connection(("127.0.0.1", fresh.port), timeout=60) for _ in range(server.CONNECTIONS)]
     try:
-        assert fresh.ask("/healthz").code == 503
+        assert fresh.call("/healthz").code == 503
     finally:
         for each in crowd:
             each.close()
 
 
 def test_five_hundred_followers_of_the_history_block_no_other_client(fresh: Served) -> None:
-    asked = f"GET /events HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {VIEWER}\r\n\r\n".encode()
+    requested = f"GET /events HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {VIEWER}\r\n\r\n".encode()
     crowd = [socket.create_connection(("127.0.0.1", fresh.port), timeout=60) for _ in range(500)]
     try:
         for each in crowd:
-            each.sendall(asked)
+            each.sendall(requested)
         codes = Counter(each.recv(12) for each in crowd)
         assert codes == {b"HTTP/1.1 200": CLIENTS, b"HTTP/1.1 503": 500 - CLIENTS}
-        assert fresh.ask("/healthz").code == fresh.ask("/api/status", token=VIEWER).code == 200
+        assert fresh.call("/healthz").code == fresh.call("/api/status", token=VIEWER).code == 200
     finally:
         for each in crowd:
             each.close()
@@ -317,7 +317,7 @@ def test_five_hundred_followers_of_the_history_block_no_other_client(fresh: Serv
 def test_many_clients_at_once_are_all_answered(served: Served) -> None:
     codes: list[int] = []
     threads = [
-        threading.Thread(target=lambda: codes.append(served.ask("/api/status", token=VIEWER).code)) for _ in range(30)
+        threading.Thread(target=lambda: codes.append(served.call("/api/status", token=VIEWER).code)) for _ in range(30)
     ]
     for thread in threads:
         thread.start()
@@ -327,7 +327,7 @@ def test_many_clients_at_once_are_all_answered(served: Served) -> None:
 
 
 def test_the_configuration_shows_no_token(served: Served) -> None:
-    answer = served.ask("/api/config", token=VIEWER)
+    answer = served.call("/api/config", token=VIEWER)
     assert answer.code == 200
     assert VIEWER not in answer.body.decode()
     assert OPERATOR not in answer.body.decode()
@@ -335,8 +335,8 @@ def test_the_configuration_shows_no_token(served: Served) -> None:
 
 
 def test_markup_in_what_is_known_is_escaped(served: Served) -> None:
-    assert json.loads(served.ask("/api/openapi.json", token=VIEWER).body)["openapi"] == "3.1.0"
-    assert b"<" not in served.ask("/api/openapi.json", token=VIEWER).body
+    assert json.loads(served.call("/api/openapi.json", token=VIEWER).body)["openapi"] == "3.1.0"
+    assert b"<" not in served.call("/api/openapi.json", token=VIEWER).body
 
 
 OTHER_ORIGINS = [
@@ -353,7 +353,7 @@ OTHER_ORIGINS = [
 def test_a_page_from_elsewhere_writes_nothing(served: Served, headers: dict[str, str]) -> None:
     answer = served.post("/api/pause", {}, headers=headers)
     assert (answer.code, answer.kind) == (403, "other-origin")
-    assert served.ask("/api/status", token=VIEWER).json["pauses"] == []
+    assert served.call("/api/status", token=VIEWER).json["pauses"] == []
 
 
 def test_a_page_of_another_scheme_is_from_elsewhere(fresh: Served) -> None:
@@ -386,17 +386,17 @@ def test_a_body_of_a_form_is_not_taken(served: Served, kind: str) -> None:
     ids=lambda body: body[:20].decode("latin-1"),
 )  # fmt: skip
 def test_a_body_that_is_wrong_changes_nothing(served: Served, body: bytes) -> None:
-    answer = served.ask(
+    answer = served.call(
         "/api/pause", token=OPERATOR, method="POST", headers={"Content-Type": "application/json"}, body=body
     )
     assert (answer.code, answer.kind) == (400, "usage")
     assert b"<" not in answer.body
-    assert served.ask("/api/status", token=VIEWER).json["pauses"] == []
+    assert served.call("/api/status", token=VIEWER).json["pauses"] == []
 
 
 def test_letters_that_cannot_be_seen_are_cleaned_from_a_reason(fresh: Served) -> None:
     assert fresh.post("/api/pause", {"reason": "a\nb\x1b[31m\x9b\u202ec\u2028d"}).code == 200
-    (pause,) = fresh.ask("/api/status", token=VIEWER).json["pauses"]
+    (pause,) = fresh.call("/api/status", token=VIEWER).json["pauses"]
     assert pause["reason"] == "a b\ufffd[31m\ufffd\ufffdc d"
 
 
@@ -440,8 +440,8 @@ def test_a_token_with_the_name_of_automatic_mode_is_not_its_actor() -> None:
 )
 def test_a_body_with_a_key_twice_is_refused_and_nothing_is_done(served: Served, body: bytes) -> None:
     headers = {"Content-Type": "application/json"}
-    answer = served.ask("/api/pause", token=OPERATOR, method="POST", headers=headers, body=body)
+    answer = served.call("/api/pause", token=OPERATOR, method="POST", headers=headers, body=body)
     assert answer.code == 400
-    assert served.ask("/api/status", token=VIEWER).json["pauses"] == []
+    assert served.call("/api/status", token=VIEWER).json["pauses"] == []
     if b"more" not in body:
         assert answer.json["error"]["text"] == "a key of the body is given twice"

@@ -46,7 +46,7 @@ class Follower:
         return True
 
     @property
-    def told(self) -> list[dict[str, Any]]:
+    def read_events(self) -> list[dict[str, Any]]:
         return [json.loads(line[6:]) for line in self.came.splitlines() if line.startswith('data: {"')]
 
 
@@ -74,10 +74,10 @@ def test_each_new_line_is_sent_once_and_in_order(served: Served, store: Controll
         follower.hears("two ")
         note(store, "three")
         follower.hears("three")
-        assert [event["text"] for event in follower.told] == ["one", "two <b>", "three"]
+        assert [event["text"] for event in follower.read_events] == ["one", "two <b>", "three"]
         assert "content-type: text/event-stream" in follower.came
         assert "<b>" not in follower.came
-        numbers = [event["sequence"] for event in follower.told]
+        numbers = [event["sequence"] for event in follower.read_events]
         assert [f"id: {number}\nevent: history\n" in follower.came for number in numbers] == [True] * 3
 
 
@@ -86,7 +86,7 @@ def test_a_client_that_was_away_gets_what_it_missed(served: Served, store: Contr
     third = store.history()[2].sequence
     with following(served, after=third) as follower:
         follower.hears("line 119.")
-        assert [event["text"] for event in follower.told] == [f"line {index}." for index in range(3, 120)]
+        assert [event["text"] for event in follower.read_events] == [f"line {index}." for index in range(3, 120)]
         assert "event: missed" not in follower.came
 
 
@@ -97,7 +97,7 @@ def test_of_too_many_lines_the_newest_are_sent(
     note(store, *(f"line {index}." for index in range(120)))
     with following(served, after=0) as follower:
         follower.hears("line 119.")
-        assert [event["text"] for event in follower.told] == [f"line {index}." for index in range(60, 120)]
+        assert [event["text"] for event in follower.read_events] == [f"line {index}." for index in range(60, 120)]
         assert follower.came.index("event: missed") < follower.came.index("line 60.")
 
 
@@ -107,12 +107,12 @@ def test_a_number_from_before_a_restored_store_counts_as_missed(served: Served, 
         follower.hears("event: missed")
         note(store, "two")
         follower.hears("two")
-        assert [event["text"] for event in follower.told] == ["two"]
+        assert [event["text"] for event in follower.read_events] == ["two"]
 
 
 @pytest.mark.parametrize("after", ["x", "-1", "1.5", "1e3"])
 def test_an_id_that_is_none_is_refused(served: Served, after: str) -> None:
-    assert served.ask("/events", token=VIEWER, headers={"Last-Event-ID": after}).code == 400
+    assert served.call("/events", token=VIEWER, headers={"Last-Event-ID": after}).code == 400
 
 
 def test_a_ping_comes_again_and_again(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,9 +128,9 @@ def test_no_more_clients_follow_than_may_and_places_are_free_again(
     with following(served) as one, following(served) as two:
         one.hears(": ping")
         two.hears(": ping")
-        answer = served.ask("/events", token=VIEWER)
+        answer = served.call("/events", token=VIEWER)
         assert (answer.code, answer.kind, answer.headers["Retry-After"]) == (503, "too-many-clients", "15")
-        assert served.ask("/api/status", token=VIEWER).code == 200
+        assert served.call("/api/status", token=VIEWER).code == 200
     until(lambda: "200" in head_of(served))
 
 

@@ -116,7 +116,7 @@ def test_a_calm_world_is_exported_in_numbers(shown: Shown) -> None:
     store.record_status(samples.status(term=term), term=term, event=samples.event())
     store.save_probe_reports([samples.probe_report(viewpoint="replicator:east->west", last_ok_at=AT - 2 * SECOND)])
     shown.later(3)
-    told = shown.read()
+    metrics_text = shown.read()
     expected = {
         'tideover_build_info{version="9.9"}': 1,
         "tideover_loop_turn_age_seconds": 4.5,
@@ -144,9 +144,11 @@ def test_a_calm_world_is_exported_in_numbers(shown: Shown) -> None:
         'tideover_query_dropped_late_rows{query="revenue"}': 4,
         'tideover_exposure_limit_seconds{query="revenue"}': 30,
     }
-    assert {name: told.get(name) for name in expected} == expected
-    assert not [name for name in told if name.startswith(("tideover_replication", "tideover_exp")) and "west->" in name]
-    assert 'tideover_replication_heartbeat_expected{source="west",target="east"}' not in told
+    assert {name: metrics_text.get(name) for name in expected} == expected
+    assert not [
+        name for name in metrics_text if name.startswith(("tideover_replication", "tideover_exp")) and "west->" in name
+    ]
+    assert 'tideover_replication_heartbeat_expected{source="west",target="east"}' not in metrics_text
 
 
 def test_readiness_and_exposure_are_exported_while_the_sample_is_young(shown: Shown) -> None:
@@ -160,12 +162,12 @@ def test_readiness_and_exposure_are_exported_while_the_sample_is_young(shown: Sh
     shown.store.keep_readiness(
         samples.readiness(gates=gates), term=term, event=samples.event(), replication=sample
     )  # fmt: skip
-    told = shown.read()
-    assert told['tideover_ready{gate="replication-lag",query="revenue"}'] == 0
-    assert told['tideover_ready{gate="assigned",query="revenue"}'] == 1
-    assert told['tideover_unproven_resume_offsets{query="revenue"}'] == 1, "3 of 4 are proven"
-    assert told['tideover_exposure_records{query="revenue"}'] == 7
-    assert told['tideover_exposure_seconds{query="revenue"}'] == 2.5
+    metrics_text = shown.read()
+    assert metrics_text['tideover_ready{gate="replication-lag",query="revenue"}'] == 0
+    assert metrics_text['tideover_ready{gate="assigned",query="revenue"}'] == 1
+    assert metrics_text['tideover_unproven_resume_offsets{query="revenue"}'] == 1, "3 of 4 are proven"
+    assert metrics_text['tideover_exposure_records{query="revenue"}'] == 7
+    assert metrics_text['tideover_exposure_seconds{query="revenue"}'] == 2.5
     shown.later(301)
     assert not [
         name for name in shown.read() if name.startswith(("tideover_ready", "tideover_exposure_s", "tideover_unp"))
@@ -176,14 +178,14 @@ def test_a_number_that_is_not_known_is_left_out(shown: Shown) -> None:
     term = run_query(shown.store, batch=None, progressed_at=None, offsets=None)
     fact = samples.readiness(proven=None, partitions=None)
     shown.store.keep_readiness(fact, term=term, event=samples.event(), replication=samples.replication())
-    told = shown.read()
-    assert 'tideover_unproven_resume_offsets{query="revenue"}' not in told
+    metrics_text = shown.read()
+    assert 'tideover_unproven_resume_offsets{query="revenue"}' not in metrics_text
     unknown = ("batch", "tracked_batch", "progress_age_seconds", "lag_records", "dropped_late_rows")
-    assert {f'tideover_query_{each}{{query="revenue"}}' for each in unknown} & told.keys() == set()
-    assert 'tideover_exposure_records{query="revenue"}' not in told
-    assert told['tideover_exposure_seconds{query="revenue"}'] == 1
-    assert 'tideover_replication_heartbeat_age_seconds{source="east",target="west"}' not in told
-    assert told['tideover_replication_heartbeat_expected{source="east",target="west"}'] == 1
+    assert {f'tideover_query_{each}{{query="revenue"}}' for each in unknown} & metrics_text.keys() == set()
+    assert 'tideover_exposure_records{query="revenue"}' not in metrics_text
+    assert metrics_text['tideover_exposure_seconds{query="revenue"}'] == 1
+    assert 'tideover_replication_heartbeat_age_seconds{source="east",target="west"}' not in metrics_text
+    assert metrics_text['tideover_replication_heartbeat_expected{source="east",target="west"}'] == 1
 
 
 def test_a_sample_of_where_the_query_was_says_nothing_of_now(shown: Shown) -> None:
@@ -199,9 +201,9 @@ def test_a_verdict_that_is_not_renewed_is_unknown(shown: Shown) -> None:
     shown.store.record_status(down, term=term, event=samples.event())
     assert shown.read()['tideover_cluster_verdict{cluster="east",verdict="DOWN"}'] == 1
     shown.later(60)
-    told = shown.read()
-    assert told['tideover_cluster_verdict{cluster="east",verdict="DOWN"}'] == 0
-    assert told['tideover_cluster_verdict{cluster="east",verdict="UNKNOWN"}'] == 1
+    metrics_text = shown.read()
+    assert metrics_text['tideover_cluster_verdict{cluster="east",verdict="DOWN"}'] == 0
+    assert metrics_text['tideover_cluster_verdict{cluster="east",verdict="UNKNOWN"}'] == 1
 
 
 def test_positions_of_another_place_do_not_count_as_tracked(shown: Shown) -> None:
@@ -244,14 +246,14 @@ def test_only_operations_that_end_from_now_on_count_and_each_once(shown: Shown) 
     over(shown, "op-2", measured=Measured(exposure_records=5, replay_records=2))
     over(shown, "op-3", outcome="refused", query="sums")
     for _ in range(2):
-        told = shown.read()
-        assert (told[done], told[refused]) == (1, 1)
-        assert told['tideover_lost_records_total{query="revenue"}'] == 5
-        assert told['tideover_repeated_records_total{query="revenue"}'] == 2
-        assert told[f'{DURATION}_count{{kind="failover",result="done"}}'] == 1
-        assert told[f'{DURATION}_sum{{kind="failover",result="done"}}'] == 4
-        assert told[f'{DURATION}_bucket{{kind="failover",le="3",result="done"}}'] == 0
-        assert told[f'{DURATION}_bucket{{kind="failover",le="5",result="done"}}'] == 1
+        metrics_text = shown.read()
+        assert (metrics_text[done], metrics_text[refused]) == (1, 1)
+        assert metrics_text['tideover_lost_records_total{query="revenue"}'] == 5
+        assert metrics_text['tideover_repeated_records_total{query="revenue"}'] == 2
+        assert metrics_text[f'{DURATION}_count{{kind="failover",result="done"}}'] == 1
+        assert metrics_text[f'{DURATION}_sum{{kind="failover",result="done"}}'] == 4
+        assert metrics_text[f'{DURATION}_bucket{{kind="failover",le="3",result="done"}}'] == 0
+        assert metrics_text[f'{DURATION}_bucket{{kind="failover",le="5",result="done"}}'] == 1
         shown.later(61)
 
 
@@ -281,9 +283,9 @@ def test_the_last_drill_that_succeeded_is_exported(shown: Shown) -> None:
 
 def test_each_state_that_a_runner_reports_has_its_row(shown: Shown) -> None:
     run_query(shown.store)
-    told = shown.read()
-    states = {name for name in told if name.startswith('tideover_query_state{query="revenue"')}
-    assert sum(told[name] for name in states) == 1
+    metrics_text = shown.read()
+    states = {name for name in metrics_text if name.startswith('tideover_query_state{query="revenue"')}
+    assert sum(metrics_text[name] for name in states) == 1
     assert len(states) == len(RunState) + 5, "and never-run, stuck, held, waiting, silent"
 
 
@@ -294,12 +296,12 @@ def test_a_receiver_that_takes_no_notices_is_exported(tmp_path: Path) -> None:
     cursor = NoticeCursor(target="oncall", sequence=1, incidents={}, failures=3, failing_since=AT, error="503")
     for each in (cursor, replace(cursor, target="former")):
         shown.store.keep_notice_cursor(each, term=term)
-    told = shown.read()
-    assert told['tideover_notification_failures_total{target="oncall"}'] == 3
-    assert told['tideover_notification_failing{target="oncall"}'] == 1
+    metrics_text = shown.read()
+    assert metrics_text['tideover_notification_failures_total{target="oncall"}'] == 3
+    assert metrics_text['tideover_notification_failing{target="oncall"}'] == 1
     shown.store.keep_notice_cursor(replace(cursor, failing_since=None), term=term)
     assert shown.read()['tideover_notification_failing{target="oncall"}'] == 0
-    assert 'tideover_notification_failing{target="former"}' not in told
+    assert 'tideover_notification_failing{target="former"}' not in metrics_text
 
 
 def test_every_name_is_exported_once(shown: Shown) -> None:
@@ -318,8 +320,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_who_has_no_token_reads_no_metrics(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
-        assert served.ask("/metrics").code == 401
-        answer = served.ask("/metrics", token=VIEWER)
+        assert served.call("/metrics").code == 401
+        answer = served.call("/metrics", token=VIEWER)
         assert answer.code == 200
         assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
         assert parsed(answer.body)["tideover_leader"] == 0
@@ -327,27 +329,27 @@ def test_who_has_no_token_reads_no_metrics(tmp_path: Path) -> None:
 
 def test_on_loopback_without_tokens_everybody_reads_them(tmp_path: Path) -> None:
     with serving(tmp_path, tokens="") as served:
-        assert served.ask("/metrics", headers={"Host": "localhost"}).code == 200
-        assert served.ask("/metrics", headers={"Host": "evil.example"}).code == 421
+        assert served.call("/metrics", headers={"Host": "localhost"}).code == 200
+        assert served.call("/metrics", headers={"Host": "evil.example"}).code == 421
 
 
 @pytest.mark.usefixtures("quick")
 def test_without_the_store_the_time_of_its_last_answer_is_exported(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
-        before = parsed(served.ask("/metrics", token=VIEWER).body)
+        before = parsed(served.call("/metrics", token=VIEWER).body)
         at = before["tideover_store_last_success_timestamp_seconds"]
         assert at > 1_700_000_000
         for file in tmp_path.glob("t.db*"):
             file.unlink()
         (tmp_path / "t.db").mkdir()
         served.server._store.close()  # type: ignore[union-attr] # it listens, so it has one
-        until(lambda: b"tideover_query_epoch{" not in served.ask("/metrics", token=VIEWER).body)
-        answer = served.ask("/metrics", token=VIEWER)
-        told = parsed(answer.body)
+        until(lambda: b"tideover_query_epoch{" not in served.call("/metrics", token=VIEWER).body)
+        answer = served.call("/metrics", token=VIEWER)
+        metrics = parsed(answer.body)
         assert answer.code == 200
-        assert told["tideover_store_last_success_timestamp_seconds"] >= at
-        assert told["tideover_leader"] == 0
-        assert not [name for name in told if name.startswith("tideover_cluster_verdict")]
+        assert metrics["tideover_store_last_success_timestamp_seconds"] >= at
+        assert metrics["tideover_leader"] == 0
+        assert not [name for name in metrics if name.startswith("tideover_cluster_verdict")]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,9 @@ def seen(*events: Event, operations: dict[str, Operation] | None = None) -> list
     return [report for event in events if (report := report_of(event, operations or {})) is not None]
 
 
-def told(given: NotifyTarget, reports: list[Report], known: dict[str, str] | None = None) -> list[tuple[str, str]]:
+def notices_of(
+    given: NotifyTarget, reports: list[Report], known: dict[str, str] | None = None
+) -> list[tuple[str, str]]:
     notices, _ = notices_for(given, reports, known or {})
     return [(notice.state.value, notice.title) for notice in notices]
 
@@ -36,8 +38,8 @@ def test_a_cluster_that_goes_down_opens_an_incident_and_its_return_ends_it() -> 
 
 def test_another_verdict_updates_the_incident_and_the_same_does_not() -> None:
     known = {"cluster:east": "east is DOWN"}
-    assert told(target(), seen(verdict(Verdict.DOWN)), known) == []
-    assert told(target(), seen(verdict(Verdict.CONFIG_ERROR)), known) == [("updated", "east is CONFIG_ERROR")]
+    assert notices_of(target(), seen(verdict(Verdict.DOWN)), known) == []
+    assert notices_of(target(), seen(verdict(Verdict.CONFIG_ERROR)), known) == [("updated", "east is CONFIG_ERROR")]
 
 
 @pytest.mark.parametrize("word", [Verdict.SUSPECT, Verdict.UNKNOWN])
@@ -53,33 +55,33 @@ def test_a_cluster_away_from_its_endpoint_is_an_incident_if_it_is_read(queries: 
 
 
 def test_a_cluster_that_was_well_all_the_time_makes_no_notice() -> None:
-    assert told(target(severity="info"), []) == []
-    assert told(target(), seen(verdict(Verdict.UP))) == []
+    assert notices_of(target(severity="info"), []) == []
+    assert notices_of(target(), seen(verdict(Verdict.UP))) == []
 
 
 def test_a_receiver_hears_nothing_below_its_severity() -> None:
-    assert told(target(severity="critical"), seen(verdict(Verdict.DEGRADED))) == []
-    assert told(target(severity="warning"), seen(verdict(Verdict.DEGRADED))) == [("opened", "east is DEGRADED")]
+    assert notices_of(target(severity="critical"), seen(verdict(Verdict.DEGRADED))) == []
+    assert notices_of(target(severity="warning"), seen(verdict(Verdict.DEGRADED))) == [("opened", "east is DEGRADED")]
 
 
 def test_a_kind_may_have_a_severity_of_its_own_or_be_off() -> None:
     reports = seen(verdict(Verdict.DEGRADED, 1), readiness(ready=False, sequence=2))
-    assert told(target(kinds={"cluster": "critical"}), reports) == [("opened", "revenue could not fail over")]
-    assert told(target(kinds={"readiness": "off"}), reports) == [("opened", "east is DEGRADED")]
-    assert told(target(severity="critical", kinds={"readiness": "info"}), reports) == [
+    assert notices_of(target(kinds={"cluster": "critical"}), reports) == [("opened", "revenue could not fail over")]
+    assert notices_of(target(kinds={"readiness": "off"}), reports) == [("opened", "east is DEGRADED")]
+    assert notices_of(target(severity="critical", kinds={"readiness": "info"}), reports) == [
         ("opened", "revenue could not fail over")
     ]
 
 
 def test_an_incident_that_is_known_is_closed_whatever_the_severity() -> None:
     known = {"cluster:east": "east is DOWN"}
-    assert told(target(severity="critical"), seen(verdict(Verdict.UP)), known) == [("closed", "east is UP")]
+    assert notices_of(target(severity="critical"), seen(verdict(Verdict.UP)), known) == [("closed", "east is UP")]
 
 
 def test_an_incident_that_began_and_ended_unseen_is_one_notice() -> None:
     events = [verdict(word, index) for index, word in enumerate((Verdict.DOWN, Verdict.SUSPECT, Verdict.UP))]
-    assert told(target(), seen(*events)) == [("closed", "east is UP")]
-    assert told(target(kinds={"cluster": "off"}), seen(*events)) == []
+    assert notices_of(target(), seen(*events)) == [("closed", "east is UP")]
+    assert notices_of(target(kinds={"cluster": "off"}), seen(*events)) == []
 
 
 @pytest.mark.parametrize(
@@ -87,9 +89,9 @@ def test_an_incident_that_began_and_ended_unseen_is_one_notice() -> None:
     [(False, "revenue could not fail over"), (None, "revenue cannot be checked for a failover")],
 )
 def test_a_query_that_could_not_fail_over_opens_and_readiness_closes(ready: bool | None, title: str) -> None:
-    assert told(target(), seen(readiness(ready=ready))) == [("opened", title)]
+    assert notices_of(target(), seen(readiness(ready=ready))) == [("opened", title)]
     known = {"readiness:revenue": title}
-    assert told(target(), seen(readiness(ready=True)), known) == [("closed", "revenue could fail over again")]
+    assert notices_of(target(), seen(readiness(ready=True)), known) == [("closed", "revenue could fail over again")]
 
 
 def test_a_failover_opens_is_updated_when_blocked_and_closes_with_its_end() -> None:
@@ -122,8 +124,8 @@ def test_a_failure_is_critical_and_a_drill_is_not() -> None:
     failed = seen(samples.event(), operations={"op-1": samples.operation(outcome="failed", ended_at=AT)})
     assert [report.severity for report in failed] == [Severity.CRITICAL]
     drill = samples.operation(kind=OperationKind.DRILL)
-    assert told(target(), seen(samples.event(), operations={"op-1": drill})) == []
-    assert told(target(kinds={"drill": "info"}), seen(samples.event(), operations={"op-1": drill})) != []
+    assert notices_of(target(), seen(samples.event(), operations={"op-1": drill})) == []
+    assert notices_of(target(kinds={"drill": "info"}), seen(samples.event(), operations={"op-1": drill})) != []
 
 
 def test_only_the_last_line_of_an_operation_closes_its_incident() -> None:
@@ -144,7 +146,7 @@ def test_automatic_failover_that_does_nothing_is_notified_at_once() -> None:
 def test_many_incidents_at_once_are_one_notice_that_names_them() -> None:
     events = [readiness(ready=False, query=f"q{index}", sequence=index + 1) for index in range(DIGEST + 1)]
     (notice,), known = notices_for(target(), seen(*events), {})
-    assert (notice.state, notice.title) == (State.TOLD, "6 notices")
+    assert (notice.state, notice.title) == (State.REPORTED, "6 notices")
     assert notice.sequence == DIGEST + 1
     assert len(known) == len(notice.incidents) == DIGEST + 1
     assert all(f"q{index} could not fail over" in notice.text for index in range(DIGEST + 1))

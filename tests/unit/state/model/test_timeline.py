@@ -59,7 +59,7 @@ def test_packed_steps_return_with_times_rounded_down_and_disorder_up(data: st.Da
     st.integers(1, 8),
 )
 def test_the_answer_never_lies_after_what_was_consumed_and_never_goes_back(
-    batches: list[tuple[int, int]], asked: list[int], every: int
+    batches: list[tuple[int, int]], requested: list[int], every: int
 ) -> None:
     """Of a reader's whole way, batch by batch, only every so-manieth end is kept."""
     at = [AT_MS + each for each in accumulate(pause for pause, _ in batches)]
@@ -72,11 +72,11 @@ def test_the_answer_never_lies_after_what_was_consumed_and_never_goes_back(
         moment = steps.at(time_ms)
         return None if moment is None else moment.offsets[0]
 
-    found = [answer(AT_MS + each) for each in sorted(asked)]
-    truth = [max((end for at_ms, end in way if at_ms <= AT_MS + each), default=None) for each in sorted(asked)]
-    for told, consumed in zip(found, truth, strict=True):
-        assert told is None or (consumed is not None and told <= consumed)
-        assert (told is None) == (consumed is None), "the first step is kept, so something is known from then on"
+    found = [answer(AT_MS + each) for each in sorted(requested)]
+    truth = [max((end for at_ms, end in way if at_ms <= AT_MS + each), default=None) for each in sorted(requested)]
+    for reported, consumed in zip(found, truth, strict=True):
+        assert reported is None or (consumed is not None and reported <= consumed)
+        assert (reported is None) == (consumed is None), "the first step is kept, so something is known from then on"
     for earlier, later in pairwise(found):
         assert earlier is None or (later is not None and earlier <= later)
     for moment in kept:
@@ -84,12 +84,12 @@ def test_the_answer_never_lies_after_what_was_consumed_and_never_goes_back(
 
 
 @pytest.mark.parametrize(
-    ("asked", "entry"), [(9, None), (10, (10, 55)), (25, (20, 65)), (30, (30, 75)), (999, (50, 95))]
+    ("requested", "entry"), [(9, None), (10, (10, 55)), (25, (20, 65)), (30, (30, 75)), (999, (50, 95))]
 )
-def test_a_time_is_looked_up_as_in_a_brokers_time_index(asked: int, entry: tuple[int, int] | None) -> None:
+def test_a_time_is_looked_up_as_in_a_brokers_time_index(requested: int, entry: tuple[int, int] | None) -> None:
     """Known cases of Kafka's ``TimeIndexTest.testLookUp``: entries every 10 ms, offsets 45 after their times."""
     entries = [Moment(time_ms, [time_ms + 45], [NO_TIME], [0]) for time_ms in range(10, 60, 10)]
-    found = unpack(pack(LANES[:1], entries, precision_ms=1)).at(asked)
+    found = unpack(pack(LANES[:1], entries, precision_ms=1)).at(requested)
     assert (None if found is None else (found.at_ms, found.offsets[0])) == entry
 
 

@@ -175,7 +175,7 @@ def test_an_accepted_map_gives_each_offset_one_place_and_leads_home(
 )
 def test_a_row_that_spells_its_checkpoint_in_another_way_stays_on_it(one: str, other: str, same: bool) -> None:
     """Else the checkpoint in use is kept as one that was left, and is cleaned later."""
-    stands = samples.assignment(checkpoint=one)
-    assert (left_by(stands, samples.assignment(checkpoint=other, epoch=stands.epoch + 1), samples.AT) is None) is same
+    stored = samples.assignment(checkpoint=one)
+    assert (left_by(stored, samples.assignment(checkpoint=other, epoch=stored.epoch + 1), samples.AT) is None) is same
     held = samples.fact(checkpoint=other, held_by="op")
-    assert (held_by(stands, held) == "op") is same
+    assert (held_by(stored, held) == "op") is same

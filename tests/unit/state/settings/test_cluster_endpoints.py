@@ -62,5 +62,9 @@ def test_a_path_leads_to_the_entry_in_the_file() -> None:
     clusters = expanded({"dr": DR, "north": {"bootstrap": []}})
     assert in_file("clusters.east.bootstrap.0: is no address", clusters) == "clusters.dr.bootstrap.0: is no address"
     assert in_file("clusters.east.id: has no form", clusters) == "clusters.dr.ids.east: has no form"
-    for told in ("clusters.north.bootstrap: is required", "routes.0: is wrong", "clusters: must be a group of keys"):
-        assert in_file(told, clusters) == told
+    for reported in (
+        "clusters.north.bootstrap: is required",
+        "routes.0: is wrong",
+        "clusters: must be a group of keys",
+    ):
+        assert in_file(reported, clusters) == reported

@@ -120,7 +120,7 @@ def test_a_look_up_whose_turn_is_too_late_says_so_at_once(fake: FakeCluster) -> 
     with Link(cluster, name="east") as link, pytest.raises(ClusterUnreachable) as refused:
         link.describe(["t"], timeout=0.5)
     assert "1 a second are allowed (clusters.NAME.connections_per_second)" in str(refused.value)
-    assert not fake.asked, "no connection was opened"
+    assert not fake.requested, "no connection was opened"
 
 
 def probe_of(cluster: Cluster) -> Probe:
@@ -156,7 +156,7 @@ def test_a_probe_opens_no_connection_that_it_does_not_need(fake: FakeCluster) ->
     winner, _ = network.race([BrokerRequest(node, metadata_request([])) for node in network.nodes], Deadline.after(300))
     network.close()
     assert winner is not None
-    assert len({node for node, *_ in fake.asked}) == 1, "it answered before the others had their turn"
+    assert len({node for node, *_ in fake.requested}) == 1, "it answered before the others had their turn"
 
 
 def test_threads_never_get_one_turn_twice() -> None:

@@ -204,9 +204,9 @@ def test_a_leader_that_has_moved_is_found_at_the_next_look(fake: FakeCluster, wa
     sight = watcher.run()
     assert sight.health is not None
     assert sight.health.unreadable == 0, "its old leader lives"
-    asked = sum(1 for _, key, _ in fake.asked if key == 3)
+    requests = sum(1 for _, key, _ in fake.requested if key == 3)
     assert watcher.run().ok
-    assert sum(1 for _, key, _ in fake.asked if key == 3) > asked + 1, "the chart is drawn anew"
+    assert sum(1 for _, key, _ in fake.requested if key == 3) > requests + 1, "the chart is drawn anew"
 
 
 def charted(partitions: int) -> ProbeMemory:

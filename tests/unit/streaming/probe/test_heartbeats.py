@@ -158,8 +158,8 @@ def test_new_heartbeats_are_found_on_the_target_and_a_dead_one_is_silent() -> No
         heartbeats.close()
 
 
-@pytest.mark.parametrize(("retriable", "told"), [(False, "cannot read east.heartbeats on west: no"), (True, "")])
-def test_a_denied_heartbeat_topic_is_reported_and_a_leaderless_one_is_not(retriable: bool, told: str) -> None:
+@pytest.mark.parametrize(("retriable", "reported"), [(False, "cannot read east.heartbeats on west: no"), (True, "")])
+def test_a_denied_heartbeat_topic_is_reported_and_a_leaderless_one_is_not(retriable: bool, reported: str) -> None:
     class Denying(MemoryCluster):
         def fetch(self, starts: Mapping[TopicPartition, object], **_: Any) -> Mapping[TopicPartition, Fetched]:
             error = PartitionError(name="DENIED", text="no", retriable=retriable)
@@ -175,7 +175,7 @@ def test_a_denied_heartbeat_topic_is_reported_and_a_leaderless_one_is_not(retria
         until(lambda: heartbeats.probe_report("1", wall) is not None)
         seen = heartbeats.probe_report("1", wall)
         assert seen is not None
-        assert (seen.text, seen.last_ok_at) == (told, None)
+        assert (seen.text, seen.last_ok_at) == (reported, None)
     finally:
         heartbeats.close()
 

@@ -54,8 +54,8 @@ def test_the_first_that_is_seen_has_the_name_and_is_pinned_once(store: MemorySto
     for _ in range(2):
         known.keep(store, actor="runner:a")
     assert [(pin.cluster, pin.id) for pin in store.pins()] == [("east", EAST_ID), ("west", OTHER_ID)]
-    told = [(event.kind, event.actor, event.text) for event in store.history()]
-    assert told == [
+    texts = [(event.kind, event.actor, event.text) for event in store.history()]
+    assert texts == [
         ("pin", "runner:a", f"east is cluster {EAST_ID}"), ("pin", "runner:a", f"west is cluster {OTHER_ID}"),
     ]  # fmt: skip
     known.check("east", EAST_ID)

@@ -20,7 +20,7 @@ class Api:
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
-        self.asked: list[tuple[str, Any, str | None]] = []
+        self.requested: list[tuple[str, Any, str | None]] = []
         self.status = 200
         self.url = ""
 
@@ -38,7 +38,7 @@ def serving() -> Iterator[Api]:
             self._answer(f"{self.path}?{body['name']}", body)
 
         def _answer(self, key: str, body: Any) -> None:
-            api.asked.append((self.path, body, self.headers.get("Authorization")))
+            api.requested.append((self.path, body, self.headers.get("Authorization")))
             status = api.status if key in api.answers or api.status != 200 else 404
             text = json.dumps(api.answers.get(key, {})).encode()
             self.send_response(status)
@@ -75,7 +75,7 @@ def test_a_topic_of_a_cluster_link_is_a_mirror_until_it_is_stopped(word: str) ->
         link = f"{api.url}/kafka/v3/clusters/lkc-1/links/dr/"
         known = replicator(kind="cluster-linking", url=link, username="key", password="secret")
         assert mirror_states(known, ["orders/a"], timeout=10) == {"orders/a": (word, word == "STOPPED")}
-        assert api.asked[0][2] == f"Basic {base64.b64encode(b'key:secret').decode()}"
+        assert api.requested[0][2] == f"Basic {base64.b64encode(b'key:secret').decode()}"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_shadow_topic_is_one_until_it_has_failed_over_or_was_promoted(word: st
         assert mirror_states(known, ["orders", "refunds"], timeout=10) == {
             "orders": (word, is_over), "refunds": (None, False),
         }  # fmt: skip
-        assert api.asked[0][:2] == (path, {"shadowLinkName": "dr", "name": "orders"})
+        assert api.requested[0][:2] == (path, {"shadowLinkName": "dr", "name": "orders"})
 
 
 @pytest.mark.parametrize(

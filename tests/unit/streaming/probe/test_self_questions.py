@@ -15,8 +15,8 @@ from state.settings.keys import Cluster
 from streaming.cluster_log import OffsetAnswer, PartitionError, Spec
 from streaming.kafka.link import Link
 from streaming.probe import self_questions as module
-from streaming.probe.answers import Asked, ClusterAnswers, contradictions_of
-from streaming.probe.self_questions import STANDS_SECONDS, SelfQuestions, ask
+from streaming.probe.answers import ClusterAnswers, PartitionAnswers, contradictions_of
+from streaming.probe.self_questions import VALID_SECONDS, SelfQuestions, check_answers
 from tests.fakecluster import BASE_MS, STEP_MS, FakeCluster
 from tests.memory_log import MemoryCluster
 from tests.simulation.world import QUERY, World, settings
@@ -39,17 +39,17 @@ def fake() -> Iterator[FakeCluster]:
         yield fake
 
 
-def asked_of(fake: FakeCluster, turn: int = 1) -> ClusterAnswers:
+def requested_of(fake: FakeCluster, turn: int = 1) -> ClusterAnswers:
     with Link(Cluster(bootstrap=fake.bootstrap), name="west") as link:
-        return ask(lambda _: link, "west", ["t"], turn=turn, at=AT)
+        return check_answers(lambda _: link, "west", ["t"], turn=turn, at=AT)
 
 
 def by_time(change: Callable[[Answer], Answer]) -> Lie:
-    return lambda node, asked, true: change(true) if node == 1 and asked >= 0 else true
+    return lambda node, requested, true: change(true) if node == 1 and requested >= 0 else true
 
 
 def by_spec(spec: Spec, change: Callable[[Answer], Answer]) -> Lie:
-    return lambda node, asked, true: change(true) if node == 1 and asked == spec else true
+    return lambda node, requested, true: change(true) if node == 1 and requested == spec else true
 
 
 class EndGoesBack:
@@ -58,8 +58,8 @@ class EndGoesBack:
     def __init__(self) -> None:
         self.answers = 0
 
-    def __call__(self, node: int, asked: int, true: Answer) -> Answer:
-        if node != 1 or asked != Spec.LATEST:
+    def __call__(self, node: int, requested: int, true: Answer) -> Answer:
+        if node != 1 or requested != Spec.LATEST:
             return true
         self.answers += 1
         return (true[0] - (self.answers - 1) // 2 % 2 * 10, -1)
@@ -83,7 +83,7 @@ LIES: dict[str, tuple[Callable[[], Lie], str]] = {
 def test_one_lie_of_one_broker_is_found_and_the_broker_named(fake: FakeCluster, name: str) -> None:
     lie, text = LIES[name]
     fake.lie = lie()
-    found = asked_of(fake, turn=2)
+    found = requested_of(fake, turn=2)
     assert {each.broker for each in found.contradictions} == {f"127.0.0.1:{fake.ports[1]} (broker 1)"}
     assert {each.partition.partition for each in found.contradictions if each.partition} == {1, 4}
     assert all(text in each.text for each in found.contradictions), found.contradictions
@@ -91,7 +91,7 @@ def test_one_lie_of_one_broker_is_found_and_the_broker_named(fake: FakeCluster, 
 
 @pytest.mark.parametrize("turn", range(6))
 def test_an_honest_cluster_contradicts_itself_nowhere_in_its_log(fake: FakeCluster, turn: int) -> None:
-    found = asked_of(fake, turn)
+    found = requested_of(fake, turn)
     assert (found.contradictions, found.error, found.partitions) == ((), "", 6)
 
 
@@ -99,23 +99,23 @@ def test_a_change_between_two_answers_is_no_lie(fake: FakeCluster) -> None:
     """Retention took the record away that was read: looked up once more, all is well."""
     late = iter([True])
 
-    def once(node: int, asked: int, true: Answer) -> Answer:
-        return (true[0] + 20, true[1]) if asked >= 0 and next(late, False) else true
+    def once(node: int, requested: int, true: Answer) -> Answer:
+        return (true[0] + 20, true[1]) if requested >= 0 and next(late, False) else true
 
     fake.lie = once
-    assert asked_of(fake).contradictions == ()
+    assert requested_of(fake).contradictions == ()
 
 
-def test_a_look_takes_few_requests_and_stands_for_a_while(fake: FakeCluster) -> None:
+def test_a_look_takes_few_requests_and_is_used_for_a_while(fake: FakeCluster) -> None:
     now = [0.0]
     with Link(Cluster(bootstrap=fake.bootstrap), name="west") as link:
         questions = SelfQuestions(lambda _: link, lambda: now[0])
         first = questions.of("west", ["t"], lambda: AT)
-        count = len([key for _, key, _ in fake.asked if key in {1, 2}])
+        count = len([key for _, key, _ in fake.requested if key in {1, 2}])
         assert count <= 7 * 3, "seven of each leader"
-        now[0] += STANDS_SECONDS - 1
+        now[0] += VALID_SECONDS - 1
         assert questions.of("west", ["t"], lambda: AT) is first
-        assert len([key for _, key, _ in fake.asked if key in {1, 2}]) == count
+        assert len([key for _, key, _ in fake.requested if key in {1, 2}]) == count
         now[0] += 2
         assert questions.of("west", ["t"], lambda: AT) is not first
 
@@ -123,7 +123,7 @@ def test_a_look_takes_few_requests_and_stands_for_a_while(fake: FakeCluster) -> 
 def test_a_cluster_that_does_not_answer_is_not_called_a_liar() -> None:
     cluster = MemoryCluster("west")
     cluster.unreachable = True
-    found = ask(lambda _: cluster, "west", ["t"], turn=1, at=AT)
+    found = check_answers(lambda _: cluster, "west", ["t"], turn=1, at=AT)
     assert (found.contradictions, found.partitions) == ((), 0)
     assert found.error
 
@@ -131,7 +131,7 @@ def test_a_cluster_that_does_not_answer_is_not_called_a_liar() -> None:
 def test_an_empty_or_a_missing_topic_gives_no_question() -> None:
     cluster = MemoryCluster("west")
     cluster.create("t", 2)
-    found = ask(lambda _: cluster, "west", ["t", "missing"], turn=1, at=AT)
+    found = check_answers(lambda _: cluster, "west", ["t", "missing"], turn=1, at=AT)
     assert (found.contradictions, found.partitions, found.error) == ((), 0, "")
 
 
@@ -139,7 +139,7 @@ REFUSED = OffsetAnswer(
     offset=None, timestamp_ms=None, leader_epoch=None,
     error=PartitionError(name="UNSUPPORTED_VERSION", text="too old", retriable=False),
 )  # fmt: skip
-HONEST = Asked(
+HONEST = PartitionAnswers(
     partition=TopicPartition("t", 0), broker="w:1 (broker 1)", begin=0, first_end=10, record=(4, 100),
     by_time=OffsetAnswer(offset=3, timestamp_ms=100, leader_epoch=0),
     newest=OffsetAnswer(offset=9, timestamp_ms=100, leader_epoch=0), last_end=10,
@@ -192,10 +192,10 @@ def test_the_gate_passes_honest_answers_and_says_when_it_had_none() -> None:
 
 def test_check_queries_both_clusters_and_refuses_a_late_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(settings())
-    asked: list[str] = []
+    requested: list[str] = []
 
     def of(self: SelfQuestions, cluster: str, topics: object, now: object) -> ClusterAnswers:
-        asked.append(cluster)
+        requested.append(cluster)
         found = contradictions_of([TOO_LATE]) if cluster == "west" else ()
         return replace(answers(cluster), at=world.store.now(), contradictions=found)
 
@@ -204,4 +204,4 @@ def test_check_queries_both_clusters_and_refuses_a_late_answer(monkeypatch: pyte
         [QUERY], store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock
     )
     gate = next(each for each in ready.gates if each.name == "answers-consistent")
-    assert (asked, gate.ok, ready.ready) == (["east", "west"], False, False)
+    assert (requested, gate.ok, ready.ready) == (["east", "west"], False, False)

@@ -23,7 +23,7 @@ from orchestrator.errors import ConfigError
 from state.settings.keys import SchemaRegistry, Tideover
 from streaming.errors import RegistryUnreachable
 from streaming.registry.client import RegistryClient
-from streaming.registry.questions import STANDS_SECONDS, SchemaQuestions
+from streaming.registry.questions import VALID_SECONDS, SchemaQuestions
 from streaming.registry.wire import Agreement, Schema, SchemaAnswers, SchemaFinding, ids_of, schema_id
 from tests.memory_log import MemoryCluster
 from tests.unit.orchestrator.decide.gates.test_readiness import NOW, READY
@@ -39,7 +39,7 @@ class Registry:
 
     def __init__(self, schemas: Mapping[int, str]) -> None:
         self.schemas = dict(schemas)
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.credentials: list[str | None] = []
         self.status = 200
         self.url = ""
@@ -51,7 +51,7 @@ def serving(schemas: Mapping[int, str]) -> Iterator[Registry]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            registry.asked.append(self.path)
+            registry.requested.append(self.path)
             registry.credentials.append(self.headers.get("Authorization"))
             text = registry.schemas.get(int(self.path.rpartition("/")[2]))
             status = registry.status if registry.status != 200 or text is not None else 404
@@ -155,7 +155,7 @@ def test_without_a_registry_what_ids_mean_is_unknown_and_said(without: str) -> N
         text = (
             f"records carry schema id 7, and no schema_registry of {names} is configured: whether an id means the same"
         )
-        assert said == (Agreement.NOT_ASKED, f"value of orders: {text} on both is unknown")
+        assert said == (Agreement.NOT_REQUESTED, f"value of orders: {text} on both is unknown")
 
 
 def test_one_registry_for_both_clusters_is_not_queried() -> None:
@@ -218,7 +218,7 @@ def test_findings_stand_for_a_while() -> None:
         clusters = {"east": cluster("east", "orders", wire(7)), "west": cluster("west", "orders", wire(7))}
         questions = SchemaQuestions(settings(here.url, there.url), clusters.__getitem__, lambda: now[0])
         first = questions.of("east", "west", {"orders": "orders"}, lambda: AT)
-        now[0] += STANDS_SECONDS - 1
+        now[0] += VALID_SECONDS - 1
         assert questions.of("east", "west", {"orders": "orders"}, lambda: AT) is first
         now[0] += 2
         assert questions.of("east", "west", {"orders": "orders"}, lambda: AT) is not first
@@ -231,7 +231,7 @@ def test_the_gate_refuses_ids_that_differ_and_says_what_is_unknown() -> None:
 
     differ, unknown, silent, agree = (
         SchemaFinding(topic="t", part="value", agreement=each, text=f"value of t: {each.value}") for each in
-        (Agreement.DIFFER, Agreement.UNKNOWN, Agreement.NOT_ASKED, Agreement.AGREE))  # fmt: skip
+        (Agreement.DIFFER, Agreement.UNKNOWN, Agreement.NOT_REQUESTED, Agreement.AGREE))  # fmt: skip
     assert judged() is None
     assert judged(error="no answer") is None
     assert schemas_agree(READY) is None

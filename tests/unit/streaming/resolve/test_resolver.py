@@ -676,8 +676,8 @@ def test_the_order_in_which_partitions_are_named_changes_no_answer() -> None:
 def test_ends_are_looked_up_before_times() -> None:
     log = standby(Slot(copied(stream(0, 50))))
     one(log, want(stream(0, 30)), rules(committed_only=frozenset({"orders"})))
-    assert log.asked[:4] == ["describe", "LATEST", "LATEST", "EARLIEST"]
-    assert set(log.asked[4:]) == {"TIME", "MAX_TIMESTAMP"}
+    assert log.requested[:4] == ["describe", "LATEST", "LATEST", "EARLIEST"]
+    assert set(log.requested[4:]) == {"TIME", "MAX_TIMESTAMP"}
 
 
 def test_records_that_come_after_the_snapshot_are_not_looked_at() -> None:

@@ -38,8 +38,13 @@ def judged(world: World, seed: int) -> str:
     if target.exact:
         assert repeated == 0 or (world.resent and not world.shown(target)), f"not exact, {name}"
         return "exact"
-    told = target.method == "exact" and notes.UNPROVEN_BOUND not in target.note
-    if target.replay_records is not None and told and world.telling and world.want.ring_offset == world.want.offset:
+    reported = target.method == "exact" and notes.UNPROVEN_BOUND not in target.note
+    if (
+        target.replay_records is not None
+        and reported
+        and world.distinctive
+        and world.want.ring_offset == world.want.offset
+    ):
         assert repeated <= target.replay_records, f"forecast too low, {name}"
     return f"{target.method}, {'early' if repeated else 'no repeat'}"
 

@@ -144,7 +144,7 @@ class Cut(Standby):
 
     def _look(self, key: TopicPartition, time: int, committed: bool) -> OffsetAnswer:
         looked = super()._look(key, time, committed)
-        is_first = time == Spec.LATEST and self.asked.count("LATEST") == 1
+        is_first = time == Spec.LATEST and self.requested.count("LATEST") == 1
         return replace(looked, offset=(looked.offset or 0) + 20) if is_first else looked
 
 

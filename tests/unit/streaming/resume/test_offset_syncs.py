@@ -36,23 +36,23 @@ KAFKA = [
 ]
 
 
-@pytest.mark.parametrize(("case", "syncs", "asked", "kafka", "ours"), KAFKA)
+@pytest.mark.parametrize(("case", "syncs", "requested", "kafka", "ours"), KAFKA)
 def test_known_cases_of_kafkas_offset_sync_store(
-    case: str, syncs: list[tuple[int, int]], asked: int, kafka: int | None, ours: int | None
+    case: str, syncs: list[tuple[int, int]], requested: int, kafka: int | None, ours: int | None
 ) -> None:
     """``OffsetSyncStoreTest``: testOffsetTranslation, testNoTranslationIfNoOffsetSync, testPastOffsetTranslation."""
-    assert of(*syncs).translate(asked) == ours
+    assert of(*syncs).translate(requested) == ours
     assert ours is None or (kafka is not None and ours <= kafka)
 
 
 @pytest.mark.parametrize(
-    ("asked", "place"),
+    ("requested", "place"),
     [(-1, None), (0, 0), (1, 1), (999, 991), (4840, 4840), (4839, 4831), (4841, 4841), (10_050, 10_001)],
 )
-def test_past_offsets_are_found_as_near_as_syncs_were_written(asked: int, place: int | None) -> None:
+def test_past_offsets_are_found_as_near_as_syncs_were_written(requested: int, place: int | None) -> None:
     """``OffsetSyncStoreTest.testPastOffsetTranslation`` keeps few syncs in memory and forgets what it read at start."""
     syncs = of(*((offset, offset) for offset in range(0, 10_001, 10)))
-    assert syncs.translate(asked) == place
+    assert syncs.translate(requested) == place
 
 
 def test_a_rewound_replicator_is_not_followed_until_it_has_sent_all_again() -> None:
@@ -71,7 +71,7 @@ def test_the_same_sync_twice_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("syncs", "asked", "repeats"),
+    ("syncs", "requested", "repeats"),
     [
         ([(20, 200)], 20, 0),
         ([(20, 200)], 21, 0),
@@ -81,20 +81,20 @@ def test_the_same_sync_twice_changes_nothing() -> None:
     ],
 )
 def test_repeats_have_an_upper_bound_unless_a_resend_followed(
-    syncs: list[tuple[int, int]], asked: int, repeats: int | None
+    syncs: list[tuple[int, int]], requested: int, repeats: int | None
 ) -> None:
-    assert of(*syncs).repeats(asked) == repeats
+    assert of(*syncs).repeats(requested) == repeats
 
 
-def judge(world: Replicated, asked: int) -> None:
+def judge(world: Replicated, requested: int) -> None:
     syncs = Syncs.of(world.syncs)
-    place = syncs.translate(asked)
+    place = syncs.translate(requested)
     if place is None:
         return
-    assert world.skipped(asked, place) == set(), f"late: {asked} -> {place}, {syncs}"
-    bound = syncs.repeats(asked)
+    assert world.skipped(requested, place) == set(), f"late: {requested} -> {place}, {syncs}"
+    bound = syncs.repeats(requested)
     if bound is not None:
-        assert world.repeated(asked, place) <= bound, f"forecast too low: {asked} -> {place}, {syncs}"
+        assert world.repeated(requested, place) <= bound, f"forecast too low: {requested} -> {place}, {syncs}"
 
 
 @given(st.integers(min_value=0))
@@ -102,8 +102,8 @@ def judge(world: Replicated, asked: int) -> None:
 def test_resuming_at_a_sync_never_skips_an_unread_record(seed: int) -> None:
     rnd = random.Random(seed)
     world = replicate(rnd)
-    for asked in rnd.sample(range(world.end + 2), min(20, world.end + 2)):
-        judge(world, asked)
+    for requested in rnd.sample(range(world.end + 2), min(20, world.end + 2)):
+        judge(world, requested)
 
 
 def test_the_syncs_that_count_grow_in_both_offsets() -> None:

@@ -12,8 +12,8 @@ from streaming.resume.shift import Ends, Naming, shift_between
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[3] / "cases/shift.json").read_text(encoding="utf-8"))
 
 
-def naming(told: Mapping[str, Any]) -> Naming:
-    names, prefix = told.get("names", {}), told.get("prefix", "")
+def naming(reported: Mapping[str, Any]) -> Naming:
+    names, prefix = reported.get("names", {}), reported.get("prefix", "")
     return lambda topic: names.get(topic, topic.removeprefix(prefix))
 
 

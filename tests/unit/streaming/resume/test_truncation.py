@@ -30,8 +30,8 @@ def position(
 
 
 def log(end: int = 200, *answer: int | None, begin: int = 0, topic_id: str | None = "id") -> LogNow:
-    told = EpochEnd(leader_epoch=answer[0], end_offset=answer[1]) if answer else None
-    return LogNow(topic_id=topic_id, begin=begin, end=end, epoch_end=told)
+    reported = EpochEnd(leader_epoch=answer[0], end_offset=answer[1]) if answer else None
+    return LogNow(topic_id=topic_id, begin=begin, end=end, epoch_end=reported)
 
 
 UNSUPPORTED = EpochEnd(
@@ -193,7 +193,7 @@ def test_each_epoch_of_positions_of_one_partition_is_looked_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("starts", "end", "asked", "answer"),
+    ("starts", "end", "requested", "answer"),
     [
         ({1: 11, 2: 13, 3: 15}, 17, 2, (2, 15)),
         ({0: 10, 2: 13, 4: 17}, 18, 1, (0, 13)),
@@ -206,10 +206,10 @@ def test_each_epoch_of_positions_of_one_partition_is_looked_up() -> None:
     ],
 )
 def test_a_log_answers_with_the_epoch_at_or_below_the_requested_one(
-    starts: dict[int, int], end: int, asked: int, answer: tuple[int | None, int | None]
+    starts: dict[int, int], end: int, requested: int, answer: tuple[int | None, int | None]
 ) -> None:
     made = cluster(0)
     made.partition("orders", 0).epoch_starts = starts
     made.partition("orders", 0).end = end
-    told = made.epoch_ends({KEY: asked}, timeout=1)[KEY]
-    assert (told.leader_epoch, told.end_offset) == answer
+    reported = made.epoch_ends({KEY: requested}, timeout=1)[KEY]
+    assert (reported.leader_epoch, reported.end_offset) == answer

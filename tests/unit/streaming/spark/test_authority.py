@@ -53,9 +53,9 @@ class World:
         )  # fmt: skip
         self.store.force(assignments, self.row)
         self.store.force(operations, samples.operation(id="op", query="q", epoch=2))
-        self.store.force(intents, self.asked(IntentKind.FENCE))
+        self.store.force(intents, self.requested(IntentKind.FENCE))
 
-    def asked(self, kind: IntentKind, attempt: int = 1, **changes: Any) -> Intent:
+    def requested(self, kind: IntentKind, attempt: int = 1, **changes: Any) -> Intent:
         requests = {
             IntentKind.FENCE: FenceRequest(
                 checkpoint=self.path, epoch=2, operation="op", hosting=None, wait_seconds=0.0
@@ -92,11 +92,11 @@ class World:
     def context(self) -> FenceContext:
         return FenceContext(
             instance="a", here=own_identity(), spark=SETTINGS.spark, files=FILES, knows=lambda _: True,
-            still=counts(self.store, self.asked(IntentKind.FENCE)), with_sink=lambda report, _: report,
+            still=counts(self.store, self.requested(IntentKind.FENCE)), with_sink=lambda report, _: report,
         )  # fmt: skip
 
     def fence(self, hosted: "Frozen") -> None:
-        request = FenceRequest.of(self.asked(IntentKind.FENCE).request)
+        request = FenceRequest.of(self.requested(IntentKind.FENCE).request)
         fence(
             self.context(), request, FinishWait(request, lambda: False), [cast(Any, hosted)], DECLARED,
             lambda: UNKNOWN_SINK, Placed("east", 0),
@@ -150,7 +150,9 @@ def test_a_fence_that_thaws_behind_the_commit_plants_nothing(world: World, at: s
 
 
 def test_a_fence_that_is_taken_back_is_not_begun(world: World) -> None:
-    world.store.report(replace(world.asked(IntentKind.FENCE), state=IntentState.FAILED, result={"kind": "withdrawn"}))
+    world.store.report(
+        replace(world.requested(IntentKind.FENCE), state=IntentState.FAILED, result={"kind": "withdrawn"})
+    )
     with pytest.raises(Overtaken, match="fence of operation op was taken back from this runner"):
         world.fence(Frozen("never", world.cancel))
     assert world.checkpoint.files() == world.before
@@ -170,11 +172,11 @@ def test_entries_of_a_later_attempt_are_not_taken_from_it(world: World) -> None:
 
 
 def test_the_report_tries_a_store_that_is_away_again(world: World) -> None:
-    asked: list[bool] = []
+    requested: list[bool] = []
 
     def away() -> None:
-        asked.append(True)
-        if len(asked) > 1:
+        requested.append(True)
+        if len(requested) > 1:
             raise StoreUnavailable
 
     authority = Authority(FILES, world.path, Fence(2, "op"), away)
@@ -212,7 +214,7 @@ def test_an_answer_that_the_store_refuses_takes_back_what_was_written(
         return False
 
     monkeypatch.setattr(world.store, "report", refuses)
-    worker.take([world.asked(kind)])
+    worker.take([world.requested(kind)])
     until(lambda: written and world.checkpoint.files() == before)
     assert written[0] != before
 
@@ -228,7 +230,7 @@ def test_a_mapping_is_not_left_where_its_request_is_over(world: World, monkeypat
         if len(looks) > 1:
             raise Overtaken("it is over")
 
-    request = PrepareRequest.of(world.asked(IntentKind.PREPARE).request)
+    request = PrepareRequest.of(world.requested(IntentKind.PREPARE).request)
     with pytest.raises(Overtaken):
         prepare(FILES, request, DECLARED, placed=Placed("east", 0), still=still)
     assert all_moves(FILES, world.path) == []
@@ -245,7 +247,7 @@ def test_the_store_knows_a_mapping_before_its_move_is_committed(world: World, mo
         return True
 
     monkeypatch.setattr(world.store, "report", hears)
-    worker.take([world.asked(IntentKind.PREPARE)])
+    worker.take([world.requested(IntentKind.PREPARE)])
     until(lambda: known)
     assert known == [{"2-op.1": world.checkpoint.text("_tideover_mappings/2-op.1")}]
 
@@ -253,9 +255,9 @@ def test_the_store_knows_a_mapping_before_its_move_is_committed(world: World, mo
 def test_a_release_for_an_operation_that_is_over_removes_nothing(world: World) -> None:
     """The checkpoint may be held again, by the takeover of the very operation."""
     plant(FILES, world.path, operation="op", epoch=2, knows=lambda _: True)
-    asked = world.asked(IntentKind.RELEASE)
+    requests = world.requested(IntentKind.RELEASE)
     world.store.force(assignments, replace(world.row, epoch=3))
-    late = Authority(FILES, world.path, Fence(2, "op"), counts(world.store, asked))
+    late = Authority(FILES, world.path, Fence(2, "op"), counts(world.store, requests))
     with pytest.raises(Overtaken, match="does not hold q under epoch 2"):
         late.release(world.undo())
     assert holder(FILES, world.path) == Fence(2, "op")

@@ -337,10 +337,10 @@ def test_each_entry_is_written_under_a_row_that_still_counts(row: Assignment) ->
 def test_a_beginning_that_is_refused_keeps_what_others_wrote_there(row: Assignment) -> None:
     journal = Path(row.checkpoint, RELEASED, NAME, "offsets-2")
 
-    def written_meanwhile() -> None:
+    def written_in_between() -> None:
         journal.write_bytes(b"the old text")
         raise Crash
 
     with pytest.raises(Crash):
-        rewrite_in_place(FILES, row, written_meanwhile)
+        rewrite_in_place(FILES, row, written_in_between)
     assert journal.read_bytes() == b"the old text"

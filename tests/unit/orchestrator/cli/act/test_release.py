@@ -32,7 +32,7 @@ class Shop:
         monkeypatch.setattr(module, "require_person", lambda **_: None)
 
     def release(self, before_the_answer: Callable[[], object]) -> int:
-        self.monkeypatch.setattr(module, "ask_yes", lambda _: before_the_answer())
+        self.monkeypatch.setattr(module, "confirm", lambda _: before_the_answer())
         return main(["-c", str(self.config), "release", "revenue"])
 
     def run_batch(self) -> None:

@@ -39,8 +39,8 @@ def test_the_url_is_a_secret_that_is_named_and_not_shown(tmp_path: Path) -> None
     settings = load(tmp_path / "tideover.yaml", {"ONCALL": SECRET}).settings
     assert "open-sesame" not in str(masked(settings)) + repr(settings)
     (target,) = settings.notify.targets
-    told = {kind: target.severity_of(kind) for kind in ("cluster", "drill", "readiness")}
-    assert told == {"cluster": "warning", "drill": "info", "readiness": None}
+    reported = {kind: target.severity_of(kind) for kind in ("cluster", "drill", "readiness")}
+    assert reported == {"cluster": "warning", "drill": "info", "readiness": None}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.decide.desk import attention
 from orchestrator.decide.desk.attention import Concern, away_of, concerns_of
 from orchestrator.decide.desk.lines import copy_age, phases_of, query_lines, route_lines
-from orchestrator.decide.desk.status import SAMPLE_STANDS, Rows, Status, status_of
+from orchestrator.decide.desk.status import SAMPLE_VALID, Rows, Status, status_of
 from state.model.cluster_status import Verdict
 from state.model.entities import Departure, Desired, Lease, OperationKind, Phase, RunState
 from state.model.maintenance import PartitionCopy
@@ -206,7 +206,7 @@ def test_a_check_without_an_answer_differs_from_no_check() -> None:
     others = [samples.readiness(query=name) for name in QUERIES[1:]]
     (unknown,) = wrong(readiness=[samples.readiness(ready=None, gates=(gate,)), *others])
     assert unknown.what == "revenue cannot be checked for a failover to west: exposure"
-    old = AT - SAMPLE_STANDS - SECOND
+    old = AT - SAMPLE_VALID - SECOND
     (unchecked,) = wrong(readiness=[samples.readiness(sampled_at=old), *others])
     assert (unchecked.what, unchecked.since) == ("revenue is without a readiness check for more than 5 minutes", old)
 
@@ -268,7 +268,7 @@ def test_queries_that_need_attention_come_first() -> None:
 
 def test_a_check_that_is_too_old_says_nothing_of_now() -> None:
     gate = {"name": "exposure", "ok": True, "measured": "1 s", "limit": "60 s", "text": ""}
-    old = AT - SAMPLE_STANDS - SECOND
+    old = AT - SAMPLE_VALID - SECOND
     (line,) = query_lines(status(("revenue",), readiness=[samples.readiness(gates=(gate,), sampled_at=old)]), {})
     assert (line.exposure, line.refusing) == (None, None)
 

@@ -36,24 +36,24 @@ def test_a_row_of_a_group_has_the_reason_of_a_refusal_and_its_own_time() -> None
 
 
 def test_records_of_a_topic_that_many_queries_leave_are_not_added_up() -> None:
-    told = cost([plan("a", exposure=3), plan("b", exposure=4)], (), at_once=1)
-    assert "leaves at most 4 records for each query (7 counted once per query) behind" in told
+    cost_text = cost([plan("a", exposure=3), plan("b", exposure=4)], (), at_once=1)
+    assert "leaves at most 4 records for each query (7 counted once per query) behind" in cost_text
 
 
 @pytest.mark.parametrize("kind", ["switchover", "failback"])
 def test_a_planned_move_leaves_nothing_behind_and_says_what_it_waits_for(kind: str) -> None:
-    def told(*later: int | None) -> str:
+    def cost_text(*later: int | None) -> str:
         plans = [plan(f"q{number}", exposure=9, later=each, kind=kind) for number, each in enumerate(later)]
         return cost(plans, (), at_once=1)
 
     moves = "Reads 0 records twice, leaves none behind, takes an unknown time."
-    assert told(0) == told(0, 0) == moves
-    assert told(4) == f"{moves} It first waits for 4 records that west does not have yet."
-    assert told(None) == f"{moves} It first waits for an unknown number of records that west does not have yet."
+    assert cost_text(0) == cost_text(0, 0) == moves
+    assert cost_text(4) == f"{moves} It first waits for 4 records that west does not have yet."
+    assert cost_text(None) == f"{moves} It first waits for an unknown number of records that west does not have yet."
     each = f"{moves} Each query first waits for records that its target does not have yet"
-    assert told(4, 1) == f"{each}: at most 4 records each now."
-    assert told(4, None) == f"{each}: at most 4 records each now, unknown for 1 of 2 queries."
-    assert told(None, 0) == f"{each}: how many is unknown."
+    assert cost_text(4, 1) == f"{each}: at most 4 records each now."
+    assert cost_text(4, None) == f"{each}: at most 4 records each now, unknown for 1 of 2 queries."
+    assert cost_text(None, 0) == f"{each}: how many is unknown."
 
 
 @pytest.mark.parametrize(

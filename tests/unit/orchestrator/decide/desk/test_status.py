@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.cli.inspect import watch
-from orchestrator.decide.desk.status import SAMPLE_STANDS, Leader, Rows, Status, gone_lines, status_of
-from orchestrator.decide.gates.automatic import VERDICT_STANDS, Cooldown
+from orchestrator.decide.desk.status import SAMPLE_VALID, Leader, Rows, Status, gone_lines, status_of
+from orchestrator.decide.gates.automatic import VERDICT_VALID, Cooldown
 from orchestrator.shapes.status import status_json, without_flows
 from state.model.automation import EVERY, Pause
 from state.model.cluster_status import Verdict
@@ -123,7 +123,7 @@ def test_a_query_is_in_the_state_that_is_known(rows: Rows, state: str) -> None:
 
 
 def test_readiness_that_was_sampled_long_ago_says_nothing() -> None:
-    young, old = (samples.readiness(sampled_at=NOW - age) for age in (SAMPLE_STANDS, SAMPLE_STANDS + SECOND))
+    young, old = (samples.readiness(sampled_at=NOW - age) for age in (SAMPLE_VALID, SAMPLE_VALID + SECOND))
     assert of(replace(ROWS, readiness=(young,))).queries[0].ready is True
     assert of(replace(ROWS, readiness=(old,))).queries[0].ready is None
 
@@ -131,10 +131,10 @@ def test_readiness_that_was_sampled_long_ago_says_nothing() -> None:
 def test_only_what_holds_now_is_held_back() -> None:
     pause = Pause(scope=EVERY, since=NOW - SECOND, until=NOW + SECOND, reason="upgrade", actor="ann@desk")
     over = replace(pause, scope="revenue", until=NOW)
-    stands = Cooldown(operation="x1", until=NOW + SECOND, moved=True)
-    rows = replace(ROWS, pauses=(pause, over), cooldowns={"revenue": stands, "late": replace(stands, until=NOW)})
+    cooldown = Cooldown(operation="x1", until=NOW + SECOND, moved=True)
+    rows = replace(ROWS, pauses=(pause, over), cooldowns={"revenue": cooldown, "late": replace(cooldown, until=NOW)})
     found = of(rows, policy={"automatic": True})
-    assert (found.pauses, found.cooldowns) == ((pause,), {"revenue": stands})
+    assert (found.pauses, found.cooldowns) == ((pause,), {"revenue": cooldown})
     assert found.queries[0].automatic == "paused"
     assert of(replace(rows, pauses=()), policy={"automatic": True}).queries[0].automatic == "cooling-down"
     assert of(rows).queries[0].automatic == "off"
@@ -148,15 +148,15 @@ def test_a_query_that_is_not_declared_any_more_is_there_too() -> None:
 # -- the picture -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("at_once", "waiting"), [(1, 1), (2, 0)])
 def test_a_query_that_waits_its_turn_is_shown_among_the_held_back(at_once: int, waiting: int) -> None:
-    asked = (samples.request(), samples.request(id="request-2", query="clicks"))
-    rows = replace(ROWS, operations=(samples.operation(),), requests=asked)
+    request = (samples.request(), samples.request(id="request-2", query="clicks"))
+    rows = replace(ROWS, operations=(samples.operation(),), requests=request)
     found = status_of(rows, settings(groups={"operations": {"at_once": at_once}}))
-    told = (
+    reported = (
         f"clicks keeps running and waits for its turn: 1 move in progress, at most {at_once} at once "
         "(operations.at_once)"
     )
-    assert found.waiting == (told,) * waiting
-    assert (f"HELD BACK\n  {told}" in watch.text(found)) is bool(waiting)
+    assert found.waiting == (reported,) * waiting
+    assert (f"HELD BACK\n  {reported}" in watch.text(found)) is bool(waiting)
 
 
 def full(queries: int = 1, operations: int = 1, events: int = 1, cooldowns: int = 1) -> Status:
@@ -178,16 +178,16 @@ def full(queries: int = 1, operations: int = 1, events: int = 1, cooldowns: int 
 
 
 def test_the_status_is_shown_in_sections() -> None:
-    told = watch.text(full())
-    assert told.splitlines()[0] == "2026-01-31 12:00:00 UTC   a command leads (host, pid 4711), term 3"
-    assert "  east  DOWN  for 1 min 30 s  it answers" in told
-    assert "  west  -                     not probed yet" in told
-    assert "  x0  failover of moving-0 from east to west: FENCING, began at 11:59:55 UTC, 5 s ago: fencing" in told
-    assert "  operation x9 moved query-000 automatically; next automatic move after" in told
-    assert "to allow it now: tideover ack query-000 (1 s left)" in told
-    assert "  query-000  east     a       running  1 min 15 s ago" in told
-    assert told.splitlines()[-2:] == ["HISTORY", "  12:00:00  held       revenue  line 0"]
-    assert "error" not in told
+    shown = watch.text(full())
+    assert shown.splitlines()[0] == "2026-01-31 12:00:00 UTC   a command leads (host, pid 4711), term 3"
+    assert "  east  DOWN  for 1 min 30 s  it answers" in shown
+    assert "  west  -                     not probed yet" in shown
+    assert "  x0  failover of moving-0 from east to west: FENCING, began at 11:59:55 UTC, 5 s ago: fencing" in shown
+    assert "  operation x9 moved query-000 automatically; next automatic move after" in shown
+    assert "to allow it now: tideover ack query-000 (1 s left)" in shown
+    assert "  query-000  east     a       running  1 min 15 s ago" in shown
+    assert shown.splitlines()[-2:] == ["HISTORY", "  12:00:00  held       revenue  line 0"]
+    assert "error" not in shown
 
 
 def test_no_leader_a_silent_store_and_an_old_verdict_are_named() -> None:
@@ -198,9 +198,9 @@ def test_no_leader_a_silent_store_and_an_old_verdict_are_named() -> None:
     )
     away = watch.text(of(ROWS), away="it is locked").splitlines()[0]
     assert away == "THE STORE DOES NOT ANSWER: it is locked; last status, from 2026-01-31 12:00:00 UTC"
-    old = status(said=VERDICT_STANDS + SECOND)
-    told = watch.text(of(replace(ROWS, statuses=(old,))))
-    assert "  east  UP?  for 1 min 30 s  this verdict is 11 s old; no controller updates it; it answers" in told
+    old = status(said=VERDICT_VALID + SECOND)
+    shown = watch.text(of(replace(ROWS, statuses=(old,))))
+    assert "  east  UP?  for 1 min 30 s  this verdict is 11 s old; no controller updates it; it answers" in shown
     assert status_json(of(replace(ROWS, statuses=(old,))))["clusters"][0]["verdict"] is None  # type: ignore[index]
 
 
@@ -211,8 +211,8 @@ def test_a_cluster_is_shown_with_the_leaders_times_per_layer() -> None:
         samples.probe_report(viewpoint="replicator:east->west", instance=HOLDER),
     )
     rows = replace(ROWS, lease=LEASE, probe_reports=seen, statuses=(status(Verdict.DOWN),))
-    told: Any = status_json(of(rows))
-    east, west = told["clusters"]
+    reported: Any = status_json(of(rows))
+    east, west = reported["clusters"]
     assert east["layers_ms"] == {"tcp": 0.0, "security": 2.125, "metadata": None, "leaders": None, "read": None}
     assert west["layers_ms"] is None
     away = status_json(of(replace(rows, probe_reports=seen[1:])))["clusters"][0]  # type: ignore[index] # rows
@@ -225,8 +225,8 @@ def test_queries_that_need_a_look_come_first_with_their_error() -> None:
     facts = [samples.fact(query=name, cluster="west" if name == "c" else "east") for name in names]
     facts[3] = samples.fact(query="d", state=RunState.FAILED, error="no such table\n  at line 1")
     rows = replace(ROWS, assignments=assignments, facts=facts, statuses=(status(Verdict.SUSPECT, cluster="west"),))
-    told = watch.text(status_of(rows, settings(queries=names))).splitlines()
-    table = told[told.index("QUERIES") + 3 :][:4]
+    shown = watch.text(status_of(rows, settings(queries=names))).splitlines()
+    table = shown[shown.index("QUERIES") + 3 :][:4]
     assert [line.split()[0] for line in table] == ["c", "d", "a", "b"]
     assert table[1].endswith("no such table")
 
@@ -236,8 +236,8 @@ def test_queries_that_are_not_shown_are_said_to_be_on_a_dead_cluster() -> None:
     assignments = tuple(samples.assignment(query=name, cluster="west") for name in names)
     rows = replace(ROWS, assignments=assignments, statuses=(status(Verdict.DOWN, cluster="west"),))
     found = status_of(rows, settings(queries=names))
-    told = watch.text(found, height=17)
-    assert re.search(r"  \.\.\. and \d more, all on west, which is DOWN\n", told), told
+    shown = watch.text(found, height=17)
+    assert re.search(r"  \.\.\. and \d more, all on west, which is DOWN\n", shown), shown
     assert gone_lines(found) == ["west is DOWN since 11:58:30 UTC: 9 queries are there"]
     well = replace(ROWS, assignments=assignments, statuses=(status(Verdict.UP, cluster="west"),))
     assert gone_lines(status_of(well, settings(queries=names))) == []

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.decide.desk.status import SAMPLE_STANDS
+from orchestrator.decide.desk.status import SAMPLE_VALID
 from orchestrator.decide.gates.gate import UNKNOWN, Gate
 from orchestrator.decide.gates.readiness import (
     MOVE_TAKES,
@@ -36,17 +36,19 @@ def test_a_sample_from_before_a_clock_was_set_back_is_old() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spent", "ready", "stands"),
+    ("spent", "ready", "valid_for"),
     [(0.2, True, 60), (0.6, True, 120), (60.0, True, 240), (60.0, False, 60), (60.0, None, 60)],
 )
-def test_costly_samples_are_taken_less_often_unless_they_refuse(spent: float, ready: bool | None, stands: int) -> None:
+def test_costly_samples_are_taken_less_often_unless_they_refuse(
+    spent: float, ready: bool | None, valid_for: int
+) -> None:
     fact = readiness(query="a", ready=ready, sampled_at=NOW)
-    assert next_samples(["a"], [fact], [], NOW + (stands - 1) * SECOND, {"a": spent}) == ()
-    assert next_samples(["a"], [fact], [], NOW + stands * SECOND, {"a": spent}) == ("a",)
+    assert next_samples(["a"], [fact], [], NOW + (valid_for - 1) * SECOND, {"a": spent}) == ()
+    assert next_samples(["a"], [fact], [], NOW + valid_for * SECOND, {"a": spent}) == ("a",)
 
 
 def test_the_longest_interval_is_shorter_than_a_sample_is_valid() -> None:
-    assert SAMPLE_LONGEST < SAMPLE_STANDS
+    assert SAMPLE_LONGEST < SAMPLE_VALID
 
 
 def test_a_query_with_an_open_operation_is_passed_over() -> None:

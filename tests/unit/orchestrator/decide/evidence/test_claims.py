@@ -96,8 +96,8 @@ def test_a_claim_is_judged_by_what_the_log_holds(case: str) -> None:
 
 
 def test_fewer_exposed_records_than_forecast_hold_and_more_do_not() -> None:
-    told = [of_exposure(one(), number, "east is gone").verdict for number in (4, 5, 6, None)]
-    assert told == [HOLDS, HOLDS, WRONG, UNKNOWN]
+    reported = [of_exposure(one(), number, "east is gone").verdict for number in (4, 5, 6, None)]
+    assert reported == [HOLDS, HOLDS, WRONG, UNKNOWN]
     assert of_exposure(one(), None, "east is gone").text == "east is gone"
     assert of_exposure(one(exposure_records=None), 3, "").verdict is UNKNOWN
 

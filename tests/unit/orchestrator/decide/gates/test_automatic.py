@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.automatic import (
     AUTOMATIC_GATES,
-    VERDICT_STANDS,
+    VERDICT_VALID,
     AutomaticFacts,
     is_usable,
     judge_automatic,
@@ -166,7 +166,7 @@ def test_the_gates_of_a_failover_apply_too() -> None:
         replace(ACT, operations=(operation(ended_at=NOW - HOUR),)),
         replace(ACT, operations=(operation(actor="ann@desk"),)),
         believing(west=status("west", Verdict.DEGRADED)),
-        believing(east=replace(DOWN, decided_at=NOW - VERDICT_STANDS)),
+        believing(east=replace(DOWN, decided_at=NOW - VERDICT_VALID)),
     ],
     ids=[
         "down-after-resume",

@@ -16,8 +16,8 @@ def attempt(minutes_ago: float, name: str = "x") -> Operation:
 def until(
     *operations: Operation, acknowledged: frozenset[str] = frozenset(), cooldown: timedelta = HOUR
 ) -> datetime | None:
-    stands = cooldown_of(operations, acknowledged, cooldown)
-    return None if stands is None else stands.until
+    found = cooldown_of(operations, acknowledged, cooldown)
+    return None if found is None else found.until
 
 
 def test_no_cool_down_holds_a_query_that_was_never_moved() -> None:
@@ -42,9 +42,9 @@ def test_a_persons_move_counts_as_acknowledgement_but_a_refusal_does_not() -> No
 def test_a_move_that_could_not_be_verified_is_a_move_all_the_same() -> None:
     unverified = operation(outcome="failed", ended_at=NOW)
     assert until(unverified) == NOW + HOUR
-    stands = cooldown_of((unverified,), frozenset(), HOUR)
-    assert stands is not None
-    assert stands.moved
+    found = cooldown_of((unverified,), frozenset(), HOUR)
+    assert found is not None
+    assert found.moved
     assert until(operation(actor="ann@desk", id="p", outcome="failed"), operation(ended_at=NOW)) is None
 
 
@@ -72,7 +72,7 @@ def test_attempts_of_long_ago_are_forgotten() -> None:
 def test_an_attempt_after_a_move_does_not_shorten_its_cooldown() -> None:
     moved = operation(ended_at=NOW - 10 * MINUTE)
     assert until(attempt(1), moved) == NOW + 50 * MINUTE
-    stands = cooldown_of((attempt(1), moved), frozenset(), HOUR)
-    assert stands is not None
-    assert stands.moved
+    found = cooldown_of((attempt(1), moved), frozenset(), HOUR)
+    assert found is not None
+    assert found.moved
     assert until(attempt(0), moved, cooldown=10 * MINUTE) == NOW + MINUTE

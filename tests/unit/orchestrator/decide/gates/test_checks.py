@@ -104,7 +104,7 @@ FRESH = replace(GOOD, settings=query(resume="fresh"))
 BRIDGE = BatchChoice(treatment=UncommittedBatch.BRIDGE, repeats=8, text="")
 
 
-def stands(finding: Finding, divergence: int | None = None) -> Standing:
+def standing_of(finding: Finding, divergence: int | None = None) -> Standing:
     return Standing(source="s", partition=TopicPartition("t", 0), offset=10, finding=finding, divergence=divergence)
 
 
@@ -324,9 +324,9 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
     ("position-known", replace(GOOD, report=REPORT.model_copy(update={"batch": None, "offsets": {}})),
      "no committed batch", "a committed batch", "no position to carry"),
     ("fence", replace(GOOD, fence="none"), "none", "runner, process, application or consent", "consent unfenced"),
-    ("log-truncation", replace(GOOD, standings=(stands(Finding.TRUNCATED, 8), stands(Finding.INTACT))),
+    ("log-truncation", replace(GOOD, standings=(standing_of(Finding.TRUNCATED, 8), standing_of(Finding.INTACT))),
      "1 partition", "0 partitions", "log truncation on east: t-0 (read to 10, diverges at 8): records that were read"),
-    ("log-truncation", replace(GOOD, standings=(stands(Finding.RECREATED),), resets=(reset(Goto.NOWHERE),)),
+    ("log-truncation", replace(GOOD, standings=(standing_of(Finding.RECREATED),), resets=(reset(Goto.NOWHERE),)),
      "1 partition", "0 partitions", "diverges at an unknown offset"),
     ("place-found", replace(GOOD, resolution=resolution(place(target_offset=None, note="standby lags"))),
      "0 of 1", "1 partition", "no resume offset for t-0: standby lags"),
@@ -422,7 +422,7 @@ def test_a_refusal_names_the_gate_the_number_and_the_limit(
 
 @pytest.mark.parametrize("finding", [Finding.INTACT, Finding.UNPROVEN, Finding.EXPIRED])
 def test_only_records_that_were_read_and_are_gone_count_as_truncation(finding: Finding) -> None:
-    gate = judged("log-truncation", replace(GOOD, standings=(stands(finding),)))
+    gate = judged("log-truncation", replace(GOOD, standings=(standing_of(finding),)))
     assert gate is not None
     assert gate.ok
     assert ("cannot be verified" in gate.text) == (finding is Finding.UNPROVEN)
@@ -437,7 +437,7 @@ def test_only_records_that_were_read_and_are_gone_count_as_truncation(finding: F
     ],
 )
 def test_a_truncation_that_standby_or_policy_answers_refuses_nothing(resets: tuple[Reset, ...], text: str) -> None:
-    gate = judged("log-truncation", replace(GOOD, standings=(stands(Finding.TRUNCATED, 8),), resets=resets))
+    gate = judged("log-truncation", replace(GOOD, standings=(standing_of(Finding.TRUNCATED, 8),), resets=resets))
     assert gate is not None
     assert gate.ok
     assert gate.text.endswith(text)

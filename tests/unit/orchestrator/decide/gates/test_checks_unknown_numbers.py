@@ -169,11 +169,11 @@ def test_possible_repeats_of_a_batch_without_a_choice_are_unknown() -> None:
 
 
 def test_where_an_upstream_query_began_to_write_is_unknown_until_it_was_seen() -> None:
-    told: list[tuple[int | None, bool, bool, str]] = [
+    reported: list[tuple[int | None, bool, bool, str]] = [
         (None, True, True, UNKNOWN), (None, False, False, UNKNOWN), (10, True, False, "1 partition"),
         (30, False, True, "0 partitions"),
     ]  # fmt: skip
-    for end, attended, ok, measured in told:
+    for end, attended, ok, measured in reported:
         gate = judged("upstream-output", replace(GOOD, attended=attended, begun={TopicPartition("t", 0): ("up", end)}))
         assert gate is not None
         assert (gate.ok, gate.measured) == (ok, measured)

@@ -138,10 +138,10 @@ def test_time_is_the_same_where_both_clusters_keep_the_producers(stamps: dict[st
 
 
 def test_an_unknown_kind_of_time_is_unknown() -> None:
-    untold = replace(LATE, times=EventTimes())
-    assert (gate("event-time", untold).ok, gate("event-time", untold).measured) == (True, "unknown")
-    assert "it is unknown whether t on east uses CreateTime or LogAppendTime" in gate("event-time", untold).text
-    assert not gate("event-time", replace(untold, attended=False)).ok
+    unknown = replace(LATE, times=EventTimes())
+    assert (gate("event-time", unknown).ok, gate("event-time", unknown).measured) == (True, "unknown")
+    assert "it is unknown whether t on east uses CreateTime or LogAppendTime" in gate("event-time", unknown).text
+    assert not gate("event-time", replace(unknown, attended=False)).ok
 
 
 @pytest.mark.parametrize(

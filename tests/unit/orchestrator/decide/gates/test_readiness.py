@@ -44,10 +44,10 @@ BEFORE = replace(GOOD, fence="pending", operation=None)
 READY = ReadinessFacts(facts=BEFORE, now=NOW, replication=None, topics={"t": topic()})
 READY = copies(copy())
 APPENDED = replace(topic(), timestamp_type="LogAppendTime")
-UNTOLD_TYPE = replace(topic(), timestamp_type=None)
+UNKNOWN_TYPE = replace(topic(), timestamp_type=None)
 
 
-def stands(finding: Finding, divergence: int | None = None) -> Standing:
+def standing_of(finding: Finding, divergence: int | None = None) -> Standing:
     return Standing(source="orders", partition=KEY, offset=100, finding=finding, divergence=divergence)
 
 
@@ -95,9 +95,9 @@ REFUSALS: list[tuple[str, ReadinessFacts, str, str]] = [
     ("time-comparable", replace(READY, topics={"t": APPENDED}), "LogAppendTime", "t on east uses LogAppendTime"),
     ("time-comparable", replace(READY, facts=replace(BEFORE, standby=replace(STANDBY, topics={"t": APPENDED}))),
      "LogAppendTime", "t on west uses LogAppendTime"),
-    ("log-truncation", standing(stands(Finding.TRUNCATED, 80), stands(Finding.INTACT)),
+    ("log-truncation", standing(standing_of(Finding.TRUNCATED, 80), standing_of(Finding.INTACT)),
      "1 partition", "log truncation on east: t-0 (read to 100, diverges at 80): records that were read are gone"),
-    ("log-truncation", standing(stands(Finding.RECREATED)), "1 partition", "at an unknown offset"),
+    ("log-truncation", standing(standing_of(Finding.RECREATED)), "1 partition", "at an unknown offset"),
     ("schemas-agree", replace(READY, schemas=SchemaAnswers(at=NOW, findings=(DIFFER,))), "differ", "value of t: id 7"),
     ("checkpoint-kept", kept(RulesFound.RULES), "rules", "rule tidy: a start needs objects"),
     ("connections", replace(READY, connections=NEED), "1000.0 s", "3 queries opens about 20000 connections to west"),
@@ -120,11 +120,11 @@ def test_every_gate_of_readiness_can_refuse() -> None:
     assert {name for name, *_ in REFUSALS} == {check.__name__.replace("_", "-") for check in READINESS_GATES}
 
 
-UNTOLD = copies(copy(), copy(1, None, None, note="east: UNSUPPORTED_VERSION: too old"))
+UNKNOWN_COPIES = copies(copy(), copy(1, None, None, note="east: UNSUPPORTED_VERSION: too old"))
 
 
 def test_an_unmeasurable_gate_is_neither_ready_nor_refused() -> None:
-    condition = UNTOLD
+    condition = UNKNOWN_COPIES
     gate = judged("replication-lag", condition)
     assert (gate.ok, gate.measured) == (False, "unknown")
     assert "the lag of 1 partition on west is unknown (t-1: east: UNSUPPORTED_VERSION: too old)" in gate.text
@@ -154,7 +154,7 @@ def test_an_unknown_replay_is_not_ready_because_automatic_mode_refuses_it() -> N
         ("time-comparable", replace(READY, topics={}), "CreateTime"),
         ("connections", replace(READY, connections=replace(NEED, connections=200)), "10.0 s"),
         ("checkpoint-kept", kept(RulesFound.NONE), "none"),
-        ("time-comparable", replace(READY, topics={"t": UNTOLD_TYPE}), "unknown"),
+        ("time-comparable", replace(READY, topics={"t": UNKNOWN_TYPE}), "unknown"),
     ],
 )  # fmt: skip
 def test_a_harmless_condition_passes_its_gate(name: str, condition: ReadinessFacts, measured: str) -> None:
@@ -163,7 +163,7 @@ def test_a_harmless_condition_passes_its_gate(name: str, condition: ReadinessFac
 
 
 def test_a_topic_that_does_not_say_whose_times_it_keeps_is_named() -> None:
-    gate = judged("time-comparable", replace(READY, topics={"t": UNTOLD_TYPE}))
+    gate = judged("time-comparable", replace(READY, topics={"t": UNKNOWN_TYPE}))
     assert gate.text.startswith("cannot determine whether t on east uses CreateTime or LogAppendTime: ")
 
 
@@ -178,13 +178,13 @@ def test_without_a_place_only_what_is_known_is_judged() -> None:
 
 @pytest.mark.parametrize("finding", [Finding.INTACT, Finding.UNPROVEN, Finding.EXPIRED])
 def test_only_records_that_were_read_and_are_gone_count_as_truncation(finding: Finding) -> None:
-    gate = judged("log-truncation", standing(stands(finding)))
+    gate = judged("log-truncation", standing(standing_of(finding)))
     assert gate.ok
     assert ("cannot be verified" in gate.text) == (finding is Finding.UNPROVEN)
 
 
 def test_a_truncation_that_a_failover_survives_is_reported_all_the_same() -> None:
-    found = standing(stands(Finding.TRUNCATED, 80))
+    found = standing(standing_of(Finding.TRUNCATED, 80))
     proven = replace(found, facts=replace(found.facts, resets=(reset(None),)))
     assert [gate.ok for gate in judge_readiness(proven).gates if gate.name == "log-truncation"] == [False]
     assert judged("log-truncation", proven).text.endswith("; west still holds them")
@@ -194,8 +194,10 @@ def test_a_cluster_that_is_away_leaves_what_the_check_before_found() -> None:
     before = checked("schemas-agree", "differ", "agree")
     away = replace(READY, facts=replace(BEFORE, checked=before))
     assert judged("schemas-agree", away).measured == "differ"
-    asked = replace(away, schemas=SchemaAnswers(at=NOW, findings=()))
-    assert "schemas-agree" not in {gate.name for gate in judge_readiness(asked).gates}, "no record has an id any more"
+    requested = replace(away, schemas=SchemaAnswers(at=NOW, findings=()))
+    assert "schemas-agree" not in {gate.name for gate in judge_readiness(requested).gates}, (
+        "no record has an id any more"
+    )
     lied = replace(READY, facts=replace(BEFORE, checked=checked("answers-consistent", "2 contradictions", "0")))
     assert not judged("answers-consistent", lied).ok
     mended = replace(lied, answers=(replace(LIED, contradictions=()),))

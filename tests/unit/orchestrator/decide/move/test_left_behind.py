@@ -8,7 +8,7 @@ from tests.contract import samples
 from tests.contract.samples import place
 
 
-def told(at: int | None, *, read_to: int, records: int | None, first: int | None) -> list[int | None]:
+def left_of(at: int | None, *, read_to: int, records: int | None, first: int | None) -> list[int | None]:
     """What is said of the one partition of a cluster, to which the query comes back at that offset."""
     row = {"source": "s", "topic": "t", "partition": 0, "target_topic": "t", "target_partition": 0, "offset": read_to}
     measured = {"source": "s", "topic": "t", "partition": 0, "exposed": records, "exposed_from": first}
@@ -36,7 +36,7 @@ def told(at: int | None, *, read_to: int, records: int | None, first: int | None
 def test_only_what_lies_between_the_last_record_read_and_the_place_counts(
     at: int | None, read_to: int, records: int | None, first: int | None, expected: list[int | None]
 ) -> None:
-    assert told(at, read_to=read_to, records=records, first=first) == expected
+    assert left_of(at, read_to=read_to, records=records, first=first) == expected
 
 
 def test_a_number_in_doubt_has_two_bounds() -> None:

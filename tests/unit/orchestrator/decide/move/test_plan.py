@@ -100,5 +100,5 @@ NEW = "a new checkpoint, from which any Spark can continue"
 def test_a_plan_says_how_the_query_resumes_and_why_not_by_switch(
     changes: dict[str, object], resume: str, text: str
 ) -> None:
-    told = plan_of(replace(GOOD, **changes), ())  # type: ignore[arg-type]
-    assert (told.resume, told.resume_text[: len(text)]) == (resume, text)
+    plan = plan_of(replace(GOOD, **changes), ())  # type: ignore[arg-type]
+    assert (plan.resume, plan.resume_text[: len(text)]) == (resume, text)

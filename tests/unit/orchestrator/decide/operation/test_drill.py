@@ -70,7 +70,7 @@ def report(rows: int = 12, start: Any = START, end: Any = END) -> DrillReport:
     return DrillReport(steps=steps, batch=8, sources=(source,), files=3, bytes=30)
 
 
-def asked(state: IntentState = IntentState.PENDING, result: Any = None) -> Intent:
+def intent_of(state: IntentState = IntentState.PENDING, result: Any = None) -> Intent:
     return Intent(
         id="d/drill", operation="d", name="drill", kind=IntentKind.DRILL, query="revenue", runner="a", epoch=3,
         request=REQUEST.as_json(), state=state, result=result, created_at=NOW, ended_at=None,
@@ -86,9 +86,9 @@ def at_work(intent: Intent | None) -> DrillSnapshot:
 def test_gates_that_hold_send_one_runner_off() -> None:
     decision = step(SNAPSHOT, NOW)
     assert (decision.phase, decision.outcome, decision.plan) == (Phase.STARTING, None, Plan(kind="drill"))
-    assert decision.ask is not None
-    assert (decision.ask.kind, decision.ask.runner, decision.ask.epoch) == (IntentKind.DRILL, "a", 3)
-    request = DrillRequest.of(decision.ask.request)
+    assert decision.order is not None
+    assert (decision.order.kind, decision.order.runner, decision.order.epoch) == (IntentKind.DRILL, "a", 3)
+    request = DrillRequest.of(decision.order.request)
     assert (request.prepare, request.cluster) == (PREPARE, "west")
     assert [(each.name, each.outcome) for each in decision.steps] == [("resolve", "done"), ("copy", None)]
 
@@ -117,25 +117,25 @@ def test_a_gate_may_hold_a_moment_later_and_then_refuses() -> None:
 def test_whatever_the_query_does_ends_its_drill(
     change: dict[str, Any], outcome: str, sentence: str, phase: Phase
 ) -> None:
-    snapshot = replace(SNAPSHOT if phase is Phase.RESOLVING else at_work(asked()), **change)
+    snapshot = replace(SNAPSHOT if phase is Phase.RESOLVING else at_work(intent_of()), **change)
     decision = step(snapshot, NOW)
-    assert (decision.phase, decision.outcome, decision.ask) == (Phase.ABORTED, outcome, None)
+    assert (decision.phase, decision.outcome, decision.order) == (Phase.ABORTED, outcome, None)
     assert decision.sentence.startswith(sentence)
 
 
 def test_a_drill_does_not_stay_open_for_ever() -> None:
-    decision = step(at_work(asked()), NOW + WITHIN)
+    decision = step(at_work(intent_of()), NOW + WITHIN)
     assert (decision.outcome, decision.sentence) == ("failed", "not finished within 10 min")
 
 
 def test_a_silent_runner_fails_it_and_a_living_one_is_waited_for() -> None:
-    assert step(at_work(asked()), NOW).outcome is None
-    decision = step(replace(at_work(asked()), alive=frozenset({"b"})), NOW)
+    assert step(at_work(intent_of()), NOW).outcome is None
+    decision = step(replace(at_work(intent_of()), alive=frozenset({"b"})), NOW)
     assert (decision.outcome, "runner a died" in decision.sentence) == ("failed", True)
 
 
 def test_a_report_as_forecast_proves_the_drill() -> None:
-    decision = step(at_work(asked(IntentState.DONE, report().as_json())), NOW + timedelta(seconds=9))
+    decision = step(at_work(intent_of(IntentState.DONE, report().as_json())), NOW + timedelta(seconds=9))
     assert (decision.phase, decision.outcome) == (Phase.SETTLED, "done")
     assert decision.sentence.startswith("batch 8 is committed on west from a copy, 12 rows, 3.0 s")
     assert [(each.sequence, each.name, each.outcome) for each in decision.steps] == [
@@ -147,15 +147,15 @@ def test_a_report_as_forecast_proves_the_drill() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "sentence"),
+    ("reported", "sentence"),
     [
         (report(start={"orders": {"0": 101, "1": 200}}), f"{ELSEWHERE}: orders-0 at 101, not at 100"),
         (report(start={"orders": {"0": 100}}), f"{ELSEWHERE}: orders-1 at None, not at 200"),
         (report(rows=13), "source orders gave 13 rows for 12 offsets"),
     ],
 )  # fmt: skip
-def test_a_report_other_than_forecast_fails_the_drill(told: DrillReport, sentence: str) -> None:
-    decision = step(at_work(asked(IntentState.DONE, told.as_json())), NOW)
+def test_a_report_other_than_forecast_fails_the_drill(reported: DrillReport, sentence: str) -> None:
+    decision = step(at_work(intent_of(IntentState.DONE, reported.as_json())), NOW)
     assert (decision.phase, decision.outcome, decision.sentence) == (Phase.ABORTED, "failed", sentence)
 
 

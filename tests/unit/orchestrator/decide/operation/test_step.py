@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from orchestrator.decide.gates.gate import Gate, unfenced_consent
 from orchestrator.decide.operation.intents import TRIES
 from orchestrator.decide.operation.post_commit import joins
-from orchestrator.decide.operation.snapshot import Ask, Findings, Settle, Snapshot
+from orchestrator.decide.operation.snapshot import Findings, Order, Settle, Snapshot
 from orchestrator.decide.operation.step import MOVES_ON, step
 from orchestrator.decide.phases import BEFORE_COMMIT, FINAL, TABLE, Trigger, move, watched
 from state.messages import (
@@ -53,7 +53,7 @@ def fence(proof: Proof | None = None) -> FenceReport:
     return FenceReport(checkpoint=REPORT, planted=(4, 5), proof=proof, detail="stop returned")
 
 
-def asked(kind: IntentKind, result: Any = None, *, epoch: int = 2, number: int = 1, **changes: Any) -> Intent:
+def intent_of(kind: IntentKind, result: Any = None, *, epoch: int = 2, number: int = 1, **changes: Any) -> Intent:
     """An intent of the operation: pending, failed, or done with this report."""
     name = kind.value if number == 1 else f"{kind.value}#{number}"
     state = IntentState.FAILED if isinstance(result, Failure) else IntentState.DONE if result else IntentState.PENDING
@@ -65,8 +65,8 @@ def asked(kind: IntentKind, result: Any = None, *, epoch: int = 2, number: int =
 
 
 FENCE, PREPARING, RELEASE = IntentKind.FENCE, IntentKind.PREPARE, IntentKind.RELEASE
-FENCED = asked(FENCE, fence(Proof.RUNNER))
-UNPROVEN = asked(FENCE, fence())
+FENCED = intent_of(FENCE, fence(Proof.RUNNER))
+UNPROVEN = intent_of(FENCE, fence())
 
 
 def at(phase: Phase, *intents: Intent, **changes: Any) -> Snapshot:
@@ -104,19 +104,19 @@ def test_only_the_consent_unfenced_replaces_evidence(phase: Phase, consent: str)
 def test_an_abort_waits_for_a_mapping_that_may_still_be_written(resume: str, waits: bool) -> None:
     """A mapping that comes after the release would be left there; a checkpoint in a folder of its own does no harm."""
     request = PREPARE.model_copy(update={"resume": resume}).as_json()
-    writing = replace(asked(PREPARING), request=request)
+    writing = replace(intent_of(PREPARING), request=request)
     decided = step(at(Phase.ABORTED, FENCED, writing, ending="failed"), NOW)
     assert ("runner a may still write the mapping that has to be removed" in decided.sentence) is waits
-    assert isinstance(decided.act, Ask) is not waits
+    assert isinstance(decided.act, Order) is not waits
     silent = step(at(Phase.ABORTED, FENCED, writing, ending="failed", alive=(B,)), NOW)
-    assert isinstance(silent.act, Ask), "it is waited for while it lives"
+    assert isinstance(silent.act, Order), "it is waited for while it lives"
     assert silent.act.request["mapped"] is waits
     assert silent.act.request["prepared"] == (None if waits else PREPARE.target)
 
 
 def test_a_checkpoint_without_some_files_is_refused_with_the_way_out() -> None:
     lacking = Failure(kind=CONTRADICTED, text="/c: commits/7 is missing", hint="restore the files")
-    decided = step(at(Phase.FENCING, asked(FENCE, lacking)), NOW)
+    decided = step(at(Phase.FENCING, intent_of(FENCE, lacking)), NOW)
     assert (decided.phase, decided.ending) == (Phase.ABORTED, "refused")
     assert decided.sentence.startswith("checkpoint-whole: /c: commits/7 is missing: restore the files")
 
@@ -144,16 +144,16 @@ class Way:
 
 F, BL, RE, PR = Phase.FENCING, Phase.BLOCKED, Phase.RESOLVING, Phase.PREPARING
 ST, VE, AB, SE = Phase.STARTING, Phase.VERIFYING, Phase.ABORTED, Phase.SETTLED
-LOST = asked(FENCE, fence(Proof.PROCESS), epoch=3, number=2, runner="b")
+LOST = intent_of(FENCE, fence(Proof.PROCESS), epoch=3, number=2, runner="b")
 FAILED = replace(RUNS, state=RunState.FAILED, error="no such table\n  at line 1")
-MOVES = [asked(PREPARING, MOVED_ON, number=number) for number in range(1, MOVES_ON + 2)]
+MOVES = [intent_of(PREPARING, MOVED_ON, number=number) for number in range(1, MOVES_ON + 2)]
 WAYS = [
     Way("the runner stopped it", at(F, FENCED), Trigger.FENCED, RE),
     Way("somebody consents", consenting(at(F, UNPROVEN), "unfenced"), Trigger.FENCED, RE),
     Way("no proof", at(F, UNPROVEN), Trigger.UNPROVEN, BL),
     Way("nobody to be asked", at(F, alive=()), Trigger.NO_RUNNER, BL),
-    Way("whoever was asked died", at(F, asked(FENCE), alive=()), Trigger.NO_RUNNER, BL),
-    Way("it cannot be planted", at(F, asked(FENCE, NO_SPACE)), Trigger.GIVEN_UP, AB),
+    Way("whoever was asked died", at(F, intent_of(FENCE), alive=()), Trigger.NO_RUNNER, BL),
+    Way("it cannot be planted", at(F, intent_of(FENCE, NO_SPACE)), Trigger.GIVEN_UP, AB),
     Way("called off", at(F, called_off_by="ann"), Trigger.GIVEN_UP, AB),
     Way("a runner is back", at(BL), Trigger.UNBLOCKED, F),
     Way("it is time to look again", at(BL, UNPROVEN), Trigger.UNBLOCKED, F),
@@ -164,23 +164,23 @@ WAYS = [
     Way("nobody to prepare", at(RE, FENCED, findings=found(), alive=()), Trigger.NO_RUNNER, BL),
     Way("a gate refuses", at(RE, FENCED, findings=found(refuses=True)), Trigger.GIVEN_UP, AB),
     Way("silent too long", at(RE, FENCED, findings=found(unreachable="no"), patient=False), Trigger.GIVEN_UP, AB),
-    Way("unreadable", at(RE, FENCED, asked(IntentKind.INSPECT, NO_SPACE)), Trigger.GIVEN_UP, AB),
+    Way("unreadable", at(RE, FENCED, intent_of(IntentKind.INSPECT, NO_SPACE)), Trigger.GIVEN_UP, AB),
     Way("called off", at(RE, FENCED, called_off_by="ann"), Trigger.GIVEN_UP, AB),
-    Way("another batch", at(PR, FENCED, asked(PREPARING, MOVED_ON)), Trigger.MOVED_ON, RE),
-    Way("it is made", at(PR, FENCED, asked(PREPARING, PREPARED)), Trigger.COMMITTED, ST),
-    Way("its maker died", at(PR, FENCED, asked(PREPARING), alive=()), Trigger.NO_RUNNER, BL),
-    Way("nobody to read again", at(PR, asked(PREPARING, MOVED_ON), alive=()), Trigger.NO_RUNNER, BL),
-    Way("no room for it", at(PR, FENCED, asked(PREPARING, NO_SPACE)), Trigger.GIVEN_UP, AB),
+    Way("another batch", at(PR, FENCED, intent_of(PREPARING, MOVED_ON)), Trigger.MOVED_ON, RE),
+    Way("it is made", at(PR, FENCED, intent_of(PREPARING, PREPARED)), Trigger.COMMITTED, ST),
+    Way("its maker died", at(PR, FENCED, intent_of(PREPARING), alive=()), Trigger.NO_RUNNER, BL),
+    Way("nobody to read again", at(PR, intent_of(PREPARING, MOVED_ON), alive=()), Trigger.NO_RUNNER, BL),
+    Way("no room for it", at(PR, FENCED, intent_of(PREPARING, NO_SPACE)), Trigger.GIVEN_UP, AB),
     Way("it moves on and on", at(PR, FENCED, *MOVES), Trigger.GIVEN_UP, AB),
-    Way("called off", at(PR, asked(PREPARING, NO_SPACE), called_off_by="ann"), Trigger.GIVEN_UP, AB),
+    Way("called off", at(PR, intent_of(PREPARING, NO_SPACE), called_off_by="ann"), Trigger.GIVEN_UP, AB),
     Way("its runner has it", at(ST, fact=RUNS), Trigger.STARTED, VE),
     Way("its runner is silent", at(ST, alive=(B,)), Trigger.RUNNER_LOST, ST),
-    Way("fence is away", taking_over(LOST, asked(RELEASE, REPORT, epoch=3)), Trigger.TAKEN_OVER, ST),
+    Way("fence is away", taking_over(LOST, intent_of(RELEASE, REPORT, epoch=3)), Trigger.TAKEN_OVER, ST),
     Way("the standby is gone", at(ST, unreachable="no", patient=False), Trigger.UNVERIFIED, SE),
     Way("gone, and another move waits", at(ST, unreachable="no", awaited=True), Trigger.UNVERIFIED, SE),
     Way(
         "the lost run cannot be fenced",
-        taking_over(asked(FENCE, NO_SPACE, epoch=3, number=2), asked(RELEASE, REPORT, epoch=3)),
+        taking_over(intent_of(FENCE, NO_SPACE, epoch=3, number=2), intent_of(RELEASE, REPORT, epoch=3)),
         Trigger.UNVERIFIED,
         SE,
     ),
@@ -189,7 +189,7 @@ WAYS = [
     Way("its runner is silent", at(VE, fact=RUNS, alive=(B,)), Trigger.RUNNER_LOST, ST),
     Way("it fails", at(VE, fact=FAILED, patient=False), Trigger.UNVERIFIED, SE),
     Way("nothing to undo", at(AB, ending="refused"), Trigger.RELEASED, AB),
-    Way("the fence is away", at(AB, FENCED, asked(RELEASE, REPORT), ending="failed"), Trigger.RELEASED, AB),
+    Way("the fence is away", at(AB, FENCED, intent_of(RELEASE, REPORT), ending="failed"), Trigger.RELEASED, AB),
 ]
 SEEN = [
     (Phase.WATCHING, Verdict.UP, Trigger.SEEN_WELL, Phase.WATCHING),
@@ -258,7 +258,7 @@ def test_nothing_to_read_proves_a_move_only_where_nothing_waited(waiting: int | 
 def test_an_inspection_is_newer_than_the_fence_despite_the_stores_clock(set_back: timedelta) -> None:
     fence = replace(FENCED, created_at=NOW + set_back)
     read = [
-        replace(asked(IntentKind.INSPECT, REPORT.model_copy(update={"batch": 3 + number}), number=number),
+        replace(intent_of(IntentKind.INSPECT, REPORT.model_copy(update={"batch": 3 + number}), number=number),
             created_at=NOW - set_back + timedelta(seconds=number))
         for number in (1, 2)
     ]  # fmt: skip
@@ -299,11 +299,11 @@ RUN = Process.of_query(samples.fact())
     ],
 )
 @pytest.mark.parametrize("phase", [F, BL])
-def test_only_a_consent_for_the_very_run_in_doubt_stands_for_its_proof(
+def test_only_a_consent_for_the_very_run_in_doubt_takes_the_place_of_its_proof(
     phase: Phase, consents: tuple[str, ...], goes_on: bool
 ) -> None:
-    asked_for = {**UNPROVEN.request, "hosting": RUN.as_json()}
-    decided = step(consenting(at(phase, replace(UNPROVEN, request=asked_for), hosting=RUN), *consents), NOW)
+    requested_run = {**UNPROVEN.request, "hosting": RUN.as_json()}
+    decided = step(consenting(at(phase, replace(UNPROVEN, request=requested_run), hosting=RUN), *consents), NOW)
     assert (decided.trigger is Trigger.FENCED) is goes_on
 
 
@@ -350,7 +350,7 @@ def _intents(draw: st.DrawFn, epoch: int) -> list[Intent]:
     for kind, results in _RESULTS.items():
         for number in range(1, draw(st.integers(0, TRIES)) + 1):
             runner = draw(st.sampled_from(["a", "b"]))
-            made.append(asked(kind, draw(st.sampled_from(results)), epoch=epoch, number=number, runner=runner))
+            made.append(intent_of(kind, draw(st.sampled_from(results)), epoch=epoch, number=number, runner=runner))
     return made
 
 
@@ -359,7 +359,7 @@ def test_whatever_is_seen_leads_where_the_table_says_and_never_out_of_it(data: s
     phase = data.draw(st.sampled_from(sorted({way.pair[0] for way in WAYS})))
     intents = data.draw(_intents(2))
     if phase is Phase.PREPARING:
-        intents.append(asked(PREPARING, data.draw(st.sampled_from(_RESULTS[PREPARING])), number=9))
+        intents.append(intent_of(PREPARING, data.draw(st.sampled_from(_RESULTS[PREPARING])), number=9))
     snapshot = at(
         phase,
         *intents,

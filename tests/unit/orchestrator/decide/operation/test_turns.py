@@ -39,7 +39,7 @@ def test_each_query_is_in_one_wave_and_none_is_empty(sizes: list[int], count: in
         assert list(found.values()).count(wave) <= size
 
 
-def asked(query: str, wave: int | None, *, refused: str | None = None, operation: str | None = None) -> Request:
+def requested(query: str, wave: int | None, *, refused: str | None = None, operation: str | None = None) -> Request:
     parameters = {} if wave is None else {"wave": wave}
     return samples.request(
         id=f"r-{query}", group="g", query=query, parameters=parameters, refused=refused, operation=operation
@@ -50,8 +50,8 @@ def moved(outcome: str | None, phase: Phase = Phase.SETTLED) -> Operation:
     return samples.operation(id="op", phase=phase, outcome=outcome, sentence="why not")
 
 
-OWN = asked("search", 2)
-FIRST = asked("revenue", 1)
+OWN = requested("search", 2)
+FIRST = requested("revenue", 1)
 BEGUN = replace(FIRST, operation="op")
 
 
@@ -61,8 +61,8 @@ BEGUN = replace(FIRST, operation="op")
         [],
         [(BEGUN, moved("done"))],
         [(replace(FIRST, refused="not-already-there: revenue is already on west"), None)],
-        [(asked("clicks", 2), None)],
-        [(asked("clicks", 3, refused="exposure: 9 s"), None)],
+        [(requested("clicks", 2), None)],
+        [(requested("clicks", 3, refused="exposure: 9 s"), None)],
     ],
     ids=["alone", "done", "there already", "of its own wave", "of a later one"],
 )
@@ -75,7 +75,7 @@ def test_a_wave_waits_for_what_is_open_before_it(operation: Operation | None) ->
     first = FIRST if operation is None else BEGUN
     text = "search keeps running in wave 2 and waits for wave 1: revenue is not done"
     assert turn_in_wave(OWN, [(first, operation)]) == Turn(text=text)
-    more = turn_in_wave(OWN, [(first, operation), (asked("clicks", None), None)])
+    more = turn_in_wave(OWN, [(first, operation), (requested("clicks", None), None)])
     assert more is not None
     assert more.text.endswith("waits for wave 1: 2 of its moves are open")
 
@@ -90,22 +90,22 @@ def test_a_wave_waits_for_what_is_open_before_it(operation: Operation | None) ->
 )
 def test_a_wave_stays_where_one_before_it_was_not_moved(first: Request, operation: Operation | None, why: str) -> None:
     text = f"wave-failed: search is not moved, because revenue of an earlier wave was not: {why}"
-    others = [(asked("clicks", 1), None), (first, operation)]
+    others = [(requested("clicks", 1), None), (first, operation)]
     assert turn_in_wave(OWN, others) == Turn(text=text, never=True), "although another one is waited for"
 
 
 def test_a_move_that_awaits_the_next_start_holds_no_wave() -> None:
     scheduled = replace(moved(None, Phase.BLOCKED), sentence="awaits the next start of nightly, which does not run now")
     assert turn_in_wave(OWN, [(BEGUN, scheduled)]) is None
-    turn = turn_in_wave(OWN, [(BEGUN, scheduled), (asked("clicks", 1), None)])
+    turn = turn_in_wave(OWN, [(BEGUN, scheduled), (requested("clicks", 1), None)])
     assert turn is not None
     assert turn.text.endswith("waits for wave 1: clicks is not done")
 
 
 def test_a_time_that_is_up_names_the_wave_that_was_waited_for() -> None:
     turn = turn_in_wave(OWN, [(FIRST, None)])
-    told = too_late(replace(OWN, expires_at=samples.AT + timedelta(minutes=2)), waited=True, turn=turn)
-    assert "search keeps running in wave 2 and waits for wave 1" in told
+    reported = too_late(replace(OWN, expires_at=samples.AT + timedelta(minutes=2)), waited=True, turn=turn)
+    assert "search keeps running in wave 2 and waits for wave 1" in reported
 
 
 def test_a_request_joins_the_same_move_whatever_its_wave() -> None:

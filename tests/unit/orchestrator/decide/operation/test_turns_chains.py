@@ -157,15 +157,15 @@ def test_a_circle_of_queries_is_named_with_its_first_at_both_ends() -> None:
 
 
 FOLLOWS = samples.request(id="g-2", group="g", kind=OperationKind.SWITCHOVER, query="sums", target="west")
-ASKED = replace(FOLLOWS, id="g-1", query="clean")
+REQUESTED = replace(FOLLOWS, id="g-1", query="clean")
 
 
 def found(
-    operation: Operation | None = None, *, asked: Request | None = ASKED, cluster: str | None = "east"
+    operation: Operation | None = None, *, requested: Request | None = REQUESTED, cluster: str | None = "east"
 ) -> Upstream:
-    if asked is not None and operation is not None:
-        asked = replace(asked, operation=operation.id)
-    return Upstream(query="clean", cluster=cluster, request=asked, operation=operation)
+    if requested is not None and operation is not None:
+        requested = replace(requested, operation=operation.id)
+    return Upstream(query="clean", cluster=cluster, request=requested, operation=operation)
 
 
 def moving(phase: Phase, outcome: str | None = None, sentence: str = "caught-up: west lacks 7") -> Operation:
@@ -176,7 +176,7 @@ def moving(phase: Phase, outcome: str | None = None, sentence: str = "caught-up:
 def test_it_waits_until_what_is_upstream_is_committed(phase: Phase) -> None:
     text = f"sums keeps running and waits for clean, which is upstream of it: operation op is {phase}"
     assert turn_behind(FOLLOWS, [found(moving(phase))]) == Turn(text=text)
-    assert turn_behind(FOLLOWS, [found(moving(phase), asked=None)]) == Turn(text=text), "asked for by itself"
+    assert turn_behind(FOLLOWS, [found(moving(phase), requested=None)]) == Turn(text=text), "asked for by itself"
 
 
 @pytest.mark.parametrize(
@@ -185,9 +185,9 @@ def test_it_waits_until_what_is_upstream_is_committed(phase: Phase) -> None:
         found(moving(Phase.STARTING)),
         found(moving(Phase.VERIFYING)),
         found(moving(Phase.SETTLED, "done")),
-        found(None, asked=None),
-        found(asked=replace(ASKED, refused="not-already-there: clean is already on west"), cluster="west"),
-        found(moving(Phase.ABORTED), asked=None),
+        found(None, requested=None),
+        found(requested=replace(REQUESTED, refused="not-already-there: clean is already on west"), cluster="west"),
+        found(moving(Phase.ABORTED), requested=None),
     ],
     ids=["starting", "verifying", "done", "not asked for", "there already", "of another command and going back"],
 )
@@ -201,7 +201,7 @@ def test_it_begins_when_nothing_upstream_is_on_its_way(each: Upstream) -> None:
         (found(moving(Phase.ABORTED)), "operation op (going back): caught-up: west lacks 7"),
         (found(moving(Phase.ABORTED, "refused")), "operation op (refused): caught-up: west lacks 7"),
         (found(moving(Phase.SETTLED, "failed", "it fails")), "operation op (failed): it fails"),
-        (found(asked=replace(ASKED, refused="runner-alive: none")), "runner-alive: none"),
+        (found(requested=replace(REQUESTED, refused="runner-alive: none")), "runner-alive: none"),
     ],
 )
 def test_it_stays_where_what_is_upstream_did_not_go(each: Upstream, why: str) -> None:
@@ -213,8 +213,8 @@ def test_it_stays_where_what_is_upstream_did_not_go(each: Upstream, why: str) ->
 def test_a_time_that_is_up_names_what_was_waited_for() -> None:
     turn = turn_behind(FOLLOWS, [found()])
     assert turn is not None
-    told = too_late(replace(FOLLOWS, expires_at=samples.AT + timedelta(minutes=2)), waited=True, turn=turn)
-    assert told.endswith(
+    reported = too_late(replace(FOLLOWS, expires_at=samples.AT + timedelta(minutes=2)), waited=True, turn=turn)
+    assert reported.endswith(
         "sums keeps running and waits for clean, which is upstream of it: request g-1 has not begun; run the command "
         "again with a longer --timeout"
     )

@@ -37,10 +37,10 @@ def test_copies_are_read_again_only_when_they_were_sampled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(f"sqlite:///{tmp_path}/t.db")
-    term, asked = fill(store, ("revenue", "sums")), []
+    term, requested = fill(store, ("revenue", "sums")), []
     reads = Reads(store, settings(("revenue", "sums")), SystemClock())
     page, real = Overview(reads), store.replication
-    monkeypatch.setattr(store, "replication", lambda query: asked.append(query) or real(query))
+    monkeypatch.setattr(store, "replication", lambda query: requested.append(query) or real(query))
     monkeypatch.setattr(overview, "concerns_of", lambda *_: ())
 
     def look() -> None:
@@ -48,11 +48,11 @@ def test_copies_are_read_again_only_when_they_were_sampled_again(
         page.markup(may_act=False)
 
     look()
-    assert asked == ["revenue", "sums"]
+    assert requested == ["revenue", "sums"]
     judge(store, term, east=Verdict.DOWN)
     look()
-    assert asked == ["revenue", "sums"]
+    assert requested == ["revenue", "sums"]
     sample(store, term, "sums", age_ms=9_000)
     look()
-    assert asked == ["revenue", "sums", "sums"]
+    assert requested == ["revenue", "sums", "sums"]
     store.close()

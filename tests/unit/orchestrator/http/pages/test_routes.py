@@ -54,14 +54,14 @@ def fresh(tmp_path: Path, store: ControllerStore) -> Iterator[Served]:
 
 def look(served: Served, path: str = "/", *, token: str | None = VIEWER, cookie: str = "") -> Answer:
     headers = {**BROWSER, "Cookie": cookie} if cookie else BROWSER
-    return served.ask(path, token=token, headers=headers)
+    return served.call(path, token=token, headers=headers)
 
 
 def send(served: Served, path: str, fields: dict[str, str], **headers: str) -> Answer:
     kind = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
     own = {name.replace("_", "-"): value for name, value in headers.items()}
     body = urlencode(fields).encode()
-    return served.ask(path, method="POST", headers={**BROWSER, **kind, **own}, body=body)
+    return served.call(path, method="POST", headers={**BROWSER, **kind, **own}, body=body)
 
 
 def text_of(answer: Answer) -> str:
@@ -114,25 +114,25 @@ def test_a_label_narrows_the_overview_and_what_is_wrong(labelled: Served) -> Non
 
 def test_a_label_narrows_what_programs_get(labelled: Served) -> None:
     for path in ("/api/queries", "/api/status"):
-        found = labelled.ask(f"{path}?label=team=billing,tier=gold", token=VIEWER).json
+        found = labelled.call(f"{path}?label=team=billing,tier=gold", token=VIEWER).json
         rows = found if path == "/api/queries" else found["queries"]
         assert [each["query"] for each in rows] == ["sums"]
-        wrong = labelled.ask(f"{path}?label=team=shop", token=VIEWER)
+        wrong = labelled.call(f"{path}?label=team=shop", token=VIEWER)
         assert (wrong.code, wrong.json["error"]["hint"]) == (400, "labels of queries: team=billing, tier=gold")
 
 
 def test_samples_are_what_the_checks_measured(store: ControllerStore, fresh: Served) -> None:
     sample(store, fill(store, QUERIES), "sums", age_ms=1_500)
-    found = fresh.ask("/api/queries/sums/samples", token=VIEWER).json
+    found = fresh.call("/api/queries/sums/samples", token=VIEWER).json
     assert found["limit_seconds"] == 60.0
     assert [each["copy_age_seconds"] for each in found["samples"]][-1] == 1.5
     assert set(found["samples"][0]) == {
         "at", "source", "target", "ready", "exposure_records", "exposure_seconds", "copy_age_seconds",
         "records_per_second", "lag_records",
     }  # fmt: skip
-    assert fresh.ask("/api/queries/sums/samples?since=-0s", token=VIEWER).json["samples"] == []
-    assert fresh.ask("/api/queries/sums/samples?since=soon", token=VIEWER).code == 400
-    assert fresh.ask("/api/queries/none/samples", token=VIEWER).code == 404
+    assert fresh.call("/api/queries/sums/samples?since=-0s", token=VIEWER).json["samples"] == []
+    assert fresh.call("/api/queries/sums/samples?since=soon", token=VIEWER).code == 400
+    assert fresh.call("/api/queries/none/samples", token=VIEWER).code == 404
 
 
 def test_a_wrong_thing_comes_first_with_its_reason_and_the_way_out(store: ControllerStore, fresh: Served) -> None:
@@ -176,7 +176,7 @@ def test_a_path_that_there_is_not_is_a_page_too_and_repeats_nothing(served: Serv
     answer = look(served, "/nowhere/<script>alert(1)</script>".replace("<", "%3C"))
     assert (answer.code, answer.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
     assert b"nowhere" not in answer.body
-    assert served.ask("/nowhere", token=VIEWER).kind == "usage"
+    assert served.call("/nowhere", token=VIEWER).kind == "usage"
 
 
 @pytest.mark.parametrize("path", ["/", "/history", "/runbook", "/nowhere", "/login"])
@@ -204,7 +204,7 @@ def test_a_token_becomes_a_session_that_ends_when_its_user_says_so(served: Serve
     cookie = log_in(served, OPERATOR)
     assert OPERATOR not in cookie
     assert "anna, operator" in text_of(look(served, token=None, cookie=cookie))
-    assert served.ask("/api/status", headers={"Cookie": f"other=1; {cookie}"}).code == 200
+    assert served.call("/api/status", headers={"Cookie": f"other=1; {cookie}"}).code == 200
     gone = send(served, "/logout", {}, Cookie=cookie)
     assert (gone.code, "Max-Age=0" in gone.headers["Set-Cookie"]) == (303, True)
     assert look(served, token=None, cookie=cookie).code == 303
@@ -230,7 +230,7 @@ def test_the_login_counts_guesses_like_every_other_path(fresh: Served, token: st
     assert [send(fresh, "/login", {"token": token}).code for _ in range(GUESSES)] == [401] * GUESSES
     locked = send(fresh, "/login", {"token": "guess"})
     assert (locked.code, locked.headers["Set-Cookie"]) == (429, None)
-    assert fresh.ask("/api/status", token="guess").code == 429
+    assert fresh.call("/api/status", token="guess").code == 429
     assert send(fresh, "/login", {"token": VIEWER}).code == 303
 
 
@@ -247,7 +247,7 @@ def test_a_page_from_elsewhere_neither_logs_in_nor_out(served: Served, headers: 
 def test_a_session_cannot_write_without_the_origin_of_the_browser(served: Served) -> None:
     cookie = log_in(served, OPERATOR)
     sent = {"Cookie": cookie, "Content-Type": "application/json"}
-    answer = served.ask("/api/pause", method="POST", headers=sent, body=b"{}")
+    answer = served.call("/api/pause", method="POST", headers=sent, body=b"{}")
     assert (answer.code, answer.kind) == (403, "other-origin")
 
 
@@ -264,9 +264,9 @@ def test_a_body_that_is_no_form_is_refused(served: Served) -> None:
     assert send(served, "/login", {"token": VIEWER}, Content_Type="application/json").code == 415
     doubled = f"token={VIEWER}&token={OPERATOR}".encode()
     kind = {"Content-Type": "application/x-www-form-urlencoded"}
-    assert served.ask("/login", method="POST", headers={**BROWSER, **kind}, body=doubled).code == 400
+    assert served.call("/login", method="POST", headers={**BROWSER, **kind}, body=doubled).code == 400
     many = "&".join(f"a{index}=1" for index in range(500)).encode()
-    assert served.ask("/login", method="POST", headers={**BROWSER, **kind}, body=many).code == 400
+    assert served.call("/login", method="POST", headers={**BROWSER, **kind}, body=many).code == 400
 
 
 @pytest.mark.parametrize(
@@ -321,11 +321,11 @@ def test_without_tokens_there_is_no_login(tmp_path: Path, store: ControllerStore
 
 @pytest.mark.parametrize("name", sorted(STATIC))
 def test_files_of_the_page_are_given_to_everybody_and_kept(served: Served, name: str) -> None:
-    answer = served.ask(f"/static/{name}")
+    answer = served.call(f"/static/{name}")
     assert (answer.code, answer.headers["Content-Type"]) == (200, STATIC[name])
     assert answer.headers["Cache-Control"].startswith("max-age=")
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert served.ask(f"/static/../{name}").code == 401
+    assert served.call(f"/static/../{name}").code == 401
 
 
 def test_a_store_that_is_away_is_said_on_the_page(tmp_path: Path, fresh: Served) -> None:

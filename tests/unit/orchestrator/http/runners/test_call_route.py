@@ -59,7 +59,7 @@ def test_a_runner_gets_what_is_its_own(served: Served) -> None:
     "path", ["/api/status", "/api/queries/revenue", "/api/openapi.json", "/metrics", "/events", "/"]
 )
 def test_a_runner_sees_nothing_else(served: Served, path: str) -> None:
-    answer = served.ask(path, token=RUNNER)
+    answer = served.call(path, token=RUNNER)
     assert (answer.code, answer.kind) == (403, "not-allowed")
     assert answer.json["error"]["text"] == "the token of a runner serves its own calls alone"
 
@@ -69,7 +69,7 @@ def test_a_runner_requests_no_move_and_no_page(served: Served) -> None:
         assert called(served, "now", {}).code == 200
         assert served.post(path, {}, token=RUNNER).code == 403
     form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": f"http://127.0.0.1:{served.port}"}
-    login = served.ask("/login", method="POST", body=f"token={RUNNER}".encode(), headers=form)
+    login = served.call("/login", method="POST", body=f"token={RUNNER}".encode(), headers=form)
     assert login.code == 403
     assert "set-cookie" not in login.headers
     assert b"This is the token of a runner" in login.body
@@ -98,13 +98,13 @@ def test_a_wrong_call_is_refused_in_one_sentence(served: Served, name: str, body
 
 def test_a_body_is_bounded_and_of_json(served: Served) -> None:
     long = {"Content-Type": "application/json", "Content-Length": str(MAX_BODY_BYTES + 1)}
-    assert served.ask(f"{PATH}/now", token=RUNNER, method="POST", headers=long, body=b"{}").code == 413
-    assert served.ask(f"{PATH}/now", token=RUNNER, method="POST", body=b"{}").code == 415
+    assert served.call(f"{PATH}/now", token=RUNNER, method="POST", headers=long, body=b"{}").code == 413
+    assert served.call(f"{PATH}/now", token=RUNNER, method="POST", body=b"{}").code == 415
     sent = {"Content-Type": "application/json"}
-    assert served.ask(f"{PATH}/now", token=RUNNER, method="POST", headers=sent, body=b"{").code == 400
+    assert served.call(f"{PATH}/now", token=RUNNER, method="POST", headers=sent, body=b"{").code == 400
     nested = b'{"query":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
-    assert served.ask(f"{PATH}/assignment", token=RUNNER, method="POST", headers=sent, body=nested).code == 400
-    assert served.ask(f"{PATH}/now", token=RUNNER).code == 405
+    assert served.call(f"{PATH}/assignment", token=RUNNER, method="POST", headers=sent, body=nested).code == 400
+    assert served.call(f"{PATH}/now", token=RUNNER).code == 405
 
 
 def test_a_connection_stays_behind_a_body_that_was_read(served: Served) -> None:

@@ -11,13 +11,13 @@ from state.model.entities import EndSample, Fingerprint, Position
 from state.model.timeline import NO_TIME, Moment, SourcePartition, Stretch
 from streaming.resume.methods.lag_bounds import (
     Reached,
-    asked_again,
     by_older_records,
     by_timeline,
     is_unbounded,
     lags,
     older_batches,
     reached_by,
+    requested_again,
     with_bounds,
 )
 from streaming.resume.model import AtMost, Resolution, Target, Want
@@ -73,9 +73,14 @@ def test_without_a_time_of_the_standby_no_batch_is_looked_for() -> None:
 
 
 def test_an_older_batch_is_looked_up_at_its_own_end() -> None:
-    asked = asked_again(replace(WANT, read_to=9_500), row(3, 3_000, 30_000))
-    assert (asked.offset, asked.ring_offset, asked.timestamp_ms, asked.read_to) == (3_000, 3_000, 30_000, None)
-    assert [each.offset for each in asked.ring] == [2_996, 2_997, 2_998, 2_999]
+    requested = requested_again(replace(WANT, read_to=9_500), row(3, 3_000, 30_000))
+    assert (requested.offset, requested.ring_offset, requested.timestamp_ms, requested.read_to) == (
+        3_000,
+        3_000,
+        30_000,
+        None,
+    )
+    assert [each.offset for each in requested.ring] == [2_996, 2_997, 2_998, 2_999]
 
 
 # -- bounds ----------------------------------------------------------------------------------------------------------

@@ -165,7 +165,7 @@ def test_content_comes_first_and_leaves_the_syncs_unread() -> None:
     log = mirrored(Slot(copied(old, 100)), syncs=[(0, 20, 120)])
     target = one(log, want(old[:23]), SYNCED)
     assert (target.method, target.target_offset) == ("exact", 123)
-    assert log.asked.count("LATEST") == 1
+    assert log.requested.count("LATEST") == 1
 
 
 TWICE = [(n, offset, 100 + offset) for n in (0, 1) for offset in (10, 20)]

@@ -250,7 +250,7 @@ def test_a_list_of_files_with_gaps_is_refused_before_anything_is_made(tmp_path: 
     assert not (folder.path.parent / "epoch-2-move").exists()
 
 
-def test_a_compacted_list_of_files_stands_for_what_it_replaced(tmp_path: Path) -> None:
+def test_a_compacted_list_of_files_represents_what_it_replaced(tmp_path: Path) -> None:
     folder = mixed(tmp_path, **{"0": {"1.compact": "", "2": "", "3": ""}})
     prepare(FILES, request(folder), SOURCES)
     assert kept_of(folder, "0") == {"sources/0/1.compact", "sources/0/2", "sources/0/3"}
@@ -432,11 +432,11 @@ def test_a_fresh_start_is_refused_after_a_later_committed_batch(checkpoint: Chec
 def test_a_fresh_start_without_a_commit_moves_on_from_its_start_offsets(tmp_path: Path) -> None:
     started = CheckpointFolder(tmp_path / "checkpoint")
     plant(FILES, str(started.path), operation="move", epoch=2, knows=lambda _: True)
-    asked = request(started, resume="fresh", batch=None)
-    assert prepare(FILES, asked, SOURCES).data_batch == 0
+    requested = request(started, resume="fresh", batch=None)
+    assert prepare(FILES, requested, SOURCES).data_batch == 0
     started.commit(0)
     with pytest.raises(MovedOn):
-        prepare(FILES, asked, SOURCES)
+        prepare(FILES, requested, SOURCES)
 
 
 def test_fresh_needs_nothing_but_a_new_folder(checkpoint: CheckpointFolder) -> None:

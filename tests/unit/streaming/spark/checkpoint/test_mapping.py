@@ -74,12 +74,12 @@ def held(folder: CheckpointFolder, operation: str = "move", epoch: int = 2) -> C
 
 
 def request(folder: CheckpointFolder, treatment: UncommittedBatch = NONE, **changes: Any) -> PrepareRequest:
-    asked = PrepareRequest(
+    requested = PrepareRequest(
         checkpoint=str(folder.path), target=str(folder.path), operation="move", epoch=2, resume="switch",
         cluster="west", batch=2, offsets={"orders": orders(2)}, target_offsets={"orders": orders(2, SHIFT)},
         treatment=treatment,
     )  # fmt: skip
-    return asked.model_copy(update=changes)
+    return requested.model_copy(update=changes)
 
 
 def moved(folder: CheckpointFolder, treatment: UncommittedBatch = NONE, **changes: Any) -> PrepareReport:
@@ -290,18 +290,18 @@ def test_a_batch_committed_during_a_move_takes_the_mapping_back(checkpoint: Chec
 CASES = json.loads((Path(__file__).parents[4] / "cases" / "mappings.json").read_text())
 
 
-@pytest.mark.parametrize("told", CASES, ids=[each["name"] for each in CASES])
-def test_the_moves_that_lead_to_a_place_are_the_ones_of_the_shared_cases(told: dict[str, Any]) -> None:
+@pytest.mark.parametrize("reported", CASES, ids=[each["name"] for each in CASES])
+def test_the_moves_that_lead_to_a_place_are_the_ones_of_the_shared_cases(reported: dict[str, Any]) -> None:
     """The rule that the companion applies too, by the same cases (``MappingsTest.java``)."""
-    found = [Move.model_validate(each) for each in told["found"]]
-    placed = Placed(told["cluster"], told["placed"])
-    if "refused" in told:
-        with pytest.raises((WrongCluster, HalfWritten), match=told["refused"]):
+    found = [Move.model_validate(each) for each in reported["found"]]
+    placed = Placed(reported["cluster"], reported["placed"])
+    if "refused" in reported:
+        with pytest.raises((WrongCluster, HalfWritten), match=reported["refused"]):
             chain_of(found, placed, "it")
         return
     moves = chain_of(found, placed, "it")
-    assert [[move.epoch, move.attempt] for move in moves.chain] == told["chain"]
-    for text, wanted in told["at"]:
+    assert [[move.epoch, move.attempt] for move in moves.chain] == reported["chain"]
+    for text, wanted in reported["at"]:
         entry = replace(parse_offset_entry(offset_text({}).encode(), "it"), sources={"0": text})
         if wanted is None:
             with pytest.raises(NoMapping):

@@ -83,9 +83,9 @@ def test_a_batch_whose_state_is_purged_is_no_way_back(checkpoint: CheckpointFold
 def test_only_a_query_with_state_has_a_limit_of_how_far_back(tmp_path: Path, checkpoint: CheckpointFolder) -> None:
     stateless = CheckpointFolder(tmp_path / "other")
     stateless.commit(0)
-    for folder, told in ((stateless, False), (checkpoint, True)):
+    for folder, reported in ((stateless, False), (checkpoint, True)):
         report = read_checkpoint(FILES, str(folder.path), SOURCES)
-        assert (with_retained(FILES, report, SOURCES, 4_000).retained is not None) is told
+        assert (with_retained(FILES, report, SOURCES, 4_000).retained is not None) is reported
         assert with_retained(FILES, report, SOURCES, None).retained is None
 
 

@@ -299,13 +299,13 @@ def test_one_that_was_started_a_moment_before_ours_is_not_joined(place: Folder) 
 def test_nothing_starts_once_the_row_has_moved_on(place: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     row, real, done = place.moved(), rewrite_in_place, []
 
-    def moved_meanwhile(*args: Any) -> int:
+    def moved_in_between(*args: Any) -> int:
         count = real(*args)
         place.store.force(assignments, replace(row, epoch=3, placed_epoch=3, cluster="east"))
         done.append(count)
         return count
 
-    monkeypatch.setattr(external_supervisor, "rewrite_in_place", moved_meanwhile)
+    monkeypatch.setattr(external_supervisor, "rewrite_in_place", moved_in_between)
     tended = place.tended(row)
     tended.begin()
     until(lambda: bool(done))

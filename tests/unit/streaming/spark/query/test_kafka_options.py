@@ -13,11 +13,11 @@ from tests.simulation.world import settings
 
 
 def declared(routes: list[dict[str, Any]], *topics: str) -> Tideover:
-    told = settings()
-    query = told.queries["revenue"]
+    given = settings()
+    query = given.queries["revenue"]
     query = query.model_copy(update={"sources": {"orders": Source(topics=topics or ("orders",))}})
     known = tuple(Route.model_validate(each) for each in routes)
-    return told.model_copy(update={"routes": known, "queries": {"revenue": query}})
+    return given.model_copy(update={"routes": known, "queries": {"revenue": query}})
 
 
 def route(topics: Any, here: str = "east", there: str = "west") -> dict[str, Any]:
@@ -38,13 +38,13 @@ def route(topics: Any, here: str = "east", there: str = "west") -> dict[str, Any
 def test_a_topic_of_another_cluster_has_its_name_at_home(
     routes: list[dict[str, Any]], cluster: str, naming: dict[str, Any]
 ) -> None:
-    told = declared(routes)
-    assert home_naming(told, told.queries["revenue"], "orders", cluster) == naming
+    given = declared(routes)
+    assert home_naming(given, given.queries["revenue"], "orders", cluster) == naming
 
 
 def test_a_prefix_removed_on_the_way_back_is_known_of_declared_topics() -> None:
-    told = declared([route({"prefix": "w."}, "west", "east")], "w.orders", "parcels")
-    naming = home_naming(told, told.queries["revenue"], "orders", "west")
+    given = declared([route({"prefix": "w."}, "west", "east")], "w.orders", "parcels")
+    naming = home_naming(given, given.queries["revenue"], "orders", "west")
     assert naming == {"names": {"orders": "w.orders"}}
 
 

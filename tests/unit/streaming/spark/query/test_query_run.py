@@ -135,31 +135,31 @@ class Holding:
         self.waits = waits
         self.tasks = tasks
         self.goes_on = goes_on
-        self.told: list[tuple[object, ...]] = []
+        self.calls: list[tuple[object, ...]] = []
 
-    def begin(self, *told: object) -> None:
-        self.told.append(("begin", *told))
+    def begin(self, *calls: object) -> None:
+        self.calls.append(("begin", *calls))
 
-    def end(self, *told: object) -> bool:
-        self.told.append(("end", *told))
+    def end(self, *calls: object) -> bool:
+        self.calls.append(("end", *calls))
         return self.goes_on
 
-    def canEnd(self, *told: object) -> bool:  # noqa: N802 - the companion's name
-        self.told.append(("can", *told))
+    def canEnd(self, *calls: object) -> bool:  # noqa: N802 - the companion's name
+        self.calls.append(("can", *calls))
         return self.goes_on
 
     def mayLeave(self, follower: str) -> bool:  # noqa: N802 - as above
         assert follower == "f"
         return self.goes_on
 
-    def keepInBatch(self, *told: object) -> None:  # noqa: N802 - the companion's name
-        self.told.append(("keep", *told))
+    def keepInBatch(self, *calls: object) -> None:  # noqa: N802 - the companion's name
+        self.calls.append(("keep", *calls))
 
-    def leaveBatch(self, *told: object) -> None:  # noqa: N802 - as above
-        self.told.append(("leave", *told))
+    def leaveBatch(self, *calls: object) -> None:  # noqa: N802 - as above
+        self.calls.append(("leave", *calls))
 
     def waitingTasks(self, follower: str) -> int:  # noqa: N802 - as above
-        assert self.told[-1] == ("keep", follower), "counted while tasks could go on"
+        assert self.calls[-1] == ("keep", follower), "counted while tasks could go on"
         return self.tasks
 
     def isWaiting(self, follower: str) -> bool:  # noqa: N802 - the companion's name
@@ -176,7 +176,7 @@ def held(
     return Run(known, cast(Any, query), gate or CallbackGate(), followed)
 
 
-ASKING = ("latestOffset", "constructNextBatch")
+PLANNING = ("latestOffset", "constructNextBatch")
 AT_REST = ("waitTillTime", "execute")
 BETWEEN = ("executeOneBatch", "execute")
 
@@ -184,9 +184,9 @@ BETWEEN = ("executeOneBatch", "execute")
 @pytest.mark.parametrize(
     ("stack", "waits", "said"),
     [
-        (ASKING, True, None),
+        (PLANNING, True, None),
         (AT_REST, False, None),
-        (ASKING, False, "its batch is not finished"),
+        (PLANNING, False, "its batch is not finished"),
         (BETWEEN, False, "its batch is not finished"),
         (IN_BATCH, False, "its batch is not finished"),
     ],
@@ -199,8 +199,8 @@ def test_a_held_run_is_quiet_in_the_hold_and_while_it_waits_for_a_trigger(
 
 def test_a_held_run_that_ended_or_has_tasks_or_a_callback_is_not_quiet() -> None:
     waits = Holding(waits=True)
-    assert held(Query(ASKING), waits).unrest_on_hold() == "it has ended"
-    active = Query(ASKING, active=True)
+    assert held(Query(PLANNING), waits).unrest_on_hold() == "it has ended"
+    active = Query(PLANNING, active=True)
     assert held(active, waits, pool(task_set(2))).unrest_on_hold() == "2 tasks of its job group still active"
     gate, said = CallbackGate(), []
     known = held(active, waits, gate=gate)
@@ -210,12 +210,12 @@ def test_a_held_run_that_ended_or_has_tasks_or_a_callback_is_not_quiet() -> None
 
 def test_a_held_run_learns_where_each_source_continues() -> None:
     holding = Holding(waits=True)
-    known = held(Query(ASKING, active=True), holding)
+    known = held(Query(PLANNING, active=True), holding)
     known.hold()
     known.go_on(4, {"orders": {"tideover.cluster": "west"}})
     known.go_on(5, None)
     there = '{"orders": {"tideover.cluster": "west"}}'
-    assert holding.told == [("begin", "f"), ("end", "f", 4, there), ("end", "f", 5, None)]
+    assert holding.calls == [("begin", "f"), ("end", "f", 4, there), ("end", "f", 5, None)]
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_run_is_kept_in_its_batch_only_if_all_of_its_tasks_wait(waiting: int, 
     known = held(Query(IN_BATCH, active=True), holding, root, gate)
     assert known.keep_in_batch() is is_kept
     assert known.is_kept_in_batch is is_kept
-    assert holding.told == [("keep", "f"), *([] if is_kept else [("leave", "f")])]
+    assert holding.calls == [("keep", "f"), *([] if is_kept else [("leave", "f")])]
     gate.watch(lambda _frame, _batch: said.append(known.unrest_on_hold()))(cast(Any, None), 1)
     assert said == [None if is_kept else "1 foreachBatch callback is still running"]
 
@@ -244,7 +244,7 @@ def test_a_run_whose_tasks_cannot_be_counted_is_not_kept_in_its_batch() -> None:
     known = held(Query(IN_BATCH, active=True), holding, ended=True)
     with pytest.raises(SparkMissing):
         known.keep_in_batch()
-    assert holding.told == [("keep", "f"), ("leave", "f")]
+    assert holding.calls == [("keep", "f"), ("leave", "f")]
     assert not known.is_kept_in_batch
 
 
@@ -280,7 +280,7 @@ def test_a_run_says_beforehand_whether_it_can_continue_in_its_batch(goes_on: boo
     known, holding = in_batch_with(goes_on=goes_on)
     assert known.keep_in_batch()
     assert known.can_go_on(4, THERE) is goes_on
-    assert holding.told[-1] == ("can", "f", 4, '{"orders": {"tideover.cluster": "west"}}')
+    assert holding.calls[-1] == ("can", "f", 4, '{"orders": {"tideover.cluster": "west"}}')
     assert known.may_leave_in_batch is goes_on
     assert known.is_kept_in_batch, "asking ends no hold"
 
@@ -293,4 +293,4 @@ def test_a_run_in_no_batch_cannot_continue_from_the_middle_of_one() -> None:
 
 def test_a_run_that_is_not_followed_cannot_be_held() -> None:
     with pytest.raises(ValueError, match="cannot be held"):
-        run(Query(ASKING, active=True)).hold()
+        run(Query(PLANNING, active=True)).hold()

@@ -231,7 +231,7 @@ class Closed(LocalFiles):
         raise AssertionError(path)
 
 
-def told(folder: CheckpointFolder, *names: str) -> list[PublishedEntry]:
+def published_of(folder: CheckpointFolder, *names: str) -> list[PublishedEntry]:
     """Entries as the run shows them."""
     return [read_news(f"{name}\n{folder.text(name)}") for name in names]
 
@@ -252,18 +252,18 @@ def test_entries_that_a_run_publishes_are_believed_without_a_look(followed: tupl
     folder, follower = followed
     follower._files = Closed()
     assert follower.poll([]) == []
-    (planned,) = follower.poll(told(folder, "offsets/1"))
+    (planned,) = follower.poll(published_of(folder, "offsets/1"))
     assert planned == Batch(id=1, offsets={"orders": orders(1)}, committed=False)
     assert planned.planned_after is not None
-    seen = follower.poll(told(folder, "commits/1", "offsets/2", "commits/2"))
+    seen = follower.poll(published_of(folder, "commits/1", "offsets/2", "commits/2"))
     assert [(batch.id, batch.committed) for batch in seen] == [(2, False), (1, True), (2, True)]
     assert seen[-1].offsets == {"orders": orders(2)}
 
 
 def test_an_entry_that_is_published_twice_is_one(followed: tuple[CheckpointFolder, Follower]) -> None:
     folder, follower = followed
-    follower.poll(told(folder, "offsets/1", "commits/1"))
-    assert follower.poll(told(folder, "offsets/1", "commits/1")) == []
+    follower.poll(published_of(folder, "offsets/1", "commits/1"))
+    assert follower.poll(published_of(folder, "offsets/1", "commits/1")) == []
 
 
 @pytest.mark.parametrize("lost", ["offsets/3", "commits/3"])
@@ -271,9 +271,10 @@ def test_where_an_entry_was_lost_the_folders_are_looked_at(
     followed: tuple[CheckpointFolder, Follower], lost: str
 ) -> None:
     folder, follower = followed
-    news = told(folder, "offsets/2", "commits/2", "offsets/4", "commits/4") if lost == "offsets/3" else told(
-        folder, "offsets/1", "commits/1", "offsets/2", "commits/2", "offsets/3", "offsets/4", "commits/4"
-    )  # fmt: skip
+    names = ["offsets/2", "commits/2", "offsets/4", "commits/4"]
+    if lost != "offsets/3":
+        names = ["offsets/1", "commits/1", *names[:2], "offsets/3", *names[2:]]
+    news = published_of(folder, *names)
     seen = follower.poll(news)
     assert [batch.id for batch in seen if not batch.committed] == [1, 2, 3, 4]
     assert [batch.id for batch in seen if batch.committed] == [1, 2, 3, 4]

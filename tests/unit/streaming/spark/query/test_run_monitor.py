@@ -39,7 +39,7 @@ class FakeFollower:
     committed: int | None = None
     data_batch = 0
 
-    def poll(self, told: object) -> list[object]:
+    def poll(self, given: object) -> list[object]:
         return []
 
 
@@ -109,11 +109,11 @@ def test_the_first_wait_is_reported_at_once(clock: Clock) -> None:
 
 
 def test_the_rules_of_a_bucket_are_read_in_the_background_and_each_hour(clock: Clock) -> None:
-    ledger, asked, open_ = FakeLedger(), list[str](), threading.Event()
+    ledger, requested, open_ = FakeLedger(), list[str](), threading.Event()
     found = BucketRules(RulesFound.NONE, "no rule")
 
     def slow(checkpoint: str) -> BucketRules:
-        asked.append(checkpoint)
+        requested.append(checkpoint)
         assert open_.wait(60)
         return found
 
@@ -126,10 +126,10 @@ def test_the_rules_of_a_bucket_are_read_in_the_background_and_each_hour(clock: C
     until(lambda: watch._rules is found)
     clock.now += 1
     watch.poll()
-    assert (ledger.bucket, asked) == (found, ["/c"])
+    assert (ledger.bucket, requested) == (found, ["/c"])
     clock.now += 3600
     watch._read_rules()
-    until(lambda: len(asked) == 2)
+    until(lambda: len(requested) == 2)
 
 
 def test_later_waits_are_reported_once_a_second(clock: Clock) -> None:

@@ -20,15 +20,15 @@ from tests.memory_log import MemoryCluster
 class FakeQuery:
     """Without any progress until it has been looked at so often."""
 
-    asked_before: int = 0
+    requested_before: int = 0
     isActive: bool = True  # noqa: N815 - Spark's name
     failure: Exception | None = None
-    asked: int = 0
+    requested: int = 0
 
     @property
     def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
-        self.asked += 1
-        return {"numInputRows": 40} if self.asked > self.asked_before else None
+        self.requested += 1
+        return {"numInputRows": 40} if self.requested > self.requested_before else None
 
     def exception(self) -> Exception | None:
         return self.failure
@@ -55,7 +55,7 @@ class Tries:
     failures: list[int] = field(default_factory=lambda: [0])
     """How many queries stay cold after each rehearsal."""
     done: int = 0
-    told: threading.Event = field(default_factory=threading.Event)
+    heard: threading.Event = field(default_factory=threading.Event)
 
     def __call__(self, hosting: Hosting, over: threading.Event) -> tuple[int, ...] | None:
         end = self.ends[self.done]
@@ -65,7 +65,7 @@ class Tries:
         return end
 
     def rehearse(self, *_: object) -> int:
-        assert self.told.is_set(), "it may be asked already while its queries are rehearsed"
+        assert self.heard.is_set(), "it may be asked already while its queries are rehearsed"
         return self.failures.pop(0)
 
 
@@ -75,11 +75,13 @@ def warmed(monkeypatch: pytest.MonkeyPatch, tries: Tries, over: threading.Event)
     hosting = cast(Hosting, SimpleNamespace(runner="a"))
     monkeypatch.setattr(warmup, "rehearse", tries.rehearse)
     host = cast(QueryHosts, SimpleNamespace(has_settled=lambda: True))
-    begin_warmup(hosting, host, cast(Sinks, None), cast(WarmupListener, SimpleNamespace(set_warm=tries.told.set)), over)
+    begin_warmup(
+        hosting, host, cast(Sinks, None), cast(WarmupListener, SimpleNamespace(set_warm=tries.heard.set)), over
+    )
     for thread in threading.enumerate():
         if thread.name == "warm-up":
             thread.join(60.0)
-    return tries.told.is_set()
+    return tries.heard.is_set()
 
 
 def waited(query: FakeQuery, seconds: float) -> int:
@@ -102,12 +104,12 @@ def test_of_wide_topics_a_few_partitions_are_named_and_of_others_none() -> None:
 
 
 def test_a_finished_batch_shows_how_much_it_read() -> None:
-    assert waited(FakeQuery(asked_before=3), 10.0) == 40
+    assert waited(FakeQuery(requested_before=3), 10.0) == 40
 
 
 def test_a_query_that_never_gets_a_batch_through_has_warmed_nothing() -> None:
     with pytest.raises(TimeoutError, match="no batch has finished"):
-        waited(FakeQuery(asked_before=10**9), 0.01)
+        waited(FakeQuery(requested_before=10**9), 0.01)
     with pytest.raises(TimeoutError):
         waited(FakeQuery(isActive=False), 10.0)
 

@@ -49,14 +49,14 @@ class Runner:
             here=own_identity(), session=cast(Any, None), files=LocalFiles(), store=self.store, listener=NoListener(),
         )  # fmt: skip
 
-    def ask(self) -> Sequence[FormerCheckpoint]:
+    def to_clean(self) -> Sequence[FormerCheckpoint]:
         (former,) = self.store.formers()
-        assert self.store.ask_to_clean(former, runner="a", epoch=2, event=samples.event(text="asked"))
+        assert self.store.request_cleaning(former, runner="a", epoch=2, event=samples.event(text="asked"))
         return self.store.to_clean("a")
 
     def take(self) -> FormerCheckpoint:
         """Request it, have it done, and return what the store says of it then."""
-        self.cleaning.take(self.ask())
+        self.cleaning.take(self.to_clean())
         self.finish()
         return self.store.formers()[0]
 
@@ -114,16 +114,16 @@ def is_not_fenced(runner: Runner) -> None:
 
 
 @pytest.mark.parametrize(
-    ("meanwhile", "why"),
+    ("in_between", "why"),
     [(hosts, "uses it, or did until now"), (is_held, "is held"), (is_not_fenced, "has no fence")],
 )
 def test_a_runner_refuses_to_clean_what_changed_since_the_order(
-    runner: Runner, meanwhile: Callable[[Runner], None], why: str
+    runner: Runner, in_between: Callable[[Runner], None], why: str
 ) -> None:
-    asked = runner.ask()
-    meanwhile(runner)
+    requested = runner.to_clean()
+    in_between(runner)
     before = runner.left.files()
-    runner.cleaning.take(asked)
+    runner.cleaning.take(requested)
     runner.finish()
     (former,) = runner.store.formers()
     assert former.refused is not None
@@ -134,23 +134,23 @@ def test_a_runner_refuses_to_clean_what_changed_since_the_order(
 
 @pytest.mark.parametrize("path", ["/etc", "gs://bucket/revenue"])
 def test_another_folder_than_the_configured_one_is_refused(runner: Runner, path: str) -> None:
-    runner.cleaning.take([replace(runner.ask()[0], checkpoint=path)])
+    runner.cleaning.take([replace(runner.to_clean()[0], checkpoint=path)])
     runner.finish()
-    asked = runner.store.to_clean("a")
-    assert [each.checkpoint for each in asked] == [str(runner.base)], "what nobody asked for is not answered"
-    assert runner.cleaning._refusal(replace(asked[0], checkpoint=path)) == f"it is outside {runner.base}"
-    assert runner.cleaning._refusal(replace(asked[0], query="late")) is not None
+    requested = runner.store.to_clean("a")
+    assert [each.checkpoint for each in requested] == [str(runner.base)], "what nobody asked for is not answered"
+    assert runner.cleaning._refusal(replace(requested[0], checkpoint=path)) == f"it is outside {runner.base}"
+    assert runner.cleaning._refusal(replace(requested[0], query="late")) is not None
 
 
 def test_a_row_of_a_query_that_runs_elsewhere_says_what_is_in_use(runner: Runner) -> None:
-    (asked,) = runner.ask()
+    (requested,) = runner.to_clean()
     row = runner.store.assignment("revenue")
     assert row is not None
     assert row.desired is Desired.RUNNING
-    assert runner.cleaning._refusal(asked) is None
-    in_use = runner.cleaning._refusal(replace(asked, checkpoint=f"{runner.active}/"))
+    assert runner.cleaning._refusal(requested) is None
+    in_use = runner.cleaning._refusal(replace(requested, checkpoint=f"{runner.active}/"))
     assert in_use == "revenue uses it, or did until now"
-    assert runner.cleaning._refusal(replace(asked, checkpoint=f"file://localhost{runner.active}")) == in_use
+    assert runner.cleaning._refusal(replace(requested, checkpoint=f"file://localhost{runner.active}")) == in_use
 
 
 def test_an_answer_that_the_store_did_not_hear_is_given_again(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +163,7 @@ def test_an_answer_that_the_store_did_not_hear_is_given_again(runner: Runner, mo
 
     monkeypatch.setattr(runner.store, "report_cleaned", hear)
     former = runner.take()
-    assert (former.is_asked, runner.store.history()[-1].text) == (True, "asked")
+    assert (former.is_requested, runner.store.history()[-1].text) == (True, "asked")
     runner.cleaning.take(runner.store.to_clean("a"))
     runner.finish()
     assert runner.store.formers()[0].cleaned_at is not None
@@ -181,14 +181,14 @@ def test_one_that_hangs_keeps_the_next_waiting_and_nothing_is_begun_twice(
         return CleanedFiles(1, 1)
 
     monkeypatch.setattr(module, "clean", hang)
-    asked = runner.ask()
+    requested = runner.to_clean()
     for _ in range(3):
-        runner.cleaning.take(asked)
+        runner.cleaning.take(requested)
     goes_on.set()
     runner.finish()
     assert begun == [str(runner.base)]
     runner.cleaning.close()
-    runner.cleaning.take(asked)
+    runner.cleaning.take(requested)
     assert begun == [str(runner.base)]
     assert runner.store.formers()[0].files == 1
 

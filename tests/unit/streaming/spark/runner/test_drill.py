@@ -59,14 +59,14 @@ class FakeWriter:
     """Remembers what it was given, and writes nothing."""
 
     def __init__(self) -> None:
-        self.told: dict[str, object] = {}
+        self.options: dict[str, object] = {}
 
     def option(self, name: str, value: str) -> "FakeWriter":
-        self.told[name] = value
+        self.options[name] = value
         return self
 
-    def trigger(self, **told: str) -> "FakeWriter":
-        self.told |= told
+    def trigger(self, **options: str) -> "FakeWriter":
+        self.options |= options
         return self
 
 
@@ -182,7 +182,7 @@ def test_one_batch_runs_from_a_copy_of_an_earlier_batch(stage: Stage) -> None:
     assert (source.source, source.start, source.end, source.rows, report.batch) == (
         "orders", orders(2, SHIFT), orders(3, SHIFT), 10, 3,
     )  # fmt: skip
-    assert stage.writer.told == {"checkpointLocation": str(stage.target), "processingTime": "365000 days"}
+    assert stage.writer.options == {"checkpointLocation": str(stage.target), "processingTime": "365000 days"}
     assert stage.run.stopped == 1
     assert stage.files() == stage.before
 
@@ -272,7 +272,7 @@ def errands(stage: Stage) -> Iterator[IntentWorker]:
 def under_way(stage: Stage, errands: IntentWorker) -> Intent:
     stage.run.hangs = True
     drill = stage.intent()
-    errands.heed([stage.row])
+    errands.obey([stage.row])
     errands.take([drill])
     assert stage.run.begun.wait(60.0)
     return drill
@@ -288,7 +288,7 @@ def test_a_drill_that_is_withdrawn_stops_and_cleans_up(stage: Stage, errands: In
 
 def test_a_hold_of_the_query_stops_its_drill(stage: Stage, errands: IntentWorker) -> None:
     drill = under_way(stage, errands)
-    errands.heed([replace(stage.row, epoch=2, desired=Desired.HELD)])
+    errands.obey([replace(stage.row, epoch=2, desired=Desired.HELD)])
     errands.take([drill])
     until(lambda: not stage.target.exists(), "the copy is gone")
     assert stage.files() == stage.before

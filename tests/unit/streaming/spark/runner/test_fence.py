@@ -246,7 +246,7 @@ class HoldableRun:
         self._keeps_after = keeps_after
         self.waits_for_cluster = silent
         self.is_kept_in_batch = False
-        self.asked = 0
+        self.requested = 0
         self._kept = False
 
     @property
@@ -258,7 +258,7 @@ class HoldableRun:
         return not (self.closed or self.is_held)
 
     def hold(self) -> bool:
-        self.asked += 1
+        self.requested += 1
         return self._can_be_held
 
     def keep_in_batch(self) -> bool:
@@ -317,7 +317,7 @@ def test_a_run_that_comes_to_rest_in_a_hold_is_fenced_alive(folder: Path) -> Non
     assert (run.closed, report.planted) == (False, (2, 3))
     assert planted_epochs(LocalFiles(), str(folder)) == (Fence(4, "op"),)
     assert held(folder, run) == report, "asked again"
-    assert run.asked == 1
+    assert run.requested == 1
 
 
 @pytest.mark.parametrize("run", [HoldableRun(1_000_000), HoldableRun(0, can_be_held=False)])
@@ -361,7 +361,7 @@ def test_one_of_two_runs_that_are_not_quiet_is_not_held(folder: Path) -> None:
     runs = HoldableRun(0), HoldableRun(0)
     held(folder, *runs)
     assert [run.closed for run in runs] == [True, True]
-    assert [run.asked for run in runs] == [0, 0]
+    assert [run.requested for run in runs] == [0, 0]
 
 
 def test_a_planned_move_lets_the_batch_under_way_be_committed(folder: Path) -> None:
@@ -443,12 +443,12 @@ def test_a_host_that_has_booted_since_proves_it(folder: Path) -> None:
 def test_a_run_that_waits_for_a_silent_cluster_has_time_to_be_held(folder: Path) -> None:
     """Its wait for an answer ends with the hold, and the thread that waited may be late on a busy machine."""
 
-    class Asking(HoldableRun):
+    class Planning(HoldableRun):
         def hold(self) -> bool:
             self.waits_for_cluster = False
             return super().hold()
 
-    run = Asking(looks=20, silent=True)
+    run = Planning(looks=20, silent=True)
     assert held(folder, run).detail == "held here between two batches: no task and no callback of it is running"
 
 
@@ -559,12 +559,12 @@ def test_entries_are_planted_behind_a_batch_committed_before_the_run_ended(folde
     assert report.planted == (3, 4)
 
 
-@pytest.mark.parametrize("told", list(SinkState))
-def test_callbacks_show_whether_the_sink_has_a_batch_without_a_file(folder: Path, told: SinkState) -> None:
+@pytest.mark.parametrize("reported", list(SinkState))
+def test_callbacks_show_whether_the_sink_has_a_batch_without_a_file(folder: Path, reported: SinkState) -> None:
     CheckpointFolder(folder).plan(2)
-    planned = fenced(folder, process(instance="mine"), RunHere(quiet, told)).checkpoint.planned
+    planned = fenced(folder, process(instance="mine"), RunHere(quiet, reported)).checkpoint.planned
     assert planned is not None
-    assert planned.sink is told
+    assert planned.sink is reported
 
 
 def test_the_file_sinks_own_log_counts_more_than_callbacks(folder: Path) -> None:

@@ -266,8 +266,8 @@ def test_a_fence_waits_for_nothing_that_hangs(runner: Runner, monkeypatch: pytes
         batch=1, offsets={}, target_offsets={},
     )  # fmt: skip
     release = ReleaseRequest(checkpoint=str(runner.folder), planted=(), prepared=None, operation="op")
-    asked: dict[str, Message] = {"prepare": prepare, "release": release}
-    hung = intent(IntentKind(hangs), asked[hangs].as_json())
+    requested: dict[str, Message] = {"prepare": prepare, "release": release}
+    hung = intent(IntentKind(hangs), requested[hangs].as_json())
     runner.errands.take([replace(hung, id=f"op/{number}") for number in range(30)])
     for _ in range(8):
         assert begun.acquire(timeout=60.0)
@@ -283,8 +283,8 @@ def test_a_runner_without_the_companion_maps_no_checkpoint(runner: Runner) -> No
         checkpoint=str(runner.folder), target=str(runner.folder), operation="op", epoch=2, resume="switch",
         cluster="west", batch=1, offsets={}, target_offsets={},
     )  # fmt: skip
-    asked = intent(IntentKind.PREPARE, prepare.as_json())
-    runner.errands.take([asked])
+    requested = intent(IntentKind.PREPARE, prepare.as_json())
+    runner.errands.take([requested])
     until(lambda: runner.store.answers)
     assert Failure.of(runner.store.answers[-1].result).kind in LASTING
     assert not (runner.folder / MAPPINGS).exists()

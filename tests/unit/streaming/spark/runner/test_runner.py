@@ -22,12 +22,12 @@ class Jvm:
     """Answers when it is let; the clock is the test's."""
 
     def __init__(self) -> None:
-        self.asked, self.answer = threading.Semaphore(0), threading.Event()
+        self.requested, self.answer = threading.Semaphore(0), threading.Event()
         self.over, self.now = threading.Event(), 0.0
         self.liveness = Liveness(self.has_stopped, lambda: self.now)
 
     def has_stopped(self) -> bool:
-        self.asked.release()
+        self.requested.release()
         assert self.answer.wait(60)
         return False
 
@@ -44,7 +44,7 @@ def jvm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Jvm]:
     monkeypatch.setattr("streaming.spark.query.session._PAUSE_SECONDS", 0.001)
     known = Jvm()
     known.liveness.begin(lambda: None, known.over)
-    assert known.asked.acquire(timeout=60)
+    assert known.requested.acquire(timeout=60)
     yield known
     known.over.set()
     known.answer.set()
@@ -131,13 +131,13 @@ def test_a_retired_run_is_not_polled_in_the_loop(tmp_path: Path) -> None:
     runner = Runner(
         stage.hosting, cast(Any, None), cast(Any, None), cast(Any, None), Identities(stage.hosting.settings)
     )
-    asked: list[str] = []
+    requested: list[str] = []
     hanging = Hanging(go_on)
-    hanging.unrest_or_error = lambda: asked.append("JVM")
+    hanging.unrest_or_error = lambda: requested.append("JVM")
     runner._hosted["q"] = cast(Any, hanging)
     runner._retire("q", close=True)
     assert runner.hosts("q"), "a fence still has to find it"
-    assert asked == []
+    assert requested == []
 
 
 def test_a_runner_ends_in_time_though_its_jvm_does_not_answer(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ class FakeRun:
     query_id = "8a8f2b0e-6cb3-4a51-a2e8-8f7c8c1fb4d2"
     news: Any = None
     resting = False
-    told = False
+    reported = False
     looks = 0
     holding = False
     on_hold = False
@@ -69,7 +69,7 @@ class FakeRun:
     is_kept_in_batch = False
     may_leave_in_batch = True
     pins: tuple[tuple[str, str], ...] = ()
-    asked_whether: tuple[int, object] | None = None
+    checked_whether: tuple[int, object] | None = None
     silent_for: timedelta | None = None
     went_on: tuple[int, object] | None = None
 
@@ -87,7 +87,7 @@ class FakeRun:
         return None if self.holding and self.on_hold else "its batch is not finished"
 
     def can_go_on(self, epoch: int, sources: object) -> bool:
-        self.asked_whether = (epoch, sources)
+        self.checked_whether = (epoch, sources)
         return self.can_go_on_there
 
     def go_on(self, epoch: int, sources: object) -> bool:
@@ -99,7 +99,7 @@ class FakeRun:
         self.pins = (*self.pins, (cluster, known))
 
     def begin_stop(self) -> None:
-        self.told = True
+        self.reported = True
 
     def unrest(self) -> str | None:
         self.looks += 1
@@ -127,7 +127,7 @@ class Stage:
         self.folder = folder
         self.strange: str | None = None
         self.companion = self.elsewhere = False
-        self.asked = 0
+        self.requested = 0
         self.known_id: str | None = None
         self.turns: list[float] = []
         """Seconds that starts wait for their turns, one after the other."""
@@ -147,7 +147,7 @@ class Stage:
         )  # fmt: skip
 
     def is_elsewhere(self, _: str) -> bool:
-        self.asked += 1
+        self.requested += 1
         return self.elsewhere
 
     def start(self, *_: object) -> FakeRun:
@@ -336,15 +336,15 @@ def test_a_held_run_continues_where_the_move_leads(stage: Stage, first: QuerySup
     second = following(stage, first)
     until(lambda: stage.runs[0].went_on)
     assert stage.runs[0].went_on == (2, {"orders": {"cluster": "west"}})
-    assert (len(stage.runs), stage.runs[0].told) == (1, False), "it was not started again"
+    assert (len(stage.runs), stage.runs[0].reported) == (1, False), "it was not started again"
     assert holder(LocalFiles(), str(stage.folder)) is None, "the entries that held it are gone"
     until(lambda: first.is_quiet)
     until(lambda: stage.store.fact.state is RunState.RUNNING)
     assert (stage.store.fact.epoch, stage.store.fact.run_id) == (2, "r")
     first.close()
-    assert not stage.runs[0].told, "who gave it away cannot stop it"
+    assert not stage.runs[0].reported, "who gave it away cannot stop it"
     second.close()
-    assert stage.runs[0].told
+    assert stage.runs[0].reported
 
 
 def test_a_held_run_whose_move_is_given_up_stays_where_it_was(stage: Stage, first: QuerySupervisor) -> None:
@@ -357,14 +357,14 @@ def test_a_held_run_whose_move_is_given_up_stays_where_it_was(stage: Stage, firs
 
 def test_a_held_run_is_ended_where_its_query_resumes_from_a_copy(stage: Stage, first: QuerySupervisor) -> None:
     following(stage, first, checkpoint=str(stage.folder / "elsewhere"))
-    until(lambda: stage.runs[0].told and len(stage.runs) == 2)
+    until(lambda: stage.runs[0].reported and len(stage.runs) == 2)
     assert stage.runs[0].went_on is None
 
 
 def test_a_held_run_is_restarted_where_it_cannot_continue(stage: Stage, first: QuerySupervisor) -> None:
     stage.strange = "west leads to cluster B"
     following(stage, first)
-    until(lambda: stage.runs[0].told)
+    until(lambda: stage.runs[0].reported)
     until(lambda: stage.store.fact.error == "west leads to cluster B")
     stage.runs[0].resting = True
     stage.strange = None
@@ -380,7 +380,7 @@ def test_a_batch_whose_middle_is_not_found_there_is_run_again(stage: Stage, firs
     following(stage, first)
     until(lambda: len(stage.runs) == 2)
     assert stage.runs[0].went_on == (2, {"orders": {"cluster": "west"}})
-    assert stage.runs[0].told, "it is still held"
+    assert stage.runs[0].reported, "it is still held"
     until(lambda: stage.store.fact.state is RunState.RUNNING)
     assert stage.store.fact.error is None
     assert closed == ["news"], "its queue and its hold are kept for nobody"
@@ -389,7 +389,7 @@ def test_a_batch_whose_middle_is_not_found_there_is_run_again(stage: Stage, firs
 def test_a_move_that_counts_on_a_run_that_cannot_continue_is_refused(stage: Stage, first: QuerySupervisor) -> None:
     row = replace(ROW, epoch=2, placed_epoch=2, cluster="west", checkpoint=str(stage.folder))
     first.require_in_run("r", row)
-    assert stage.runs[0].asked_whether == (2, {"orders": {"cluster": "west"}})
+    assert stage.runs[0].checked_whether == (2, {"orders": {"cluster": "west"}})
     with pytest.raises(MovedOn, match="batch under way of run s cannot continue"):
         first.require_in_run("s", row)
     stage.runs[0].can_go_on_there = False
@@ -431,7 +431,7 @@ def test_a_query_waits_for_its_cluster_as_soon_as_a_part_of_its_run_does(stage: 
 
 def test_a_held_run_that_is_closed_is_stopped(stage: Stage, first: QuerySupervisor) -> None:
     first.close()
-    assert stage.runs[0].told
+    assert stage.runs[0].reported
     assert not first.is_held
     assert first.unrest() == "2 tasks of its job group still active"
     assert first.give_held() is None
@@ -595,7 +595,7 @@ def test_a_run_whose_cluster_is_another_one_is_stopped_and_looked_at_no_more(
     hosted.begin()
     until(lambda: looks)
     stage.strange = "east leads to cluster B"
-    until(lambda: stage.runs[0].told)
+    until(lambda: stage.runs[0].reported)
     until(lambda: stage.store.reported[-1] is RunState.FAILED)
     assert stage.store.fact.error == "east leads to cluster B"
     assert stage.strange not in looks[:-1], "a look that had begun may end"
@@ -611,8 +611,8 @@ def test_a_run_with_the_companion_stays_as_its_endpoint_turns(stage: Stage) -> N
     looks = stage.runs[0].pins
     stage.strange, stage.known_id = "endpoint dr leads to west now", "A"
     until(lambda: stage.runs[0].pins != looks, "it is looked at again")
-    until(lambda: stage.asked >= 5)
-    assert not stage.runs[0].told
+    until(lambda: stage.requested >= 5)
+    assert not stage.runs[0].reported
     hosted.close()
 
 
@@ -622,7 +622,7 @@ def test_a_run_without_the_companion_stops_as_its_endpoint_turns(stage: Stage) -
     hosted.begin()
     until(lambda: stage.runs)
     stage.strange = "endpoint dr leads to west now"
-    until(lambda: stage.runs[0].told)
+    until(lambda: stage.runs[0].reported)
     until(lambda: stage.store.reported[-1] is RunState.FAILED)
     stage.runs[0].resting = True
     hosted.close()
@@ -636,7 +636,7 @@ def test_it_says_stopped_only_when_nothing_of_it_runs_any_more(stage: Stage, mon
     until(lambda: stage.runs)
     hosted.close()
     until(lambda: stage.store.fact.error)
-    assert stage.runs[0].told
+    assert stage.runs[0].reported
     assert stage.store.fact.error == "ordered to stop, but 2 tasks of its job group still active"
     assert RunState.STOPPED not in stage.store.reported
     stage.runs[0].resting = True
@@ -684,16 +684,16 @@ def test_nothing_starts_from_a_checkpoint_that_is_still_written_to(
 def test_a_query_that_is_closed_just_before_its_start_never_starts(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hosted, asked = stage.hosted(), threading.Event()
+    hosted, requested = stage.hosted(), threading.Event()
 
     def close(*_: object) -> WrittenTo:
         hosted.close()
-        asked.set()
+        requested.set()
         return UNKNOWN_SINK
 
     monkeypatch.setattr(module, "written_to", close)
     hosted.begin()
-    assert asked.wait(60.0)
+    assert requested.wait(60.0)
     until(lambda: hosted.unrest() is None)
     assert stage.runs == []
 
@@ -715,7 +715,7 @@ def test_a_query_is_not_quiet_while_a_start_of_it_has_not_returned(
     hosted.close()
     assert hosted.unrest() == "a start was under way and has not returned"
     go_on.set()
-    until(lambda: stage.runs and stage.runs[0].told)
+    until(lambda: stage.runs and stage.runs[0].reported)
     assert hosted.unrest() == "2 tasks of its job group still active"
 
 
@@ -867,7 +867,7 @@ def test_every_log_line_about_a_query_names_its_epoch_and_operation(
 def test_a_runner_says_why_it_starts_nothing_by_an_older_row(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def is_told() -> bool:
+    def is_reported() -> bool:
         runner._obey([first])
         return stage.store.reported[-1:] == [RunState.FAILED]
 
@@ -877,7 +877,7 @@ def test_a_runner_says_why_it_starts_nothing_by_an_older_row(
         runner = Runner(stage.hosting, cast(Any, None), cast(Any, None), ANSWERS, Identities(stage.hosting.settings))
         runner._obey([replace(first, epoch=2, desired=Desired.HELD, operation="lost")])
         plant(LocalFiles(), first.checkpoint, operation="lost", epoch=2, knows=lambda _: True)
-        until(is_told)
+        until(is_reported)
     (said,) = (line["why"] for line in lines if line["event"] == "query not started")
     assert said == (
         "the store says epoch 1 of q, but said 2 before: the store was restored from an older backup; "
@@ -908,7 +908,7 @@ def test_a_runner_shows_that_its_loop_turns_while_the_store_is_away(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def away() -> None:
-        runner.ask_to_stop()
+        runner.request_stop()
         raise StoreUnavailable("the store is away")
 
     monkeypatch.setenv(PULSE, str(tmp_path / "pulse"))

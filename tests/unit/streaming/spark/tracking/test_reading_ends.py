@@ -44,16 +44,16 @@ def test_a_cluster_that_falls_silent_midway_keeps_its_earlier_sample(cluster: Fa
     cluster.append("t", 0, 2_000, b"b")
     cluster.append("t", 1, 2_000, b"b")
     cluster.error = PartitionError(name="TIMED_OUT", text="the deadline passed", retriable=True)
-    (told,) = sampler.sample([FIRST, SECOND], NOW, timeout=1)
-    assert (told.partition, told.end, told.newest_timestamp_ms) == (0, 2, 2_000)
+    (samples,) = sampler.sample([FIRST, SECOND], NOW, timeout=1)
+    assert (samples.partition, samples.end, samples.newest_timestamp_ms) == (0, 2, 2_000)
     kept = sampler.samples[SECOND]
     assert (kept.end, kept.newest_timestamp_ms) == (1, 1_000), "an end without its time would tell less"
 
 
 def test_a_broker_without_max_timestamp_still_gives_the_end(cluster: FallingSilent) -> None:
     cluster.error = PartitionError(name="UNSUPPORTED_VERSION", text="the broker does not know it", retriable=False)
-    told = EndSampler("east", cluster).sample([FIRST, SECOND], NOW, timeout=1)
-    assert [(each.end, each.newest_timestamp_ms) for each in told] == [(1, 1_000), (1, None)]
+    samples = EndSampler("east", cluster).sample([FIRST, SECOND], NOW, timeout=1)
+    assert [(each.end, each.newest_timestamp_ms) for each in samples] == [(1, 1_000), (1, None)]
 
 
 def append_unreplicated(cluster: MemoryCluster, timestamp_ms: int) -> None:
@@ -69,8 +69,8 @@ def test_an_end_held_below_the_leaders_keeps_its_newest_time(
     sampler.sample([FIRST, SECOND], NOW, timeout=1)
     append_unreplicated(cluster, 2_000)
     later = NOW + timedelta(seconds=30)
-    told = {each.partition: each for each in sampler.sample([FIRST, SECOND], later, timeout=1)}
-    assert (told[1].end, told[1].newest_timestamp_ms, told[1].sampled_at) == (1, 1_000, later)
+    samples = {each.partition: each for each in sampler.sample([FIRST, SECOND], later, timeout=1)}
+    assert (samples[1].end, samples[1].newest_timestamp_ms, samples[1].sampled_at) == (1, 1_000, later)
 
 
 def test_an_end_that_moved_below_the_leaders_waits_briefly_for_its_time(
@@ -80,11 +80,11 @@ def test_an_end_that_moved_below_the_leaders_waits_briefly_for_its_time(
     sampler.sample([FIRST, SECOND], NOW, timeout=1)
     cluster.append("t", 1, 2_000, b"b")
     append_unreplicated(cluster, 3_000)
-    told = sampler.sample([FIRST, SECOND], NOW + timedelta(seconds=10), timeout=1)
-    assert [each.partition for each in told] == [0]
+    samples = sampler.sample([FIRST, SECOND], NOW + timedelta(seconds=10), timeout=1)
+    assert [each.partition for each in samples] == [0]
     assert (sampler.samples[SECOND].end, sampler.samples[SECOND].newest_timestamp_ms) == (1, 1_000)
-    told = sampler.sample([FIRST, SECOND], NOW + timedelta(seconds=10.1), timeout=1)
-    assert [(each.end, each.newest_timestamp_ms) for each in told] == [(1, 1_000), (2, None)]
+    samples = sampler.sample([FIRST, SECOND], NOW + timedelta(seconds=10.1), timeout=1)
+    assert [(each.end, each.newest_timestamp_ms) for each in samples] == [(1, 1_000), (2, None)]
 
 
 def test_a_newest_record_replicated_a_moment_later_is_read_again() -> None:
@@ -92,8 +92,8 @@ def test_a_newest_record_replicated_a_moment_later_is_read_again() -> None:
     cluster.create("t", 2)
     cluster.append("t", 1, 1_000, b"a")
     append_unreplicated(cluster, 2_000)
-    (told,) = EndSampler("east", cluster).sample([SECOND], NOW, timeout=1)
-    assert told.newest_timestamp_ms == 2_000
+    (samples,) = EndSampler("east", cluster).sample([SECOND], NOW, timeout=1)
+    assert samples.newest_timestamp_ms == 2_000
 
 
 def test_a_log_that_was_emptied_has_no_newest_time(cluster: FallingSilent) -> None:
@@ -103,8 +103,8 @@ def test_a_log_that_was_emptied_has_no_newest_time(cluster: FallingSilent) -> No
     log = cluster.topics["t"].partitions[1]
     log.begin = log.end
     log.records.clear()
-    (told,) = sampler.sample([SECOND], NOW, timeout=1)
-    assert (told.begin, told.end, told.newest_timestamp_ms) == (1, 1, None)
+    (samples,) = sampler.sample([SECOND], NOW, timeout=1)
+    assert (samples.begin, samples.end, samples.newest_timestamp_ms) == (1, 1, None)
 
 
 class Growing(MemoryCluster):
@@ -122,5 +122,5 @@ def test_a_record_that_comes_between_the_questions_lies_before_the_end() -> None
     cluster = Growing()
     cluster.create("t", 1)
     cluster.append("t", 0, 1_000, b"a")
-    (told,) = EndSampler("east", cluster).sample([FIRST], NOW, timeout=1)
-    assert (told.end, told.newest_timestamp_ms) == (2, 2_000)
+    (samples,) = EndSampler("east", cluster).sample([FIRST], NOW, timeout=1)
+    assert (samples.end, samples.newest_timestamp_ms) == (2, 2_000)

@@ -50,10 +50,10 @@ class Run:
     subject: Subject = EAST
     partitions: int = 1
     ring: Fingerprints = field(default_factory=Fingerprints)
-    asked: int = 0
+    requested: int = 0
 
     def consumed(self) -> Mapping[TrackedPartition, tuple[int, Fingerprints]]:
-        self.asked += 1
+        self.requested += 1
         return {
             TrackedPartition("orders", TopicPartition("orders", number)): (
                 self.world.consumed(self.world.now),
@@ -97,7 +97,7 @@ def test_a_step_is_taken_once_a_minute_and_not_once_a_batch() -> None:
     world = World()
     run = Run(world)
     world.go(180, run)
-    assert run.asked == 3
+    assert run.requested == 3
     world.recorder.close([run])
     assert world.moments()[0].at_ms == AS_TAKEN_MS
     assert len(world.moments()) == 4
@@ -239,20 +239,20 @@ def test_times_and_their_disorder_are_those_of_the_records_before_the_offset() -
         "without times": Fingerprints.of([(0, -1, bytes(16))]),
         "nothing read": Fingerprints(),
     }
-    told = {}
+    reported = {}
     for name, ring in rings.items():
         world.recorder, world.store = world.fresh(), Shelf()
         world.recorder._store = world.store
         run = Run(world, ring=ring)
         world.recorder.close([run])
         (moment,) = world.moments()
-        told[name] = (moment.timestamps[0], moment.disorders[0])
+        reported[name] = (moment.timestamps[0], moment.disorders[0])
     largest = (START_MS - 1000) // 100 * 100
-    newest, went_back = told.pop("of the far future")
+    newest, went_back = reported.pop("of the far future")
     assert newest - went_back == pytest.approx(START_MS - 4000, abs=200)
-    told_late = told.pop("late at the tenth place")
-    assert told_late == ((START_MS - 4969) // 100 * 100, 700)
-    assert told == {"in disorder": (largest, 2000), "without times": (NO_TIME, 0), "nothing read": (NO_TIME, 0)}
+    reported_late = reported.pop("late at the tenth place")
+    assert reported_late == ((START_MS - 4969) // 100 * 100, 700)
+    assert reported == {"in disorder": (largest, 2000), "without times": (NO_TIME, 0), "nothing read": (NO_TIME, 0)}
 
 
 def test_nothing_is_taken_before_a_batch_is_committed() -> None:
@@ -271,11 +271,11 @@ def test_nothing_is_taken_before_a_batch_is_committed() -> None:
     st.sampled_from([timedelta(seconds=1), MINUTE, timedelta(minutes=7)]),
 )
 def test_after_any_death_no_timeline_answer_lies_past_the_truth(
-    story: list[tuple[float, str]], step: timedelta
+    steps_taken: list[tuple[float, str]], step: timedelta
 ) -> None:
     world = World(step=step)
     run, times = Run(world), []
-    for seconds, event in story:
+    for seconds, event in steps_taken:
         world.now += timedelta(seconds=seconds)
         world.tick += seconds
         times += [world.now, world.now - timedelta(seconds=seconds / 2)]
@@ -291,9 +291,9 @@ def test_after_any_death_no_timeline_answer_lies_past_the_truth(
     for time in sorted(times):
         stretch = world.store.timeline_at("revenue", time)
         moment = stretch.steps().at(int(time.timestamp() * 1000)) if stretch is not None else None
-        told = moment.offsets[0] if moment is not None else 0
-        assert last <= told <= world.consumed(time)
-        last = told
+        reported = moment.offsets[0] if moment is not None else 0
+        assert last <= reported <= world.consumed(time)
+        last = reported
 
 
 def test_a_run_ending_in_its_first_minute_leaves_one_stretch_with_two_places() -> None:

@@ -46,8 +46,8 @@ def test_batches_of_an_earlier_run_are_stored_again_only_if_read_again() -> None
     assert [(each.batch, each.partition) for each in track.positions(NOW, {}, {})] == [(7, 0)]
     track.see(batch(8, 120, other=60, committed=True))
     track.see(batch(9, 130, other=70))
-    told = {(each.batch, each.partition) for each in track.positions(NOW, {}, {})}
-    assert told == {(8, 0), (8, 1), (9, 0), (9, 1)}, "what this run did is told, read or not"
+    reported = {(each.batch, each.partition) for each in track.positions(NOW, {}, {})}
+    assert reported == {(8, 0), (8, 1), (9, 0), (9, 1)}, "what this run did is told, read or not"
 
 
 def test_a_run_that_begins_again_does_not_report_earlier_batches_as_its_own() -> None:
@@ -78,9 +78,9 @@ def test_batches_not_read_in_time_are_reported_so_the_gap_is_counted() -> None:
     for number, end in ((8, 120), (9, 150), (10, 190)):
         track.see(batch(number, end, committed=True))
         track.count(number, {"orders": end - track_end(number)})
-    told = newest(track)
-    assert [told[number].dense for number in (8, 9, 10)] == [True, True, True]
-    assert [told[number].ring for number in (8, 9, 10)] == [(), (), ()]
+    reported = newest(track)
+    assert [reported[number].dense for number in (8, 9, 10)] == [True, True, True]
+    assert [reported[number].ring for number in (8, 9, 10)] == [(), (), ()]
 
 
 def track_end(number: int) -> int:
@@ -261,8 +261,10 @@ def test_a_position_names_the_leader_epoch_of_its_last_record() -> None:
         cluster="east", topic="orders", partition=0, begin=0, end=110, newest_timestamp_ms=None, leader_epoch=5,
         topic_id=None, sampled_at=NOW,
     )  # fmt: skip
-    told = newest(track, {PARTITION: sample})
-    assert (told[7].leader_epoch, told[8].leader_epoch) == (3, 5), "unread, but at the sampled end: the cluster told"
+    reported = newest(track, {PARTITION: sample})
+    assert (reported[7].leader_epoch, reported[8].leader_epoch) == (3, 5), (
+        "unread, but at the sampled end: the cluster told"
+    )
     track.learn(PLACE, 110, (), leader_epoch=None)
     assert newest(track, {PARTITION: sample})[8].leader_epoch == 3, "markers only: the last record is the one before"
     track.see(batch(9, 120))
@@ -276,8 +278,8 @@ def test_a_position_names_the_topic_id_under_which_it_was_read() -> None:
     facts = TopicFacts(
         name="orders", topic_id="T1", partitions={}, timestamp_type="CreateTime", cleanup_policy="delete"
     )
-    (told,) = track.positions(NOW, {}, {"orders": facts})
-    assert told.topic_id == "T1"
+    (reported,) = track.positions(NOW, {}, {"orders": facts})
+    assert reported.topic_id == "T1"
     track.see(batch(8, 110))
-    (told,) = track.positions(NOW, {}, {})
-    assert told.topic_id is None
+    (reported,) = track.positions(NOW, {}, {})
+    assert reported.topic_id is None

@@ -125,7 +125,7 @@ def test_who_needs_the_positions_waits_until_a_store_that_is_back_has_them(tmp_p
     store.away = False
     assert running.catch_up(None, 10.0)
     assert [(each.batch, each.offset) for each in store.positions("revenue")] == [(4, 40)]
-    running.ask_to_stop()
+    running.request_stop()
     running.join(60.0)
 
 
@@ -143,13 +143,13 @@ def test_who_needs_the_positions_waits_for_a_store_that_is_slow(tmp_path: Path) 
     store = LockedStore(lambda: NOW)
     store.adopt(ROW)
     running = tracker(store, tmp_path)
-    running.tell(seen(4))
-    running.tell(_Over(SUBJECT))
+    running.notify(seen(4))
+    running.notify(_Over(SUBJECT))
     running.start()
     threading.Timer(0.5, store.locked.set).start()
     assert running.catch_up(None, 10.0)
     assert [(each.batch, each.offset) for each in store.positions("revenue")] == [(4, 40)]
-    running.ask_to_stop()
+    running.request_stop()
     running.join(60.0)
 
 
@@ -177,7 +177,7 @@ def test_no_thread_waits_for_the_end_of_a_look_at_a_hung_cluster(tmp_path: Path)
 
     recorder = TimelineRecorder(store, lambda _: Timeline(), lambda: NOW)
     running = ClusterTracker("east", hang, store, Spool(tmp_path / "east.spool"), recorder, lambda: NOW)
-    running.tell(seen(4))
+    running.notify(seen(4))
     running.start()
     assert hangs.wait(60.0)
     assert running._kept.is_empty
@@ -186,7 +186,7 @@ def test_no_thread_waits_for_the_end_of_a_look_at_a_hung_cluster(tmp_path: Path)
     waits.join(60.0)
     assert not waits.is_alive()
     is_over.set()
-    running.ask_to_stop()
+    running.request_stop()
     running.join(60.0)
 
 
@@ -203,9 +203,9 @@ def test_a_cluster_that_is_known_to_be_silent_gets_a_short_look(
         "east", lambda _: cast(ClusterLog, cluster), store, Spool(tmp_path / "s"), recorder, lambda: NOW,
         lambda: silent[0],
     )  # fmt: skip
-    running.tell(seen(4))
+    running.notify(seen(4))
     running.start()
-    assert cluster.asked.wait(60.0)
+    assert cluster.requested.wait(60.0)
     assert cluster.timeouts[-1] > 1000.0
     silent[0] = True
     waits = threading.Thread(target=running.catch_up, args=(None, math.inf))
@@ -213,9 +213,9 @@ def test_a_cluster_that_is_known_to_be_silent_gets_a_short_look(
     waits.join(60.0)
     assert not waits.is_alive()
     cluster.go_on.set()
-    running.tell(seen(5))
-    until(lambda: len(cluster.timeouts) > 1 and cluster.timeouts[-1] <= module._ASK_SILENT_SECONDS)
-    running.ask_to_stop()
+    running.notify(seen(5))
+    until(lambda: len(cluster.timeouts) > 1 and cluster.timeouts[-1] <= module._SILENT_ANSWER_SECONDS)
+    running.request_stop()
     running.join(60.0)
 
 
@@ -224,12 +224,12 @@ class SlowCluster:
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
-        self.asked, self.go_on = threading.Event(), threading.Event()
+        self.requested, self.go_on = threading.Event(), threading.Event()
         self.timeouts: list[float] = []
 
     def fetch(self, starts: Any, *, timeout: float, **more: Any) -> Any:
         self.timeouts.append(timeout)
-        self.asked.set()
+        self.requested.set()
         assert self.go_on.wait(60.0)
         return self._cluster.fetch(starts, timeout=timeout, **more)
 
@@ -263,13 +263,13 @@ def remembered(store: FragileStore) -> dict[int, int | None]:
     return {each.batch: each.ring[-1].offset if each.ring else None for each in store.positions("revenue")}
 
 
-@pytest.mark.parametrize("told", [[4], [4, 5]], ids=["no word of it", "no time to look"])
-def test_the_last_records_of_a_run_that_ended_before_the_round_are_kept(tmp_path: Path, told: list[int]) -> None:
+@pytest.mark.parametrize("reported", [[4], [4, 5]], ids=["no word of it", "no time to look"])
+def test_the_last_records_of_a_run_that_ended_before_the_round_are_kept(tmp_path: Path, reported: list[int]) -> None:
     store = FragileStore(lambda: NOW)
     running = reading(store, tmp_path, east(70))
     running._take(seen(4))
     running._round()
-    words: list[_Word] = [*(seen(each) for each in told[1:]), _Over(SUBJECT), last_batch(5, 6)]
+    words: list[_Word] = [*(seen(each) for each in reported[1:]), _Over(SUBJECT), last_batch(5, 6)]
     for word in words:
         running._take(word)
     assert remembered(store) == {4: 39, 5: 49, 6: 59}
@@ -291,10 +291,10 @@ def test_a_silent_cluster_is_tried_once_and_loses_no_remembered_record(tmp_path:
         store.adopt(replace(ROW, query=query))
         running._take(_Seen(replace(SUBJECT, query=query), seen(4).batch))
     running._round()
-    asked: list[object] = []
+    requested: list[object] = []
 
     def is_silent(*starts: object, **_: Any) -> None:
-        asked.append(starts)
+        requested.append(starts)
         raise ClusterUnreachable
 
     cluster.fetch = is_silent  # type: ignore[method-assign, assignment] # never returns
@@ -303,7 +303,7 @@ def test_a_silent_cluster_is_tried_once_and_loses_no_remembered_record(tmp_path:
         running._take(_Over(subject))
         ended = EndedRun(query, SUBJECT.checkpoint, SUBJECT.epoch, (seen(4).batch, seen(5).batch))
         running._take(_Needed(ended, threading.Event()))
-    assert len(asked) == 1
+    assert len(requested) == 1
     assert remembered(store)[4] == 39
 
 
@@ -318,20 +318,20 @@ def test_another_runs_batches_say_nothing_of_the_ended_one(tmp_path: Path) -> No
 
 def test_a_look_at_a_cluster_that_answers_slowly_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow(MemoryCluster):
-        asked, answers = threading.Event(), threading.Event()
+        requested, answers = threading.Event(), threading.Event()
 
         def describe(self, topics: Collection[str], *, timeout: float) -> Mapping[str, TopicFacts]:
-            self.asked.set()
+            self.requested.set()
             assert self.answers.wait(60.0)
             return super().describe(topics, timeout=timeout)
 
     store, cluster, nap = FragileStore(lambda: NOW), Slow("east"), time.sleep
     cluster.topics = east(70).topics
     running = reading(store, tmp_path, cluster)
-    running.tell(seen(4))
+    running.notify(seen(4))
     running.start()
-    assert cluster.asked.wait(60.0)
-    running.tell(seen(5))
+    assert cluster.requested.wait(60.0)
+    running.notify(seen(5))
     monkeypatch.setattr(module, "_DEAD_LOOK_SECONDS", 0.0)
     monkeypatch.setattr(module, "_ASK_SECONDS", 30.0)
 
@@ -343,7 +343,7 @@ def test_a_look_at_a_cluster_that_answers_slowly_is_waited_for(tmp_path: Path, m
     assert running.catch_up(None, 30.0)
     assert 5 in remembered(store)
     cluster.answers.set()
-    running.ask_to_stop()
+    running.request_stop()
     running.join(60.0)
 
 
@@ -400,9 +400,9 @@ def test_words_left_when_the_process_ends_are_stored_or_spooled(tmp_path: Path, 
     known._take(seen(3))
     words: list[_Word] = [seen(4), seen(5), *([_Over(SUBJECT)] if is_over else [])]
     for word in words:
-        known.tell(word)
+        known.notify(word)
     store.away = away
-    known.ask_to_stop()
+    known.request_stop()
     known.run()
     store.away = False
     after = tracker(store, tmp_path)
@@ -432,7 +432,7 @@ def test_a_runs_first_place_is_in_the_timeline_at_once_its_last_at_the_end(tmp_p
     known._take(seen(5))
     known._round()
     assert store.timeline("revenue") == [stretch], "not with every batch"
-    known.ask_to_stop()
+    known.request_stop()
     known.run()
     assert [moment.offsets for each in store.timeline("revenue") for moment in each.steps().moments] == [(50,)]
 

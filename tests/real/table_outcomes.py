@@ -163,13 +163,13 @@ CASES = {
 def main(arguments: Sequence[str]) -> int:
     kind, old, new, directory = arguments
     session = _session(kind, directory)
-    told: dict[str, dict[str, Any]] = {}
+    reported: dict[str, dict[str, Any]] = {}
     for case in CASES[kind]:
         table = _table(session, kind, case, directory)
-        told[case.name] = _play(session, kind, case, table, [old], [new], Path(directory) / case.name)
-        print(case.name, told[case.name], file=sys.stderr)  # what there is, should the time run out
+        reported[case.name] = _play(session, kind, case, table, [old], [new], Path(directory) / case.name)
+        print(case.name, reported[case.name], file=sys.stderr)  # what there is, should the time run out
     session.stop()
-    print(json.dumps(told))
+    print(json.dumps(reported))
     return 0
 
 

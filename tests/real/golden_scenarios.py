@@ -33,7 +33,7 @@ def step(rows: Rows, answer: Rows = ()) -> Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Story:
+class Scenario:
     """A query, what its checkpoint has read of it, and how it continues."""
 
     query: Callable[..., DataFrame]
@@ -253,12 +253,12 @@ _TIMED: dict[str, Any] = {"columns": "_1 STRING, _2 STRING, _3 BIGINT NOT NULL"}
 _STORE = "spark.sql.streaming.stateStore"
 _AGAIN = (pairs(1, 2, 3), pairs(2, 3, 4), pairs(3, 4, 5), pairs(4, 5, 6))
 
-DEDUPLICATION = Story(
+DEDUPLICATION = Scenario(
     query=lambda frame: frame.dropDuplicates(["_1"]), **_NAMED,
     read=([("a", 1, "dummy")], [("a", 2, "dummy"), ("b", 3, "dummy")]),
     steps=[step([("a", 5, "a"), ("b", 2, "b"), ("c", 9, "c")], [("c", 9, "c")])],
 )  # fmt: skip
-JOIN = Story(
+JOIN = Scenario(
     query=join_with_itself, columns=_PAIRS, read=[pairs(1, 2, 3, 4, 5)],
     steps=[
         step(
@@ -267,27 +267,27 @@ JOIN = Story(
         )
     ],
 )  # fmt: skip
-COUNT_WITH_STATE = Story(
+COUNT_WITH_STATE = Scenario(
     query=count_with_state, **_TIMED, mode="update", once=True, read=[[("a", "a", 1)]],
     steps=[step([("a", "b", 1)], [("a", "a", -1), ("a", "b", 1)])],
 )  # fmt: skip
-RUNNING_COUNT = Story(
+RUNNING_COUNT = Scenario(
     query=running_count, columns="value STRING", mode="update", read=(["a"], ["b"]), steps=[step(["a"])]
 )
 OF_4_0 = {
-    "agg": Story(
+    "agg": Scenario(
         query=lambda frame: frame.groupBy("_1").count(), columns=_PAIRS, mode="update", read=_AGAIN,
         steps=[step(pairs(5, 6, 7), [(5, 3), (6, 2), (7, 1)])],
     ),
-    "dedup": Story(
+    "dedup": Scenario(
         query=lambda frame: frame.dropDuplicates(["_1"]), columns=_PAIRS, read=_AGAIN,
         steps=[step(pairs(1, 6, 7), [(7, 7)])],
     ),
-    "limit": Story(
+    "limit": Scenario(
         query=lambda frame: frame.limit(10), columns=_PAIRS,
         read=(pairs(1, 2, 3), pairs(4, 5, 6), pairs(7, 8, 9), pairs(10, 11, 12)), steps=[step(pairs(13))],
     ),
-    "join": Story(
+    "join": Scenario(
         query=join_with_itself, columns=_PAIRS,
         read=(pairs(1, 2, 3, 4, 5), pairs(6, 7, 8, 9, 10), pairs(11, 12, 13, 14, 15)),
         steps=[
@@ -300,13 +300,13 @@ OF_4_0 = {
 }  # fmt: skip
 
 _V = "checkpoint-version"
-STORIES: Mapping[str, Story] = {
-    f"{_V}-2.3.1-flatMapGroupsWithState-state-format-1": Story(
+SCENARIOS: Mapping[str, Scenario] = {
+    f"{_V}-2.3.1-flatMapGroupsWithState-state-format-1": Scenario(
         query=latest_with_state, columns="_1 STRING, _2 INT NOT NULL", mode="update",
         read=([("a", 11), ("a", 13), ("a", 15)], [("a", 4)]),
         steps=[step([("a", 10)], [("a", 15)]), step([("b", 31)], [("a", -1), ("b", 31)])],
     ),
-    f"{_V}-2.3.1-for-multi-watermark-policy": Story(
+    f"{_V}-2.3.1-for-multi-watermark-policy": Scenario(
         query=two_watermarks, sources=2, read=({0: [20]}, {1: [30]}, {0: [10]}),
         conf={"spark.sql.streaming.multipleWatermarkPolicy": "max"},
         steps=[
@@ -314,15 +314,15 @@ STORIES: Mapping[str, Story] = {
             Step(rows={1: [150]}, answer=[150]), Step(rows={1: [1]}, answer=[1], watermark=110),
         ],
     ),
-    f"{_V}-2.3.1-streaming-aggregate-state-format-1": Story(
+    f"{_V}-2.3.1-streaming-aggregate-state-format-1": Scenario(
         query=count, mode="update", read=([3], [3, 2]),
         steps=[step([3, 2, 1], [(1, 1), (2, 2), (3, 3)]), step([4, 4, 4, 4], [(4, 4)])],
     ),
-    f"{_V}-2.3.1-without-commit-log-metadata": Story(
+    f"{_V}-2.3.1-without-commit-log-metadata": Scenario(
         query=count_windows, read=([15], [10, 12, 14]),
         steps=[step([25], [(10, 3)]), step([50], [(15, 1), (25, 1)]), step([50])],
     ),
-    f"{_V}-2.4.5-for-compatibility-test-common-functions": Story(
+    f"{_V}-2.4.5-for-compatibility-test-common-functions": Scenario(
         query=common_functions, mode="complete", read=[range(10)],
         steps=[
             step(
@@ -335,11 +335,11 @@ STORIES: Mapping[str, Story] = {
             )
         ],
     ),
-    f"{_V}-2.4.5-for-compatibility-test-deduplicate": Story(
+    f"{_V}-2.4.5-for-compatibility-test-deduplicate": Scenario(
         query=distinct_of_all_columns, columns="value BIGINT NOT NULL", read=[range(5)],
         steps=[step([3, 4, 5, 6], [(15, 5, "5", 105, 10), (16, 6, "6", 106, 11)])],
     ),
-    f"{_V}-2.4.5-for-compatibility-test-statistical-functions": Story(
+    f"{_V}-2.4.5-for-compatibility-test-statistical-functions": Scenario(
         query=statistical_functions, columns="value BIGINT NOT NULL", mode="complete", read=[range(10)],
         steps=[
             step(
@@ -353,11 +353,11 @@ STORIES: Mapping[str, Story] = {
             )
         ],
     ),
-    f"{_V}-3.0.0-streaming-statestore-codec": Story(
+    f"{_V}-3.0.0-streaming-statestore-codec": Scenario(
         query=count, mode="update", read=[[1, 2, 3]], steps=[step([1, 2], [(1, 2), (2, 2)])]
     ),
     f"{_V}-3.1.0-flatmapgroupswithstate-repartition": COUNT_WITH_STATE,
-    f"{_V}-3.2.0-deduplication-with-repartition": Story(
+    f"{_V}-3.2.0-deduplication-with-repartition": Scenario(
         query=distinct_multiples_by_one_key, mode="update", read=([1, 1, 2], [3, 4]),
         steps=[step([2, 3, 4, 5], [(5, 10, 15)])],
     ),
@@ -365,7 +365,7 @@ STORIES: Mapping[str, Story] = {
         COUNT_WITH_STATE, steps=[step([("a", "b", 1)], [("a", "a", -1), ("a", "b", 1), ("c", "c", -1)])]
     ),
     f"{_V}-3.2.0-flatmapgroupswithstate2-repartition": COUNT_WITH_STATE,
-    f"{_V}-3.2.0-session-window-with-repartition": Story(
+    f"{_V}-3.2.0-session-window-with-repartition": Scenario(
         query=count_sessions, **_TIMED, read=[
             [("hello world spark streaming", "key1", 40), ("world hello structured streaming", "key2", 41)]
         ],
@@ -384,7 +384,7 @@ STORIES: Mapping[str, Story] = {
             ),
         ],
     ),
-    f"{_V}-3.2.0-streaming-aggregate-with-repartition": Story(
+    f"{_V}-3.2.0-streaming-aggregate-with-repartition": Scenario(
         query=count_multiples_by_one_key, mode="update", read=([3], [3, 2]),
         steps=[step([3, 2, 1], [(1, 2, 1), (2, 4, 2), (3, 6, 3)])],
     ),
@@ -399,19 +399,19 @@ STORIES: Mapping[str, Story] = {
         for name in ("agg", "dedup", "join1", "join2", "limit")
         if (store, name) != ("-checkpoint-v2/rocksdb", "agg")
     },
-    f"{_V}-4.0.1-dedup-spark-53942": Story(
+    f"{_V}-4.0.1-dedup-spark-53942": Scenario(
         query=distinct_multiples, read=[[1, 1, 2, 3, 4]], conf={"spark.sql.shuffle.partitions": "1"},
         steps=[step([2, 3, 3, 4, 5], [(5, 10, 15)])],
     ),
-    "escaped-path-2.4.0/chk%252520%252525@%252523chk": Story(
+    "escaped-path-2.4.0/chk%252520%252525@%252523chk": Scenario(
         query=lambda frame: frame, read=[[1, 2, 3]], steps=[step([4], [4])]
     ),
 }  # fmt: skip
-REFUSED_BY_SPARK: Mapping[str, tuple[Story, str]] = {
+REFUSED_BY_SPARK: Mapping[str, tuple[Scenario, str]] = {
     # its suites restart this one, with a writer that Spark has for its suites only
     f"{_V}-2.4.0-streaming-join": (JOIN, "Unsupported schema writer version: 1"),
     f"{_V}-2.4.5-for-compatibility-test-sum-decimal": (
-        Story(query=sum_of_decimals, mode="complete", read=[range(10)], steps=[step(range(10, 20))]),
+        Scenario(query=sum_of_decimals, mode="complete", read=[range(10)], steps=[step(range(10, 20))]),
         "STATE_STORE_VALUE_ROW_FORMAT_VALIDATION_FAILURE",
     ),
     # of a Spark that was not 4.0.0 yet; Spark's suites only read its logs

@@ -26,23 +26,23 @@ from streaming.spark.spark_build import older_manager
 from tests.jars import connector_jars
 from tests.real import test_golden
 from tests.real.golden import carry, class_file
-from tests.real.golden_stories import (
+from tests.real.golden_scenarios import (
     COUNTS,
     LATEST,
     LEFT_OUT,
     PROCESSOR,
     REFUSED_BY_SPARK,
-    STORIES,
+    SCENARIOS,
     Rows,
+    Scenario,
     Step,
-    Story,
     step,
 )
 from tests.real.memory import JAR, Memory, compile_jar
 
 pytestmark = [pytest.mark.real, pytest.mark.jars("golden")]
 
-Opener = Callable[[Story], SparkSession]
+Opener = Callable[[Scenario], SparkSession]
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +68,9 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opener]:
     jar = tmp_path_factory.mktemp("functions") / "functions.jar"
     compile_jar(known, jar, [COUNTS, LATEST], {PROCESSOR: class_file(PROCESSOR)})
 
-    def opened(story: Story) -> SparkSession:
+    def opened(scenario: Scenario) -> SparkSession:
         session = known.newSession()
-        for key, value in {JAR: str(jar), **story.conf}.items():
+        for key, value in {JAR: str(jar), **scenario.conf}.items():
             session.conf.set(key, value)
         return session
 
@@ -81,14 +81,14 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opener]:
 class Run:
     """A query that continues from a checkpoint."""
 
-    def __init__(self, session: SparkSession, story: Story, checkpoint: Path) -> None:
-        self._session, self._story, self._checkpoint = session, story, checkpoint
-        self._memories = [Memory(session, story.columns) for _ in range(story.sources)]
+    def __init__(self, session: SparkSession, scenario: Scenario, checkpoint: Path) -> None:
+        self._session, self._scenario, self._checkpoint = session, scenario, checkpoint
+        self._memories = [Memory(session, scenario.columns) for _ in range(scenario.sources)]
         self._rows: list[tuple[Any, ...]] = []
         self._query: StreamingQuery | None = None
-        for rows in story.read:
+        for rows in scenario.read:
             self.add(rows if isinstance(rows, Mapping) else {0: rows})
-        if not story.once:
+        if not scenario.once:
             self._start()
 
     def add(self, rows: Mapping[int, Rows]) -> None:
@@ -98,7 +98,7 @@ class Run:
     def answer(self, after: Step) -> tuple[list[tuple[Any, ...]], int | None]:
         """The rows that came since the last answer, in order, and the watermark where the step requests it."""
         query = self._query or self._start()
-        if self._story.once:
+        if self._scenario.once:
             query.awaitTermination()
         else:
             query.processAllAvailable()
@@ -117,9 +117,9 @@ class Run:
         detach(self._session)
 
     def _start(self) -> StreamingQuery:
-        frame = self._story.query(*(memory.frame() for memory in self._memories))
-        writer = frame.writeStream.outputMode(self._story.mode).foreachBatch(self._take)
-        if self._story.once:
+        frame = self._scenario.query(*(memory.frame() for memory in self._memories))
+        writer = frame.writeStream.outputMode(self._scenario.mode).foreachBatch(self._take)
+        if self._scenario.once:
             writer = writer.trigger(once=True)
         self._query = writer.option("checkpointLocation", str(self._checkpoint)).start()
         return self._query
@@ -139,14 +139,14 @@ def in_columns(rows: Rows) -> list[tuple[Any, ...]]:
     return [row if isinstance(row, tuple) else (row,) for row in rows]
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_a_carried_checkpoint_continues_as_the_original_does(
     sessions: Opener, golden: Path, tmp_path: Path, name: str
 ) -> None:
-    story = STORIES[name]
+    scenario = SCENARIOS[name]
     with ExitStack() as stack:
-        runs = [stack.enter_context(Run(sessions(story), story, at)) for at in copies(golden, name, tmp_path)]
-        for number, after in enumerate(story.steps):
+        runs = [stack.enter_context(Run(sessions(scenario), scenario, at)) for at in copies(golden, name, tmp_path)]
+        for number, after in enumerate(scenario.steps):
             for run in runs:
                 run.add(after.rows)
             original, carried = (run.answer(after) for run in runs)
@@ -154,11 +154,11 @@ def test_a_carried_checkpoint_continues_as_the_original_does(
             assert carried == original, f"carried, step {number}"
 
 
-def refusal(session: SparkSession, story: Story, checkpoint: Path) -> str:
+def refusal(session: SparkSession, scenario: Scenario, checkpoint: Path) -> str:
     """What Spark says when the scenario continues; nothing where it does."""
     try:
-        with Run(session, story, checkpoint) as run:
-            for after in story.steps:
+        with Run(session, scenario, checkpoint) as run:
+            for after in scenario.steps:
                 run.add(after.rows)
                 run.answer(after)
     except StreamingQueryException as error:
@@ -170,19 +170,19 @@ def refusal(session: SparkSession, story: Story, checkpoint: Path) -> str:
 def test_spark_refuses_the_same_changes_before_and_after_a_carry(
     sessions: Opener, golden: Path, tmp_path: Path, name: str
 ) -> None:
-    story, sentence = REFUSED_BY_SPARK[name]
+    scenario, sentence = REFUSED_BY_SPARK[name]
     for folder in copies(golden, name, tmp_path):
-        assert sentence in refusal(sessions(story), story, folder), folder.name
+        assert sentence in refusal(sessions(scenario), scenario, folder), folder.name
 
 
 def test_spark_too_refuses_a_log_that_misses_a_batch(sessions: Opener, golden: Path, tmp_path: Path) -> None:
     shutil.copytree(golden / "checkpoint-test-offsetId-commitId-inconsistent", tmp_path / "original")
-    story = Story(query=lambda frame: frame, read=[range(1, 7)], steps=[step([7])])
-    assert "Previous batch 3 not found in offset log" in refusal(sessions(story), story, tmp_path / "original")
+    scenario = Scenario(query=lambda frame: frame, read=[range(1, 7)], steps=[step([7])])
+    assert "Previous batch 3 not found in offset log" in refusal(sessions(scenario), scenario, tmp_path / "original")
 
 
 def test_every_golden_checkpoint_is_in_one_of_the_tables() -> None:
-    tables: list[Iterable[str]] = [STORIES.keys(), REFUSED_BY_SPARK.keys(), LEFT_OUT.keys()]
+    tables: list[Iterable[str]] = [SCENARIOS.keys(), REFUSED_BY_SPARK.keys(), LEFT_OUT.keys()]
     known: list[Iterable[str]] = [
         test_golden.CARRIED,
         test_golden.UNTIL_4_0,
