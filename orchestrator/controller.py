@@ -131,7 +131,7 @@ class Controller:
                 self.scheduler.resume()  # first: what a former leader has begun takes the room of what is requested
         with self._apart("take"):
             self.scheduler.take()
-        with self._apart("tell"):
+        with self._apart("report"):
             self._report_failures()
 
     def _watch(self, now: float) -> None:

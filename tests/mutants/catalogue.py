@@ -312,7 +312,7 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/resume/methods/content_search.py",
-        "lags = not again or (self.matcher.is_telling and all(self.matcher.is_only(record) for record in again))",
+        "lags = not again or (self.matcher.is_distinctive and all(self.matcher.is_only(record) for record in again))",
         "lags = not again or self.matcher.newest(again[-1]) >= 0",
         ("tests/unit/streaming/resolve/test_resolver_accounted.py",),
         "lag: the standby's last record is a remembered one, whatever lies before it (skips unread)",
@@ -343,7 +343,7 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/resume/methods/content_search.py",
-        "few = stamped and (walk.agreed < TRUSTED or not self.matcher.is_told_apart(walk.agreed))",
+        "few = stamped and (walk.agreed < TRUSTED or not self.matcher.is_distinct(walk.agreed))",
         "few = stamped and walk.agreed < TRUSTED",
         ("tests/unit/streaming/resume/methods/test_content_search.py",),
         "LogAppendTime: a run of common contents steps over an earlier equal record (skips unread)",
@@ -357,7 +357,7 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/resume/methods/fingerprint_match.py",
-        "surplus = None if self.is_telling else self.surplus(seen)",
+        "surplus = None if self.is_distinctive else self.surplus(seen)",
         "surplus = None",
         ("tests/unit/streaming/resume/methods/test_content_search.py",),
         "compacted: a record that is there more often than it was read counts as read",
@@ -497,8 +497,8 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/resume/target.py",
-        "is_telling = len(known) == len(question.want.ring) >= FEW",
-        "is_telling = len(known) == len(question.want.ring)",
+        "is_distinctive = len(known) == len(question.want.ring) >= FEW",
+        "is_distinctive = len(known) == len(question.want.ring)",
         ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
         "retention: an equal record that may be new hides that unread ones were deleted",
     ),
@@ -822,8 +822,8 @@ CATALOGUE = (
     ),
     Mistake(
         "state/store/write_checks.py",
-        "    if term != stands:",
-        "    if term < stands:",
+        "    if term != stored:",
+        "    if term < stored:",
         ("tests/contract/test_store.py", "tests/contract/test_store_races.py"),
         "a term higher than the store's (put-back store) may write",
     ),
@@ -913,7 +913,7 @@ CATALOGUE = (
     ),
     Mistake(
         "orchestrator/decide/gates/loss.py",
-        "    known = not untold or lets_unknown_pass(facts)\n",
+        "    known = not unknown_ones or lets_unknown_pass(facts)\n",
         "    known = worst is not None or lets_unknown_pass(facts)\n",
         ("tests/unit/orchestrator/decide/gates/test_checks.py",),
         "automatic: one partition of unknown exposure passes if another is known",
@@ -1399,8 +1399,8 @@ CATALOGUE = (
     ),
     Mistake(
         "orchestrator/decide/gates/automatic.py",
-        "        stands is None or stands.until <= given.now,",
-        "        stands is None or stands.until <= given.now or not stands.moved,",
+        "        in_force is None or in_force.until <= given.now,",
+        "        in_force is None or in_force.until <= given.now or not in_force.moved,",
         (
             "tests/unit/orchestrator/decide/gates/test_automatic.py",
             "tests/unit/orchestrator/decide/gates/test_automatic_cooldown.py",
@@ -1409,7 +1409,7 @@ CATALOGUE = (
     ),
     Mistake(
         "orchestrator/decide/gates/automatic.py",
-        "if status is None or self.now - status.decided_at > VERDICT_STANDS:",
+        "if status is None or self.now - status.decided_at > VERDICT_VALID:",
         "if status is None:",
         ("tests/unit/orchestrator/decide/gates/test_automatic.py",),
         "a stale verdict is acted on",
@@ -1983,14 +1983,14 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/resume/methods/content_search.py",
-        "or self.matcher.newest(record) >= THIN):",
-        "or self.matcher.newest(record) >= 0):",
+        "or self.matcher.newest(record) >= THIN\n",
+        "or self.matcher.newest(record) >= 0\n",
         ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
         "a record that equals the oldest remembered one is taken for it",
     ),
     Mistake(
         "streaming/resume/methods/content_search.py",
-        "is_doubtful = self.matcher.holed or not (walk.unbroken or self.matcher.is_telling)",
+        "is_doubtful = self.matcher.holed or not (walk.unbroken or self.matcher.is_distinctive)",
         "is_doubtful = self.matcher.holed",
         ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
         "a few records that are alike agree by chance, and the offset is called exact",
@@ -2032,8 +2032,8 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/resume/methods/fingerprint_match.py",
-        "fills = last is not None and self.is_telling and",
-        "fills = last is not None and",
+        "last is not None and self.is_distinctive and",
+        "last is not None and",
         ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
         "an unread record between two that equal a handful of remembered ones fills a hole of the old offsets",
     ),

@@ -233,7 +233,7 @@ class Stage:
         return {each.id: plan_of(each) for each in self.world.store.operations() if each.plan is not None}
 
 
-ACTS = tuple(sorted(name for name in vars(Stage) if "_or_" in name or name.startswith(("set_", "ask_", "ackn"))))
+ACTS = tuple(sorted(name for name in vars(Stage) if "_or_" in name or name.startswith(("set_", "request_", "ackn"))))
 Schedule = list[tuple[str, float]]
 SCHEDULES = st.lists(st.tuples(st.sampled_from(ACTS), st.sampled_from(SECONDS)), min_size=1, max_size=10)
 

@@ -95,7 +95,7 @@ def begins_late(target: Target) -> bool:
 
 
 def comparable(unknown_ones: str) -> str:
-    """What is said of times where nothing speaks against them; ``unknown`` topics do not say whose times they keep."""
+    """What is said of times where nothing speaks against them; ``unknown_ones`` do not show whose times they keep."""
     if not unknown_ones:
         return "times are comparable"
     return (

@@ -299,7 +299,7 @@ RUN = Process.of_query(samples.fact())
     ],
 )
 @pytest.mark.parametrize("phase", [F, BL])
-def test_only_a_consent_for_the_very_run_in_doubt_takes_the_place_of_its_proof(
+def test_only_a_consent_for_the_very_run_in_doubt_replaces_its_proof(
     phase: Phase, consents: tuple[str, ...], goes_on: bool
 ) -> None:
     requested_run = {**UNPROVEN.request, "hosting": RUN.as_json()}

@@ -194,7 +194,7 @@ def test_a_cluster_that_is_known_to_be_silent_gets_a_short_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And no one waits an hour for what is requested since before."""
-    monkeypatch.setattr(module, "_ASK_SECONDS", 3600.0)
+    monkeypatch.setattr(module, "_ANSWER_SECONDS", 3600.0)
     store, cluster = FragileStore(lambda: NOW), SlowCluster(east(50))
     store.adopt(ROW)
     recorder = TimelineRecorder(store, lambda _: Timeline(), lambda: NOW)
@@ -333,7 +333,7 @@ def test_a_look_at_a_cluster_that_answers_slowly_is_waited_for(tmp_path: Path, m
     assert cluster.requested.wait(60.0)
     running.notify(seen(5))
     monkeypatch.setattr(module, "_DEAD_LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(module, "_ASK_SECONDS", 30.0)
+    monkeypatch.setattr(module, "_ANSWER_SECONDS", 30.0)
 
     def answer_while_waited_for(seconds: float) -> None:
         cluster.answers.set()
