@@ -170,7 +170,7 @@ class Repository:
                 file.seek(begins)
                 while not stop.is_set() and (piece := answer.read(_PIECE)):
                     file.write(piece)
-                size = file.report()
+                size = file.tell()
         if not stop.is_set() and length is not None and size < begins + int(length):
             raise ConnectionResetError(f"the connection ended after {size:,} of {begins + int(length):,} bytes")
 

@@ -111,7 +111,7 @@ class ApplicationCommands:
                     os.killpg(running.pid, signal.SIGKILL)  # what it began in its session as well
                 running.wait()
                 raise CommandCutOff(f"{line[0]} did not end within {seconds:.0f} s") from None
-            said.seek(max(0, said.report() - _TAIL_BYTES))
+            said.seek(max(0, said.tell() - _TAIL_BYTES))
             lines = said.read().decode(errors="replace").strip().splitlines()
         return code, f": {lines[-1]}" if lines else ""
 
