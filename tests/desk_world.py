@@ -13,10 +13,9 @@ from urllib.request import ProxyHandler, build_opener
 
 import yaml
 
-from lab.ports import free_base_port
 from lab.scenario import Script, open_world
 from lab.stage import Stage, await_running, stage
-from tests.ports import free_port
+from tests.ports import free_base_port, free_port
 from tests.served import ENVIRONMENT
 from tests.waiting import until
 

@@ -10,8 +10,8 @@ from urllib.request import urlopen
 
 import pyspark
 
-from lab.ports import free_base_port
 from streaming.jars import java_home_binary
+from tests.ports import free_base_port
 from tests.waiting import PROCESS_SECONDS, until
 
 

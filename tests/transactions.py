@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from lab import cluster, mirror, topics
-from lab.ports import free_base_port
 from lab.world import CLUSTERS, REPLICATOR, Options, World
 from state.store.sql.migrate import open_store
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.read import batch_ids
 from tests.contract.samples import plan_of
 from tests.kafka_tools import Copier, Producer
+from tests.ports import free_base_port
 from tests.real.pipelines import kept
 from tests.scene import Stage
 from tests.streams import Cluster

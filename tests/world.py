@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from lab import cluster
-from lab.ports import free_base_port
 from lab.world import CLUSTERS, Options, World
+from tests.ports import free_base_port
 
 ROOT = Path(__file__).resolve().parents[1]
 RATE_BESIDE_OTHERS = 500

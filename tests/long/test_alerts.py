@@ -15,13 +15,13 @@ import pytest
 import yaml
 
 from lab.configuration import changing, declaration
-from lab.ports import free_base_port
 from lab.postgres import Postgres, as_server_user
 from lab.scenario import Script, open_world
 from lab.stage import Stage, await_running, stage
 from state.model.entities import Phase
 from state.store.controller_store import ControllerStore
 from state.store.sql.migrate import open_store, upgrade_store
+from tests.ports import free_base_port
 from tests.postgres import running_postgres
 from tests.real.test_alert_fires import firing, prometheus
 from tests.scene import Driver

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from lab.ports import free_base_port
 from lab.scenario import Script, open_world
 from lab.stage import Stage, await_batches, await_running, stage
+from tests.ports import free_base_port
 from tests.real import kinds
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(2400)]

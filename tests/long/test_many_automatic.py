@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from lab.demo import judge, judged
-from lab.ports import free_base_port
 from lab.scenario import Fault, Script, play_script
 from reports.origin import origin
 from reports.result import Section
 from tests.long.notes import FAULTS, Columns, Note, Notes, problems_in, table
+from tests.ports import free_base_port
 
 pytestmark = pytest.mark.long
 

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from lab.demo import judge, judged
-from lab.ports import free_base_port
 from lab.scenario import Fault, Played, Script
 from reports.origin import origin
 from reports.result import Section
 from tests.long.notes import Columns, Note, Notes, largest, play, problems_in, table
+from tests.ports import free_base_port
 
 pytestmark = pytest.mark.long
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.ports import free_base_port
+from tests.ports import free_base_port
 from tests.wheel import build_wheel, install_wheel, run_installed
 
 pytestmark = pytest.mark.long

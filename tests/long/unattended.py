@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from lab.configuration import changing, declaration
-from lab.ports import free_base_port
 from lab.scenario import Script, open_world
 from lab.stage import Stage, await_running, stage
 from lab.world import CLUSTERS, World
 from state.store.sql.migrate import open_store
 from tests.namespace import Namespace, cabled
+from tests.ports import free_base_port
 from tests.scene import leads
 
 RATE = 500

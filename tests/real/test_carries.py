@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lab.demo import judge
-from lab.ports import free_base_port
 from lab.scenario import Script, play_script
+from tests.ports import free_base_port
 from tests.world import RATE_BESIDE_OTHERS
 
 pytestmark = pytest.mark.real

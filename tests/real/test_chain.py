@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from lab.ports import free_base_port
 from lab.scenario import Script, open_world
 from lab.stage import Stage, await_batches, await_running, stage
 from lab.world import CLUSTERS
+from tests.ports import free_base_port
 from tests.real import kinds
 from tests.waiting import until
 

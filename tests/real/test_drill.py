@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from lab.configuration import declaration
-from lab.ports import free_base_port
 from lab.scenario import Script, open_world
 from lab.stage import Stage, await_running, stage
+from tests.ports import free_base_port
 from tests.waiting import until
 
 pytestmark = pytest.mark.real

@@ -15,9 +15,9 @@ from lab import topics
 from lab.access import settings_for
 from lab.demo import judge
 from lab.log import read_on
-from lab.ports import free_base_port
 from lab.scenario import Script, play_script
 from lab.turn import prepare
+from tests.ports import free_base_port
 from tests.topics import make_topic, read_whole
 from tests.waiting import until
 from tests.world import RATE_BESIDE_OTHERS, ROOT, running_clusters

@@ -16,10 +16,10 @@ import yaml
 
 from lab import faults, processes, topics
 from lab.errors import ClusterSilent
-from lab.ports import free_base_port
 from lab.world import World
 from tests.background import deaf
 from tests.jars import connector_jars
+from tests.ports import free_base_port
 from tests.waiting import PROCESS_SECONDS, until
 from tests.world import ROOT, RunningWorld, run_lab, running_world
 

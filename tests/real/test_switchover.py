@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from lab.configuration import changing, declaration
-from lab.ports import free_base_port
 from lab.scenario import Script, open_world
 from lab.stage import await_running, stage
+from tests.ports import free_base_port
 from tests.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.long]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.ports import free_base_port
 from orchestrator.cli import main
 from orchestrator.cli.context import Context
+from tests.ports import free_base_port
 from tests.simulation.test_cli import CONFIG, Terminal, run, run_json
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,7 +4,7 @@ import pytest
 
 from lab.delivery import Delivery
 from lab.errors import NotDelivered
-from lab.ports import free_base_port
+from tests.ports import free_base_port
 
 
 def test_records_that_were_refused_are_counted() -> None:
