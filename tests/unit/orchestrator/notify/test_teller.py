@@ -16,7 +16,7 @@ from tests.contract import samples
 from tests.contract.samples import AT, term_of
 from tests.memory_store import MemoryStore
 from tests.notified import Receiver, target, verdict
-from tests.waiting import until
+from tests.waiting import THREAD_SECONDS, until
 
 HANGS = 0.05
 
@@ -29,10 +29,12 @@ class World:
     store: MemoryStore
     term: int | None
 
-    def teller(self, receiver: Receiver, given: NotifyTarget | None = None) -> Teller:
+    def teller(
+        self, receiver: Receiver, given: NotifyTarget | None = None, *, send_seconds: float = THREAD_SECONDS
+    ) -> Teller:
         made = Teller(
             self.store, given or target(), receiver, lambda: self.term,
-            since=newest_line(self.store), send_seconds=HANGS,
+            since=newest_line(self.store), send_seconds=send_seconds,
         )  # fmt: skip
         made.turn()  # from here on it reports what comes
         return made
@@ -158,7 +160,7 @@ def test_after_a_failure_a_receiver_gets_how_things_are_then(world: World) -> No
 
 def test_a_receiver_that_hangs_has_one_thread_and_gets_nothing_twice(world: World) -> None:
     receiver = Receiver(hold=threading.Event())
-    teller = world.teller(receiver)
+    teller = world.teller(receiver, send_seconds=HANGS)
     world.happens(Verdict.DOWN)
     began = time.monotonic()
     for _ in range(3):
@@ -169,8 +171,12 @@ def test_a_receiver_that_hangs_has_one_thread_and_gets_nothing_twice(world: Worl
     world.happens(Verdict.UP)
     assert receiver.hold is not None
     receiver.hold.set()
-    until(lambda: bool(receiver.taken))
-    teller.turn()
+
+    def has_both() -> bool:
+        teller.turn()
+        return len(receiver.taken) == 2
+
+    until(has_both, "the second notice was never sent")
     teller.turn()
     assert [(each.state.value, each.title) for each in receiver.taken] == [
         ("opened", "east is DOWN"), ("closed", "east is UP"),
