@@ -84,9 +84,11 @@ def living(world: World) -> Iterator[None]:
 
     thread = threading.Thread(target=live)
     thread.start()
-    yield
-    stop.set()
-    thread.join(WAIT)
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(WAIT)
 
 
 class Now(SystemClock):
