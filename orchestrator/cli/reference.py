@@ -26,6 +26,7 @@ Printed by `make docs` from the program itself.
 | 1 | refused by a gate, or you answered no; nothing was moved, or the move was undone |
 | 2 | failed, or bad usage; `offsets`: a row has an error, the other rows are valid |
 | 3 | unknown: the operation is still open (run the same command again to join it), or the command was interrupted |
+| 75 | `spark-submit` with the plugin only: a move had to stop a query; the scheduler starts the application again |
 | 78 | `run` and `control` only: the configuration has mistakes; correct them before you start the service again |
 
 Data goes to stdout, messages to stderr; [for programs](programs.md) shows the JSON of each verb. A verb does not

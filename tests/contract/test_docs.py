@@ -149,10 +149,10 @@ def anchors_of(page_path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_each_of_twenty_night_call_questions_has_an_answer_and_a_heading() -> None:
+def test_each_of_forty_questions_has_an_answer_and_a_heading() -> None:
     page = (ROOT / "docs" / "questions.md").read_text(encoding="utf-8")
     questions = re.findall(r"^(\d+)\. \*\*.+?[?.]\*\* .+?\n?.*?\[.+?\]\((\w+\.md)#([\w-]+)\)$", page, re.MULTILINE)
-    assert [int(number) for number, _, _ in questions] == list(range(1, 21))
+    assert [int(number) for number, _, _ in questions] == list(range(1, 41))
     assert [anchor for _, file, anchor in questions if anchor not in anchors_of(ROOT / "docs" / file)] == []
 
 
