@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from orchestrator.config.errors import worded
 from orchestrator.config.masks import has_password
 from orchestrator.errors import ConfigError
+from state.settings import shared_applications
 from state.settings.canonical import mapping
 from state.settings.cluster_endpoints import expanded, in_file
 from state.settings.keys import Tideover
@@ -132,7 +133,9 @@ def load(given: str | Path | None = None, environment: Mapping[str, str] = os.en
     try:
         settings = Tideover.model_validate(resolved)
     except ValidationError as error:
-        found = dict.fromkeys(in_file(mistake, clusters) for mistake in worded(error))
+        queries = mapping(mapping(resolved).get("queries"))
+        at_clusters = (in_file(mistake, clusters) for mistake in worded(error))
+        found = dict.fromkeys(shared_applications.in_file(mistake, queries) for mistake in at_clusters)
         mistakes += [mistake for mistake in found if mistake.partition(": ")[0] not in resolver.unresolved]
     mistakes += [mistake for mistake in contradictions(resolved, os.path.realpath) if mistake not in mistakes]
     if settings is None or mistakes:

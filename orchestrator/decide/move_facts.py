@@ -169,6 +169,8 @@ class MoveFacts:
     stranger: str | None = None
     """An operation that holds the checkpoint in use, as a runner found, and that the store does not know."""
     open_operation: str | None = None
+    companions: Mapping[str, str | None] = field(default_factory=dict)
+    """The other queries of the same application, which move along: where an open operation takes each; None: none."""
     runners: tuple[RunnerFact, ...] | None = None
     """Eligible runners with a fresh heartbeat."""
     names: tuple[NamedCluster, ...] | None = None

@@ -4,14 +4,27 @@ and whose turn it is to begin.
 A drill is open beside whatever else is: it is in no operation's way, and found by its own name alone.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
-from orchestrator.decide.operation.snapshot import hosted_by
-from orchestrator.decide.operation.turns import Turn, Upstream, turn_behind, turn_in_wave, wave_of
+from orchestrator.decide.operation.snapshot import Companion, hosted_by
+from orchestrator.decide.operation.turns import WAVE, Turn, Upstream, turn_behind, turn_in_wave, wave_of
 from orchestrator.decide.phases import PLANNED
 from state.messages import Process
-from state.model.entities import DRILLS, Assignment, Desired, Operation, QueryFact, Request, RunnerFact, Step
+from state.model.entities import (
+    DRILLS,
+    Assignment,
+    Desired,
+    IntentKind,
+    IntentState,
+    Operation,
+    Phase,
+    QueryFact,
+    Request,
+    RunnerFact,
+    Step,
+)
 from state.store.controller_store import ControllerStore
 from state.store.runner_store import RunnerStore
 
@@ -45,6 +58,40 @@ def open_drills(store: ControllerStore) -> list[Operation]:
 def open_drill(store: ControllerStore, query: str) -> Operation | None:
     """The open drill of a query; None where it has none."""
     return next(iter(store.operations(query=query, only_open=True, limit=1, kinds=DRILLS)), None)
+
+
+def companion_of(store: ControllerStore, name: str, operation: Operation) -> Companion:
+    """How far another query of the same application is on its way to where an operation goes. Raises ``StoreError``."""
+    found = open_operation(store, name)
+    row = store.assignment(name)
+    if found is not None and found.target != operation.target:
+        return Companion(query=name, stays=f"operation {found.id} takes it to {found.target}")
+    if row is not None and row.cluster == operation.target:
+        return Companion(query=name, is_there=True)
+    if found is not None and found.phase is Phase.ABORTED:
+        return Companion(query=name, stays=f"operation {found.id}: {found.sentence}")
+    if found is not None:
+        return Companion(query=name, is_ready=found.phase is Phase.PREPARING and _is_prepared(store, found))
+    if any(each.query == name and each.target == operation.target for each in store.open_requests()):
+        return Companion(query=name)
+    return Companion(query=name, stays=_why_it_stays(store, name, operation))
+
+
+def _is_prepared(store: ControllerStore, operation: Operation) -> bool:
+    """Whether the newest order of this epoch to prepare was carried out."""
+    own = [each for each in store.intents(operation.id) if each.kind is IntentKind.PREPARE]
+    last = max((each for each in own if each.epoch == operation.epoch), key=lambda each: each.attempt, default=None)
+    return last is not None and last.state is IntentState.DONE
+
+
+def _why_it_stays(store: ControllerStore, name: str, operation: Operation) -> str:
+    for each in store.requests_of(operation.group):
+        if each.query == name and each.refused is not None:
+            return each.refused
+        ended = store.operation(each.operation) if each.query == name and each.operation is not None else None
+        if ended is not None:
+            return f"operation {ended.id} ({ended.outcome}): {ended.sentence}"
+    return "nothing moves it"
 
 
 FRESH_HEARTBEAT = timedelta(seconds=5)
@@ -109,14 +156,16 @@ class Turns:
         store: ControllerStore,
         upstream: Mapping[str, Sequence[str]],
         groups: Mapping[str, Sequence[Request]] | None = None,
+        companions: Callable[[str], Sequence[str]] = lambda query: (),
     ) -> None:
-        """``upstream`` has by query those directly upstream of it.
+        """``upstream`` has by query those directly upstream of it, ``companions`` those of the same application.
 
         ``groups`` has the requests of those groups that are not written yet, or not all of them.
         """
         self._store = store
         self._upstream = upstream
-        self._groups: dict[str, Sequence[Request]] = dict(groups or {})
+        self._companions = companions
+        self._groups: dict[str, Sequence[Request]] = {name: self._waved(own) for name, own in (groups or {}).items()}
         self._operations: dict[str, Operation | None] = {}
 
     def turn_of(self, request: Request) -> Turn | None:
@@ -124,6 +173,7 @@ class Turns:
 
         One that did not go counts before all that are waited for.
         """
+        request = next((each for each in self._group(request) if each.id == request.id), request)
         turns = (self._in_wave(request), turn_behind(request, self._upstream_of(request)))
         found = [turn for turn in turns if turn is not None]
         return next((turn for turn in found if turn.never), found[0] if found else None)
@@ -158,8 +208,21 @@ class Turns:
 
     def _group(self, request: Request) -> Sequence[Request]:
         if request.group not in self._groups:
-            self._groups[request.group] = self._store.requests_of(request.group)
+            self._groups[request.group] = self._waved(self._store.requests_of(request.group))
         return self._groups[request.group]
+
+    def _waved(self, requests: Sequence[Request]) -> Sequence[Request]:
+        """The queries of one application move in the first of their waves."""
+        waves = {each.query: wave_of(each.parameters) for each in requests}
+
+        def first(query: str) -> int:
+            return min(waves[each] for each in (query, *self._companions(query)) if each in waves)
+
+        return [
+            each if first(each.query) == wave_of(each.parameters)
+            else replace(each, parameters={**each.parameters, WAVE: first(each.query)})
+            for each in requests
+        ]  # fmt: skip
 
     def _operation_of(self, request: Request) -> Operation | None:
         if request.operation is None:

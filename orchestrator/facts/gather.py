@@ -101,6 +101,7 @@ class FactGatherer:
             fact=fact,
             stranger=holder if holder is not None and self._store.operation(holder) is None else None,
             open_operation=open_now.id if open_now else None,
+            companions=self._companions(query),
             runners=self.alive(query),
             topics={name: standby_topic(route, name) if route else None for name in sorted(names)},
             epoch=assignment.epoch + 1 if assignment else None,
@@ -113,6 +114,10 @@ class FactGatherer:
         facts = replace(facts, mirrors=self._mirrors(facts))
         facts = replace(facts, times=event_times(self._store, facts), checked=self._checked(query, target))
         return self._of_both_sides(facts) if facts.planned else facts
+
+    def _companions(self, query: str) -> dict[str, str | None]:
+        others = {name: open_operation(self._store, name) for name in self._settings.companions(query)}
+        return {name: None if each is None else each.target for name, each in others.items()}
 
     def _checked(self, query: str, target: str) -> ReadinessFact | None:
         found = self._store.readiness(query=query)

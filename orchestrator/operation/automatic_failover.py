@@ -64,17 +64,28 @@ class AutomaticFailover:
         wrong: list[Exception] = []
         for query in self._round.through(wanted, key=str):
             with apart(wrong):
-                if not self._may_be_requested(query):
-                    continue
-                target, refused = self._judged(query, statuses, term)
-                if refused is None:
-                    targets[query] = target
-                else:
-                    self._report(query, refused, term)
+                if query not in targets:
+                    targets |= self._targets_with(query, wanted, statuses, term)
         requested = self._request(targets, statuses, down, wrong, term=term) if targets else ()
         if wrong:
             raise wrong[0]
         return requested
+
+    def _targets_with(
+        self, query: str, wanted: Sequence[str], statuses: Mapping[str, ClusterStatus], term: int
+    ) -> dict[str, str | None]:
+        """Where a query goes, with those of its application; empty unless each of them may be moved."""
+        along = [each for each in self._settings.companions(query) if each in wanted]
+        found: dict[str, str | None] = {}
+        for each in (query, *along):
+            if not self._may_be_requested(each):
+                return {}
+            target, refused = self._judged(each, statuses, term)
+            if refused is not None:
+                self._report(query, refused, term)
+                return {}
+            found[each] = target
+        return found
 
     @cached_property
     def _in_order(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ rows, decides the same, and continues.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import structlog
 
@@ -41,14 +42,19 @@ class Driver(ABC):
         lead: Leadership,
         actor: str,
         changes: Changes | None = None,
+        alone: Callable[[str], AbstractContextManager[object]] = lambda query: nullcontext(),
     ) -> None:
-        """``changes`` report when there is something to look at; without them, each pause is waited out."""
+        """``changes`` report when there is something to look at; without them, each pause is waited out.
+
+        ``alone``: within it no other query of the same application is decided about in this process.
+        """
         self._store = store
         self._settings = settings
         self._clock = clock
         self._lead = lead
         self._actor = actor
         self._changes = changes
+        self._alone = alone
         self._gatherer = FactGatherer(store=store, settings=settings, logs=logs, clock=clock)
 
     def drive(self, operation_id: str, *, going_on: Callable[[], bool] = lambda: True) -> Operation:

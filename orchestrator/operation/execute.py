@@ -19,6 +19,8 @@ from orchestrator.decide.operation.intents import ANSWER_WITHIN, is_mapped
 from orchestrator.decide.operation.post_commit import LANDING, calls_off, joins
 from orchestrator.decide.operation.snapshot import (
     Commit,
+    Companion,
+    Decision,
     Findings,
     GoBack,
     Land,
@@ -34,7 +36,7 @@ from orchestrator.decide.operation.snapshot import (
 from orchestrator.decide.operation.step import goes_on, step
 from orchestrator.decide.phases import BEFORE_COMMIT, UNFENCED
 from orchestrator.errors import UnknownName
-from orchestrator.facts.current import hosting_of, hosting_process, latest_fact
+from orchestrator.facts.current import companion_of, hosting_of, hosting_process, latest_fact
 from orchestrator.operation.drive import POLL_SECONDS, Driver
 from orchestrator.operation.journal import Journal
 from orchestrator.operation.pauses import automatic_facts_of
@@ -97,6 +99,17 @@ class Executor(Driver):
         """
         if term != self._term:
             self._findings, self._term = None, term
+        with self._alone(operation.query):
+            snapshot, decision = self._decide(operation)
+        act = decision.act
+        if isinstance(act, Resolve):
+            return self._resolve(snapshot, act.report)
+        if isinstance(act, Wait) and act.ahead:
+            self._look_ahead(snapshot)
+        return 0.0 if decision.trigger else POLL_SECONDS
+
+    def _decide(self, operation: Operation) -> tuple[Snapshot, Decision]:
+        """Look, decide and record; of the queries of one application, one at a time."""
         self._now = self._store.now()
         snapshot = self._look(operation)
         decision = step(snapshot, self._now)
@@ -117,11 +130,7 @@ class Executor(Driver):
             if isinstance(act, Order):
                 self._withdraw(snapshot, act)
             journal.write(term=self._term, intents=intents)
-        if isinstance(act, Resolve):
-            return self._resolve(snapshot, act.report)
-        if isinstance(act, Wait) and act.ahead:
-            self._look_ahead(snapshot)
-        return 0.0 if decision.trigger else POLL_SECONDS
+        return snapshot, decision
 
     # -- looking ---------------------------------------------------------------------------------------------------
     def _look(self, operation: Operation) -> Snapshot:
@@ -149,6 +158,7 @@ class Executor(Driver):
             called_off_by=self._called_off_by(operation) if operation.phase in BEFORE_COMMIT else None,
             cluster_down=self._cluster_down(operation) if operation.phase in BEFORE_COMMIT else "",
             second=self._second(operation) if operation.phase in UNFENCED and not is_attended(operation) else None,
+            companions=self._companions(operation) if operation.phase in BEFORE_COMMIT else (),
             patient=waited < PATIENCE,
             catching_up=waited < self._settings.policy_of(operation.query).catch_up,
             unreachable=self._gatherer.silence_of(operation) if doubtful else "",
@@ -158,6 +168,10 @@ class Executor(Driver):
                 for request in self._store.open_requests()
             ),
         )
+
+    def _companions(self, operation: Operation) -> tuple[Companion, ...]:
+        others = self._settings.companions(operation.query)
+        return tuple(companion_of(self._store, name, operation) for name in others)
 
     def _called_off_by(self, operation: Operation) -> str | None:
         return next((each.actor for each in self._store.open_requests() if calls_off(each, operation)), None)

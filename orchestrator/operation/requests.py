@@ -18,7 +18,8 @@ from orchestrator.decide.move.left_behind import to_compare
 from orchestrator.decide.move.plan import headline
 from orchestrator.decide.move_facts import CUT_SHORT, MoveFacts
 from orchestrator.decide.operation.post_commit import LANDING, calls_off, cuts_short, joins, stranded
-from orchestrator.decide.operation.turns import WAVE, Turn, too_late, waves_of
+from orchestrator.decide.operation.step import stays_text
+from orchestrator.decide.operation.turns import THERE, WAVE, Turn, too_late, waves_of
 from orchestrator.decide.phases import BEHIND_COMMIT, Trigger, move, watched
 from orchestrator.facts.current import Turns, hosting_process, latest_fact, open_operation, run_of
 from orchestrator.facts.gather import FactGatherer
@@ -133,16 +134,18 @@ class RequestHandler:
         gatherer: FactGatherer,
         lead: Leadership,
         is_ours: Callable[[Request], bool] = lambda request: True,
+        companions: Callable[[str], Sequence[str]] = lambda query: (),
     ) -> None:
         """For one round of requests.
 
         ``is_ours`` says whether this process may judge a request by its own configuration and network. ``upstream``
-        has by query those directly upstream of it.
+        has by query those directly upstream of it, ``companions`` the others of its application.
         """
+        self._companions = companions
         self._is_ours = is_ours
         self._store = store
         self._queries = queries
-        self._turns = Turns(store, upstream)
+        self._turns = Turns(store, upstream, companions=companions)
         self._gatherer = gatherer
         self._lead = lead
         self._term = 0
@@ -165,7 +168,8 @@ class RequestHandler:
             taken = self._store.operation(request.id)
             if taken is not None:
                 return self._answered(request, taken)
-            turn = self._turn(request)
+            along = self._along(request)
+            turn = self._turn(request, along)
             barred = self._barred(request, waited=waited, turn=turn)
             if barred is not None:
                 self._refuse(request, barred)
@@ -181,7 +185,7 @@ class RequestHandler:
                 if self._joined(request, standing):
                     return self._answered(request, standing)
                 continue
-            refused = self._refusal(request) if turn is None else turn.text
+            refused = self._refusal_of_all(request, along) if turn is None else turn.text
             if isinstance(refused, str):
                 self._refuse(request, refused)
                 return None
@@ -215,7 +219,12 @@ class RequestHandler:
             return standing is None or not joins(request, standing)
         if standing is not None or self._calls_off(request):
             return False
-        return not has_room if turn is None else not turn.never
+        return not (has_room or self.follows_companion(request)) if turn is None else not turn.never
+
+    def follows_companion(self, request: Request) -> bool:
+        """Whether another query of the same application is on its way already: this one has to follow at once."""
+        under_way = (open_operation(self._store, name) for name in self._companions(request.query))
+        return any(each is not None and request.target in {None, each.target} for each in under_way)
 
     def refuse(self, request: Request, text: str) -> None:
         """Refuse a request that cannot be judged, unless its operation has begun. Raises ``StaleTerm``."""
@@ -225,12 +234,44 @@ class RequestHandler:
         else:
             self._answered(request, begun)
 
-    def _turn(self, request: Request) -> Turn | None:
-        """A query that shall stay where it is follows no other."""
+    def _turn(self, request: Request, along: Sequence[Request] | Turn) -> Turn | None:
+        """A query that shall stay where it is follows no other. Those that move along begin together with it."""
         row = self._store.assignment(request.query)
         if row is None or row.cluster == request.target:
             return None
-        return self._turns.turn_of(request)
+        if isinstance(along, Turn):
+            return along
+        turns = (self._turns.turn_of(each) for each in (request, *along))
+        return next((turn for turn in turns if turn is not None), None)
+
+    def _along(self, request: Request) -> Sequence[Request] | Turn:
+        """What is requested of the other queries of the application, where it has not begun; written where it is not.
+
+        One that will not move keeps this one where it is, too.
+        """
+        row, along = self._store.assignment(request.query), list[Request]()
+        others = self._companions(request.query) if self._is_ours(request) else ()
+        if not others or row is None or request.kind is OperationKind.REWIND or row.cluster == request.target:
+            return along
+        target = request.target or default_target(self._queries[request.query], row.cluster)
+        known = {each.query: each for each in self._store.requests_of(request.group)}
+        for name in others:
+            placed = self._store.assignment(name)
+            if (placed is not None and placed.cluster == target) or open_operation(self._store, name) is not None:
+                continue
+            each = known.get(name) or self._request_along(request, name, target)
+            if each.refused is not None:
+                return Turn(text=stays_text(request.query, name, each.refused), never=True)
+            if each.operation is not None:
+                return Turn(text=stays_text(request.query, name, f"operation {each.operation} has ended"), never=True)
+            along.append(each)
+        return along
+
+    def _request_along(self, request: Request, name: str, target: str) -> Request:
+        """What was requested of one query of an application is requested of all. Raises ``StaleTerm``."""
+        made = replace(request, id=f"{request.id}-{name}", query=name, target=target)
+        self._store.add_request(made, term=self._term)
+        return made
 
     def _barred(self, request: Request, *, waited: bool, turn: Turn | None) -> str | None:
         """Why the request is turned down whatever else holds."""
@@ -291,6 +332,15 @@ class RequestHandler:
         )
         self._refuse(request, text)
         return None
+
+    def _refusal_of_all(self, request: Request, along: Sequence[Request] | Turn) -> str | MoveFacts:
+        """The same for all queries of an application: none is stopped unless each may be moved."""
+        found = self._refusal(request)
+        for each in () if isinstance(found, str) or isinstance(along, Turn) else along:
+            refused = self._refusal(each)
+            if isinstance(refused, str) and not refused.startswith(THERE):
+                return stays_text(request.query, each.query, refused)
+        return found
 
     def _refusal(self, request: Request) -> str | MoveFacts:
         """Why the request is turned down before anything is stopped, or the facts on which it may continue."""

@@ -12,7 +12,7 @@ next one's turn. That costs nothing but time, for whatever an operation has reac
 import contextlib
 import math
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -83,6 +83,8 @@ class Scheduler:
     _drills: dict[str, threading.Thread] = field(default_factory=dict)
     """By drill: beside all others, so that no move waits for a thread of theirs."""
     _closing: threading.Event = field(default_factory=threading.Event)
+    _of_applications: defaultdict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
+    """By the first query of each application that has several, what one of their drivers holds."""
 
     @cached_property
     def _upstream(self) -> Mapping[str, Sequence[str]]:
@@ -102,7 +104,7 @@ class Scheduler:
         gatherer = FactGatherer(store=self.store, settings=self.settings, logs=self.logs, clock=self.clock)
         handler = RequestHandler(
             store=self.store, queries=self.settings.queries, upstream=self._upstream, gatherer=gatherer, lead=self.lead,
-            is_ours=self.is_ours,
+            is_ours=self.is_ours, companions=self.settings.companions,
         )  # fmt: skip
         try:
             waiting = self.store.open_requests(kinds=EVERY_KIND)
@@ -112,7 +114,7 @@ class Scheduler:
             for request in self._round.through(requests, key=lambda request: request.id):
                 if has_room and not self._has_room():
                     has_room, line = False, self._line(requests)
-                if request.id in line:
+                if request.id in line and not handler.follows_companion(request):
                     continue
                 with contextlib.suppress(RowRefused), self._refusing(handler, request):
                     waited = request.id in self._waiting
@@ -263,7 +265,13 @@ class Scheduler:
             lead=self.lead,
             actor=self.actor,
             changes=changes,
+            alone=self._alone,
         )
+
+    def _alone(self, query: str) -> contextlib.AbstractContextManager[object]:
+        """The queries of one application are decided about one after the other: none may stay once one is committed."""
+        others = self.settings.companions(query)
+        return self._of_applications[min((query, *others))] if others else contextlib.nullcontext()
 
     def _goes_on(self) -> bool:
         return self.going_on() and not self._closing.is_set()

@@ -11,8 +11,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, SecretStr, model_validator
+from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
+from state.settings import shared_applications
 from state.settings.canonical import mapping
 from state.settings.cluster_endpoints import expanded
 from state.settings.frozen import Settings
@@ -316,7 +317,7 @@ class Timeline(Settings):
 _Command = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
 
 
-class ExternalApplication(Settings):
+class Commands(Settings):
     """The commands of an application without anything of Tideover's in it: each a list of words, no line for a shell.
 
     ``{bootstrap}``, ``{cluster}``, ``{topics}``, ``{checkpoint}``, ``{epoch}`` and ``{query}`` are replaced.
@@ -336,6 +337,14 @@ class ExternalApplication(Settings):
         return self
 
 
+class ExternalApplication(Commands):
+    """Such an application, as each of its queries has it."""
+
+    name: Name | None = None
+    """Under which it is declared in ``applications``; all queries with it move together. None: it has this query alone.
+    """
+
+
 _OF_PIPELINES = ("settings", "settings_by_cluster", "trigger", "spark")
 """Keys of a query that a runner builds."""
 
@@ -349,8 +358,8 @@ class Query(Settings):
     """Instead of ``pipeline``: the application that starts this query itself, by its name. The application is the
     runner of the query and is declared under ``runners``; the query is known by its ``checkpoint``."""
     application: ExternalApplication | None = None
-    """Instead of both: the commands of an application that starts this query itself and has nothing of Tideover's in
-    it."""
+    """Instead of both: the commands of an application that starts this query itself, and has nothing of Tideover's in
+    it. Where that has several queries, the name of one under ``applications``."""
     settings: dict[str, object] = Field(default_factory=dict)
     settings_by_cluster: dict[Name, dict[str, object]] = Field(default_factory=dict)
     """By cluster that the query reads from, what replaces a key of ``settings``: the address of a schema registry."""
@@ -391,6 +400,13 @@ class Query(Settings):
     configuration. One that is upstream of another comes before it, and is as urgent."""
     policy: Policy | None = None
     timeline: Timeline | None = None
+
+    @field_validator("application", mode="before")
+    @classmethod
+    def _is_declared(cls, value: object) -> object:
+        if isinstance(value, str):  # a declared one has been replaced by its commands
+            raise ValueError(f"{value!r} is not declared under applications")  # noqa: TRY004 - pydantic reports no other
+        return value
 
     @model_validator(mode="after")
     def _pipeline_or_attach(self) -> Self:
@@ -648,6 +664,8 @@ class Tideover(Settings):
     routes: tuple[Route, ...] = ()
     spark: Spark = Spark()
     runners: dict[Name, RunnerSettings] = Field(default_factory=dict)
+    applications: dict[Name, Commands] = Field(default_factory=dict)
+    """Those that have several queries and nothing of Tideover's in them, by the name that their queries give."""
     queries: dict[Name, Query] = Field(default_factory=dict)
     detection: Detection = Detection()
     policy: Policy = Policy()
@@ -659,8 +677,16 @@ class Tideover(Settings):
     notify: Notify = Notify()
     traces: Traces = Traces()
 
+    def companions(self, query: str) -> tuple[str, ...]:
+        """The other queries of the same application, in their order: they are stopped, moved and started with it."""
+        own = self.queries[query].application if query in self.queries else None
+        if own is None or own.name is None:
+            return ()
+        others = ((name, each.application) for name, each in self.queries.items() if name != query)
+        return tuple(name for name, each in others if each is not None and each.name == own.name)
+
     @property
-    def applications(self) -> tuple[str, ...]:
+    def attached(self) -> tuple[str, ...]:
         """The applications to which queries are attached, by name."""
         return tuple(sorted({query.attach for query in self.queries.values() if query.attach is not None}))
 
@@ -689,6 +715,15 @@ class Tideover(Settings):
     def _endpoints_are_their_clusters(cls, raw: object) -> object:
         clusters = raw.get("clusters") if isinstance(raw, dict) else None
         return {**mapping(raw), "clusters": expanded(clusters)} if isinstance(clusters, dict) else raw
+
+    @model_validator(mode="before")
+    @classmethod
+    def _applications_are_their_commands(cls, raw: object) -> object:
+        groups = mapping(raw)
+        applications, queries = mapping(groups.get("applications")), groups.get("queries")
+        if not isinstance(queries, dict):
+            return raw
+        return {**groups, "queries": shared_applications.expanded(applications, queries)}
 
     @model_validator(mode="after")
     def _groups_agree(self) -> Self:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
-from state.settings import cluster_endpoints
+from state.settings import cluster_endpoints, shared_applications
 from state.settings.canonical import items, mapping, of_checkpoints, of_clusters, of_topics
 
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|m|h|d)?")
@@ -241,6 +241,7 @@ def contradictions(raw: object, real: Callable[[str], str] = str) -> Iterator[st
         if isinstance(output, str) and output not in {"active", *clusters}:
             yield f"queries.{name}.output.cluster: {output!r} is not declared"
     yield from _of_applications(queries)
+    yield from shared_applications.mistakes(mapping(groups.get("applications")), queries)
     yield from _of_order(queries)
     yield from _of_checkpoints(queries, mapping(mapping(groups.get("spark")).get("conf")).get(_DEFAULT_FS), real)
     yield from _of_switch(queries, mapping(mapping(groups.get("spark")).get("conf")))

@@ -1,10 +1,11 @@
 """What everything that hosts queries in this process shares."""
 
+import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import structlog
 from pyspark.sql import SparkSession
@@ -85,6 +86,26 @@ class NoListener:
         return True
 
 
+T = TypeVar("T")
+
+
+class Shared:
+    """What several queries share in this process, by its name: made by the first one that needs it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: dict[str, object] = {}
+
+    def of(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
+        """The one of this name. Raises ``TypeError`` where it is of another kind."""
+        with self._lock:
+            found = self._made.get(name) or make()
+            self._made[name] = found
+        if not isinstance(found, kind):
+            raise TypeError(f"{name} is shared as {type(found).__name__}")
+        return found
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hosting:
     """The process: its settings, its session, its doors to the outside."""
@@ -120,6 +141,8 @@ class Hosting:
     bucket_rules: Callable[[str], BucketRules | None] = lambda checkpoint: None
     """What the lifecycle of a checkpoint's bucket does with it; None where no bucket holds it. May take minutes."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    shared: Shared = field(default_factory=Shared)
+    """What the queries of one application have together here."""
 
     @property
     def process(self) -> Process:

@@ -2045,7 +2045,7 @@ CATALOGUE = (
         "an unread record of the last millisecond before a segment is skipped",
     ),
     Mistake(
-        "streaming/spark/external/external_run.py",
+        "streaming/spark/external/application_state.py",
         "if self._seen.runs is not False:",
         "if True:",
         ("tests/unit/streaming/spark/external/test_external_run.py",),

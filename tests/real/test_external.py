@@ -22,6 +22,7 @@ from tests.world import running_clusters
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1800)]
 SECONDS = 300.0
 ROOT = Path(__file__).resolve().parents[2]
+QUERIES = ("totals", "rests")
 COMMANDS = """#!/bin/bash
 # What a service manager would do: start BOOTSTRAP, stop, status.
 cd "$(dirname "$0")"
@@ -51,9 +52,8 @@ class Service:
     def config(self) -> Path:
         return self.folder / "tideover.yaml"
 
-    @property
-    def checkpoint(self) -> Path:
-        return self.folder / "checkpoint"
+    def checkpoint(self, query: str) -> Path:
+        return self.folder / "checkpoints" / query
 
     @property
     def written(self) -> int:
@@ -61,7 +61,7 @@ class Service:
         return max(each.ends[TOPIC] for each in self.clusters.values())
 
     def configure(self) -> None:
-        """One query, with its commands."""
+        """Its queries, and its commands."""
         app = self.folder / "app"
         jars = ",".join(map(str, jar_paths(f"spark-{pyspark.__version__}")))
         small = "--conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=1 --conf spark.driver.host=127.0.0.1"
@@ -71,12 +71,12 @@ class Service:
             COMMANDS.format(submit=submit, job=ROOT / "tests" / "real" / "external_job.py"), encoding="utf-8"
         )
         app.chmod(0o755)
-        totals = {
-            "application": {
-                "start": ["./app", "start", "{bootstrap}"], "stop": ["./app", "stop"], "status": ["./app", "status"],
-            },
-            "sources": {"orders": {"topics": [TOPIC]}}, "clusters": list(CLUSTERS), "runners": ["tender"],
-            "checkpoint": str(self.checkpoint),
+        commands = {
+            "start": ["./app", "start", "{bootstrap}"], "stop": ["./app", "stop"], "status": ["./app", "status"],
+        }  # fmt: skip
+        query = {
+            "application": "shop", "sources": {"orders": {"topics": [TOPIC]}}, "clusters": list(CLUSTERS),
+            "runners": ["tender"],
         }  # fmt: skip
         known = {
             "store": f"sqlite:///{self.folder / 'tideover.db'}",
@@ -84,7 +84,8 @@ class Service:
             "routes": [{"from": "east", "to": "west"}, {"from": "west", "to": "east"}],
             "spark": {"master": "local[1]", "conf": {"spark.driver.host": "127.0.0.1"}},
             "runners": {"tender": {"site": "one"}},
-            "queries": {"totals": totals},
+            "applications": {"shop": commands},
+            "queries": {name: {**query, "checkpoint": str(self.checkpoint(name))} for name in QUERIES},
         }
         self.config.write_text(yaml.safe_dump(known, sort_keys=False), encoding="utf-8")
 
@@ -106,8 +107,8 @@ class Service:
         self.tenders.append(Driver(self.config, "tender"))
 
     def await_exact(self, what: str) -> None:
-        """Wait until the query has counted each order once."""
-        wanted = [self.written, sum(range(self.written))]
+        """Wait until each query has counted each order once."""
+        wanted = [[self.written, sum(range(self.written))]] * len(QUERIES)
         try:
             until(lambda: self.counted() == wanted, what, seconds=SECONDS)
         except AssertionError as error:
@@ -119,26 +120,34 @@ class Service:
         said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
         return f"{self.tenders[-1].log()[-3000:]}\n{said[-4000:]}"
 
-    def counted(self) -> list[int]:
-        """Orders, and the sum of their ids."""
-        path = self.folder / "totals.json"
+    def counted(self) -> list[list[int]]:
+        """Of each query, orders and the sum of their ids."""
+        return [self._counted(self.folder / f"{name}.json") for name in QUERIES]
+
+    def _counted(self, path: Path) -> list[int]:
         totals = json.loads(path.read_text(encoding="ascii")).values() if path.exists() else []
         return [sum(count for count, _ in totals), sum(ids for _, ids in totals)]
 
     def could_move(self, target: str) -> bool:
-        """Whether each partition would continue at its exact record."""
-        plan = self.type("plan", "failover", "totals", "--to", target, "-o", "json")
-        if plan.code != 0:
+        """Whether each partition of each query would continue at its exact record."""
+        plans = self.type("plan", "failover", "totals", "--to", target, "-o", "json")
+        if plans.code != 0:
             return False
-        partitions = json.loads(plan.out)["partitions"]
-        return bool(partitions) and all(each["method"] == "exact" for each in partitions)
+        found = [plan["partitions"] for plan in json.loads(plans.out)]
+        assert len(found) == len(QUERIES)
+        return all(found) and all(each["method"] == "exact" for partitions in found for each in partitions)
 
     def starts(self) -> list[str]:
         """With which servers the application was started."""
         return (self.folder / "started").read_text(encoding="ascii").split()
 
-    def query_id(self) -> str:
-        return str(json.loads((self.checkpoint / "metadata").read_text(encoding="ascii"))["id"])
+    def query_ids(self) -> list[str]:
+        texts = [(self.checkpoint(name) / "metadata").read_text(encoding="ascii") for name in QUERIES]
+        return [str(json.loads(text)["id"]) for text in texts]
+
+    def is_marked(self, name: str) -> bool:
+        """Whether plain Spark would refuse an offset log."""
+        return any("@west" in path.read_text() for path in (self.checkpoint(name) / "offsets").glob("[0-9]*"))
 
     def kill(self) -> None:
         """All of it."""
@@ -163,19 +172,20 @@ def service(tmp_path: Path) -> Iterator[Service]:
             made.kill()
 
 
-def test_an_application_is_moved_and_moved_back_by_its_commands(service: Service) -> None:
-    """The cluster dies, and the application continues on the other one with its state; later it goes back."""
+def test_an_application_of_two_queries_is_moved_and_moved_back(service: Service) -> None:
+    """The cluster dies, and both queries continue on the other one with their state; later they go back. One query is
+    named, and both move: each time the application is started once."""
     east, west = (",".join(service.world.bootstrap(name)) for name in CLUSTERS)
     service.tend()
     service.await_exact("all is counted on east")
-    first = service.query_id()
+    first = service.query_ids()
     until(lambda: service.could_move("west"), "it could be moved", seconds=SECONDS)
     faults.kill(service.world, "east", print)
     moved = service.type("failover", "totals", "--to", "west", "--yes", "--reason", "test", read="west")
     assert moved.code == 0, moved.err + service.output()
     service.await_exact("each order once on west")
     assert service.starts() == [east, west]
-    assert (service.query_id(), "@west" in (service.checkpoint / "offsets" / "0").read_text()) == (first, False)
+    assert (service.query_ids(), [service.is_marked(name) for name in QUERIES]) == (first, [False, False])
     pid = (service.folder / "pid").read_text()
     service.tenders[-1].die()
     faults.start(service.world, "east", print)
@@ -185,9 +195,9 @@ def test_an_application_is_moved_and_moved_back_by_its_commands(service: Service
     until(lambda: "query joined" in service.tenders[-1].log(), "the next runner joins it", seconds=SECONDS)
     until(lambda: service.could_move("east"), "it could be moved back", seconds=SECONDS)
     back = service.type(
-        "switchover", "totals", "--to", "east", "--consent", "replication", "--yes", "--reason", "test", read="east"
+        "switchover", "rests", "--to", "east", "--consent", "replication", "--yes", "--reason", "test", read="east"
     )
     assert back.code == 0, back.err + service.output()
     service.await_exact("each order once on east again")
     assert service.starts() == [east, west, east]
-    assert (service.query_id(), (service.folder / "pid").read_text() != pid) == (first, True)
+    assert (service.query_ids(), (service.folder / "pid").read_text() != pid) == (first, True)

@@ -60,7 +60,7 @@ def flags_of(
     for cluster in (to, which.expect_active):
         if cluster is not None:
             ctx.known_cluster(cluster)
-    names = ctx.chains.in_order(selected)
+    names = ctx.chains.in_order(selected if kind is OperationKind.DRILL else with_companions(ctx, selected))
     if not names:
         raise UsageError("no query is declared", hint="add it under queries in the configuration")
     check_target(ctx, names, to)
@@ -69,6 +69,17 @@ def flags_of(
         home=kind is OperationKind.FAILBACK, details=which.details,
         waves=ctx.settings.operations.waves if waves is None else waves,
     )  # fmt: skip
+
+
+def with_companions(ctx: Context, names: Sequence[str]) -> tuple[str, ...]:
+    """These queries, and the others of their applications, which move along; says which were added."""
+    found = dict.fromkeys(names)
+    for name in names:
+        added = [each for each in ctx.settings.companions(name) if each not in found]
+        if added:
+            render.talk(f"{', '.join(added)} of the same application as {name}: moved along")
+        found |= dict.fromkeys(added)
+    return tuple(found)
 
 
 def check_target(ctx: Context, queries: Iterable[str], to: str | None) -> None:

@@ -67,7 +67,7 @@ def submit(ctx: Context, application: str | None, dry_run: bool, command: tuple[
 
 def _check_declared(ctx: Context, application: str | None) -> None:
     """Raises ``UsageError`` where no query of the configuration can be one of this application."""
-    declared = ctx.settings.applications
+    declared = ctx.settings.attached
     if not declared:
         raise UsageError("no query in the configuration has attach", hint="docs/adopt.md shows how to describe one")
     if application is not None and application not in declared:

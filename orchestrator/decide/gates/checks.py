@@ -20,6 +20,7 @@ GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     preconditions.expect_active,
     preconditions.no_operation_open,
     preconditions.route_declared,
+    preconditions.moves_together,
     preconditions.runner_alive,
     preconditions.pipeline_fits,
     preconditions.cluster_identity,

@@ -145,6 +145,26 @@ def route_declared(facts: MoveFacts) -> Gate:
     )
 
 
+def moves_together(facts: MoveFacts) -> Gate | None:
+    """The queries of one application are stopped, moved and started together.
+
+    What else speaks against the move of one of them is in the plan of that one, and keeps all of them.
+    """
+    if not facts.companions or facts.kind is OperationKind.DRILL:
+        return None
+    names = ", ".join(facts.companions)
+    elsewhere = {name: there for name, there in facts.companions.items() if there not in {None, facts.target}}
+    where = " and ".join(f"{name} to {there}" for name, there in elsewhere.items())
+    return answer(
+        "moves-together",
+        not elsewhere,
+        where or names,
+        f"all queries of the application to {facts.target}",
+        f"{names} of the same application {'move' if len(facts.companions) > 1 else 'moves'} along, or none does",
+        f"an open operation takes {where}, and queries of one application move together: wait for its end or cancel it",
+    )
+
+
 def runner_alive(facts: MoveFacts) -> Gate | None:
     if facts.runners is None:
         return None

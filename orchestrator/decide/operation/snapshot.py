@@ -36,6 +36,19 @@ class Findings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Companion:
+    """Another query of the same application, which moves together with the operation's query or not at all."""
+
+    query: str
+    is_there: bool = False
+    """Whether it is placed where the operation goes."""
+    is_ready: bool = False
+    """Whether nothing but the commit is missing."""
+    stays: str = ""
+    """Why it will not get there, in one sentence; empty while it may."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
     """One operation as it is in the store, with the facts that bear on it."""
 
@@ -67,12 +80,24 @@ class Snapshot:
     """Whether a planned move still waits for what the standby lacks."""
     unreachable: str = ""
     """Behind the commit: why the target cannot be read; empty while it answers, or was not read."""
+    companions: tuple[Companion, ...] = ()
+    """Before the commit."""
     awaited: bool = False
     """Another request of the query waits for the end of this operation."""
     late: frozenset[str] = frozenset()
     """Ids of intents whose answer need not be waited for any longer: a person may call the operation off."""
     overdue: frozenset[str] = frozenset()
     """Those whose answer is not waited for any longer: the runner is silent, or its file system hangs."""
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether a companion has passed the point of no return, and nothing but the commit is missing here.
+
+        Companions commit one after the other, each once all the others are ready.
+        """
+        prepared = self.last(IntentKind.PREPARE) if self.operation.phase is Phase.PREPARING else None
+        is_ready = prepared is not None and prepared.state is IntentState.DONE
+        return is_ready and any(each.is_there for each in self.companions)
 
     def of(self, kind: IntentKind) -> tuple[Intent, ...]:
         """Intents of one kind, oldest first, of the operation's present epoch."""

@@ -34,7 +34,7 @@ from orchestrator.decide.operation.intents import (
 )
 from orchestrator.decide.operation.post_commit import looks_later, starting, verifying
 from orchestrator.decide.operation.snapshot import Commit, Decision, GoBack, Order, Resolve, Snapshot, Wait
-from orchestrator.decide.phases import Trigger
+from orchestrator.decide.phases import BEFORE_COMMIT, Trigger
 from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text
 from state.checkpoint_folders import next_folder
 from state.messages import (
@@ -64,6 +64,8 @@ def step(snapshot: Snapshot, now: datetime) -> Decision:
     snapshot = replace(snapshot, late=late(snapshot, now), overdue=overdue(snapshot, now))
     if snapshot.fact is not None and is_put_back(snapshot.assignment, snapshot.fact):
         return Decision(phase=snapshot.operation.phase, sentence=put_back_text(snapshot.assignment, snapshot.fact))
+    if snapshot.is_bound:
+        return _DECIDERS[snapshot.operation.phase](snapshot, now)
     if snapshot.called_off_by is not None and not _is_requested(snapshot):
         text = f"cancelled by {snapshot.called_off_by}: {snapshot.operation.query} stays on {snapshot.operation.source}"
         return given_up(snapshot, "refused", text)
@@ -74,7 +76,15 @@ def step(snapshot: Snapshot, now: datetime) -> Decision:
     if snapshot.second is not None and snapshot.second.against and not _is_requested(snapshot):
         text = f"{snapshot.operation.query} stays on {snapshot.operation.source}: {snapshot.second.against}"
         return given_up(snapshot, "refused", text)
+    staying = next((each for each in snapshot.companions if each.stays), None)
+    if staying is not None and snapshot.operation.phase in BEFORE_COMMIT and not _is_requested(snapshot):
+        return given_up(snapshot, "refused", stays_text(snapshot.operation.query, staying.query, staying.stays))
     return _DECIDERS[snapshot.operation.phase](snapshot, now)
+
+
+def stays_text(query: str, companion: str, why: str) -> str:
+    """Why a query is not moved whose application has another one that is not."""
+    return f"moves-together: {query} is not moved, because {companion} of the same application is not: {why}"
 
 
 def _is_requested(snapshot: Snapshot) -> bool:
@@ -185,6 +195,9 @@ def _preparing(snapshot: Snapshot, now: datetime) -> Decision:
         raise ValueError(f"operation {snapshot.operation.id} is in PREPARING, but no checkpoint was requested")
     request = PrepareRequest.of(latest.request)
     if latest.state is IntentState.DONE:
+        others = [each.query for each in snapshot.companions if not (each.is_there or each.is_ready)]
+        if others:
+            return stay(snapshot, f"ready to move, and waits for {', '.join(others)} of the same application")
         report = PrepareReport.of(latest.result)
         commit = Commit(request=request, data_batch=report.data_batch, runner=latest.runner)
         text = f"committed to {snapshot.operation.target} with epoch {snapshot.operation.epoch}: the point of no return"

@@ -122,7 +122,7 @@ def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, b
     own = [name for name, query in settings.queries.items() if query.attach == application]
     keys = {driver.key(absolute(settings.queries[name].checkpoint, base)): name for name in own}
     if not own:
-        known = ", ".join(settings.applications)
+        known = ", ".join(settings.attached)
         why = f"no query of the configuration has attach: {application}; declared applications: {known}"
         why = f"{why}. Set spark.tideover.application or the application's name"
         return _refuse_all(driver, settings, keys, why)

@@ -722,6 +722,58 @@ def test_mistakes_of_an_application_with_commands_are_named(
         assert said.startswith(wanted)
 
 
+COUNTS = GOOD.partition("queries:\n")[2].replace("revenue", "counts").replace("orders:counts", "orders:revenue")
+SHARED = f"{GOOD}{COUNTS}".replace("pipeline: examples.orders:revenue", "application: shop") + (
+    f"applications: {{shop: {EXTERNAL.removeprefix('application: ')}}}\n"
+)
+
+
+def test_queries_may_share_an_application_that_is_declared_once(tmp_path: Path) -> None:
+    settings = load(written(tmp_path, SHARED)).settings
+    assert (settings.companions("revenue"), settings.companions("counts")) == (("counts",), ("revenue",))
+    application = settings.queries["counts"].application
+    assert application is not None
+    assert (application.name, application.stop) == ("shop", ("systemctl", "stop", "shop"))
+    assert type(settings).model_validate(settings.model_dump(by_alias=True, exclude_unset=True)) == settings
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mistakes"),
+    [
+        ("{shop: {", "{store: {",
+         ["queries.revenue.application: 'shop' is not declared under applications",
+          "queries.counts.application: 'shop' is not declared under applications",
+          "applications.store: no query names it"]),
+        ("stop: [systemctl, stop, shop]", "stop: []", ["applications.shop.stop: "]),
+        ("'shop@{cluster}'", "'shop@{cluster}@{query}'",
+         ["applications.shop.start: {query} is of one query, and an application may have several"]),
+        ("checkpoint: var/counts\n", "checkpoint: var/counts\n    after: [revenue]\n",
+         ["queries.counts.after: application shop has revenue too, and its queries move together"]),
+        ("applications:", "x: {}\napplications:", ["x: no such key"]),
+    ],
+)  # fmt: skip
+def test_mistakes_of_a_shared_application_are_named_once(
+    tmp_path: Path, old: str, new: str, mistakes: list[str]
+) -> None:
+    assert old in SHARED
+    told = mistakes_of(tmp_path, SHARED.replace(old, new))
+    assert len(told) == len(mistakes), told
+    for said, wanted in zip(sorted(told), sorted(mistakes), strict=True):
+        assert said.startswith(wanted)
+
+
+def test_queries_of_one_application_have_one_runner_and_the_same_clusters(tmp_path: Path) -> None:
+    head, _, rest = SHARED.rpartition("clusters: [east, west]")
+    told = mistakes_of(tmp_path, f"{head}clusters: [west, east]{rest}")
+    assert told == ("queries.counts.clusters: must be as those of revenue, because application shop has both queries",)
+
+
+def test_commands_that_are_typed_for_two_queries_are_a_mistake(tmp_path: Path) -> None:
+    text = f"{GOOD}{COUNTS}".replace("pipeline: examples.orders:revenue", EXTERNAL)
+    (mistake,) = mistakes_of(tmp_path, text)
+    assert mistake.startswith("queries.counts.application: stops what queries.revenue.application stops: declare it ")
+
+
 CONTROLLER = "controller: {urls: ['https://control:8340', 'http://127.0.0.1:1'], token: 'file:token', ca: ca.pem}"
 
 

@@ -153,6 +153,7 @@ def test_good_facts_pass_every_gate_that_speaks() -> None:
         "schemas-agree",
         "home-offsets",
         "headers-in-logic",
+        "moves-together",
         *OF_PLANNED_MOVES,
     }
 
@@ -304,6 +305,7 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
         "pipeline-fits", replace(GOOD, runners=(replace(RUNNER, runner="b", plans={"q": "it keeps no state"}),)),
         "does not fit", "starts from the checkpoint in use", "runner b cannot take over q: it keeps no state",
     ),
+    ("moves-together", replace(GOOD, companions={"b": None, "c": "north"}), "c to north", "all queries of ", "wait"),
     ("runner-alive", replace(GOOD, runners=()), "none", "one of a", "tideover run --name a"),
     ("cluster-identity", replace(GOOD, names=(seen("east", EAST_ID, {"runner:a": OTHER_ID}), seen("west", OTHER_ID))),
      f"east {OTHER_ID}; west not seen", f"east {EAST_ID}; west {OTHER_ID}",

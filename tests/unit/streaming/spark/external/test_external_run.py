@@ -8,8 +8,9 @@ import pytest
 
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.errors import CommandFailed
-from streaming.spark.external import external_run
+from streaming.spark.external import application_state
 from streaming.spark.external.application_commands import ApplicationCommands, Status
+from streaming.spark.external.application_state import ApplicationState
 from streaming.spark.external.external_run import ExternalRun
 from streaming.spark.external.start_notes import StartNotes
 from tests.waiting import until
@@ -38,7 +39,8 @@ class Commands:
 
 
 def run_of(commands: Commands) -> ExternalRun:
-    return ExternalRun(cast("ApplicationCommands", commands), StartNotes(LocalFiles(), "/nowhere", datetime.now))
+    notes = StartNotes(LocalFiles(), "/nowhere", datetime.now)
+    return ExternalRun(ApplicationState(cast("ApplicationCommands", commands), notes))
 
 
 @pytest.mark.parametrize(
@@ -52,15 +54,15 @@ def test_a_run_is_quiet_only_when_its_status_says_so(status: Status, unrest: str
 def test_a_run_of_unknown_status_counts_as_running(
     monkeypatch: pytest.MonkeyPatch, status: Status, active: bool
 ) -> None:
-    monkeypatch.setattr(external_run, "_STATUS_SECONDS", 0.0)
+    monkeypatch.setattr(application_state, "STATUS_SECONDS", 0.0)
     run = run_of(Commands(status))
     assert run.is_active == active
     assert (run.error() is None) == active
 
 
 def test_a_stop_that_fails_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(external_run, "_STOP_AGAIN_SECONDS", 0.01)
-    monkeypatch.setattr(external_run, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(application_state, "STOP_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(application_state, "LOOK_SECONDS", 0.01)
     commands = Commands(RUNS, stops=3)
     run = run_of(commands)
     run.begin_stop()

@@ -1,6 +1,7 @@
 """An application is quiet when its status says so, whatever its supervisor has begun, and starts behind its rewrite."""
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,14 +11,14 @@ from typing import Any, cast
 import pytest
 
 from state.checkpoint_folders import mapping_name
-from state.model.entities import Assignment, QueryFact, RunState
+from state.model.entities import Assignment, Desired, QueryFact, RunState
 from state.settings.keys import Tideover
 from state.store.sql.schema import assignments
 from streaming.process import Identity
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.mapping import MAPPINGS, Left, Move, Place
 from streaming.spark.errors import RunError
-from streaming.spark.external import application_commands, external_run, external_supervisor
+from streaming.spark.external import application_commands, application_state, external_supervisor, shared_start
 from streaming.spark.external.external_supervisor import (
     ExternalSupervisor,
     end_application,
@@ -26,7 +27,7 @@ from streaming.spark.external.external_supervisor import (
 )
 from streaming.spark.external.start_notes import STARTED
 from streaming.spark.handback import hand_back, plan_handback, rewrite_in_place
-from streaming.spark.hosting import Hosting, NoListener
+from streaming.spark.hosting import Hosting, NoListener, Shared
 from streaming.spark.runner import supervisor as module
 from tests.checkpoints import CheckpointFolder
 from tests.contract import samples
@@ -43,6 +44,9 @@ class Folder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.others: tuple[str, ...] = ()
+        """Further queries of the same application."""
+        self.shared = Shared()
         self.store = MemoryStore(lambda: NOW)
         self.store.register(samples.runner(runner="tender", instance="one"))
         self.checkpoint = CheckpointFolder(folder / "cp")
@@ -59,20 +63,24 @@ class Folder:
             "status": ["bash", "-c", "[ -e running ] || exit 3"],
         } | commands
         query = {"sources": {"orders": {"topics": ["orders"]}}, "clusters": ["east", "west"], "runners": ["tender"]}
+        named = {name: {**query, "application": "shop", "checkpoint": name} for name in self.others}
+        own: object = "shop" if self.others else application
         settings = Tideover.model_validate({
             "store": "sqlite://",
             "clusters": {"east": {"bootstrap": ["e:1"]}, "west": {"bootstrap": ["w:1"]}},
             "runners": {"tender": {}},
             "queries": {
-                "q": {**query, "application": application, "checkpoint": "cp"},
+                "q": {**query, "application": own, "checkpoint": "cp"},
                 "hosted": {**query, "pipeline": "m:f", "checkpoint": "other"},
+                **named,
             },
+            "applications": {"shop": application} if self.others else {},
         })  # fmt: skip
         return Hosting(
             settings=settings, runner="tender", instance="one", spark_master="local[1]", application_id="app",
             base=self.folder, here=Identity(host="h", boot_id="b", pid=7, pid_started=9), session=cast(Any, None),
             files=LocalFiles(), store=self.store, listener=NoListener(), stranger=lambda row: None,
-            cluster_id=lambda _: None, now=lambda: datetime.now(UTC),
+            cluster_id=lambda _: None, now=lambda: datetime.now(UTC), shared=self.shared,
         )  # fmt: skip
 
     def row(self, **change: Any) -> Assignment:
@@ -119,12 +127,13 @@ class Folder:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folder]:
     for each, names in (
-        (external_run, ("_STATUS_SECONDS", "_LOOK_SECONDS")), (external_supervisor, ("_LOOK_SECONDS",)),
+        (application_state, ("STATUS_SECONDS", "LOOK_SECONDS")), (shared_start, ("LOOK_SECONDS",)),
+        (external_supervisor, ("_LOOK_SECONDS",)),
         (module, ("_LOOK_SECONDS", "_STORE_PAUSE_SECONDS")),
     ):  # fmt: skip
         for name in names:
             monkeypatch.setattr(each, name, 0.01)
-    monkeypatch.setattr(external_run, "_STOP_AGAIN_SECONDS", 0.2)
+    monkeypatch.setattr(application_state, "STOP_AGAIN_SECONDS", 0.2)
     monkeypatch.setattr(external_supervisor, "EFFECT_SECONDS", 1.0)
     monkeypatch.setattr(external_supervisor, "COMMAND_SECONDS", 0.0)
     made = Folder(tmp_path)
@@ -339,3 +348,112 @@ def test_a_start_behind_which_the_status_has_no_answer_is_reported(place: Folder
     (place.folder / "over").touch()
     tended.close()
     until(lambda: tended.is_quiet)
+
+
+class Two(Folder):
+    """The same with a second query ``p``, whose checkpoint has a batch."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.others = ("p",)
+        self.begun()
+        self.second = CheckpointFolder(folder / "p")
+        self.second.commit(0, AT_EAST)
+        self.second.write("metadata", json.dumps({"id": "22222222-2222-2222-2222-222222222222"}))
+
+    def row_of(self, query: str, **change: Any) -> Assignment:
+        path = {"q": self.checkpoint.path, "p": self.second.path}[query]
+        return replace(self.row(), query=query, checkpoint=str(path), **change)
+
+    def moved_both(self) -> tuple[Assignment, Assignment]:
+        rows = [self.row_of(query, **change) for query, change in (("q", self._moved(self.checkpoint)),
+                                                                     ("p", self._moved(self.second)))]  # fmt: skip
+        return rows[0], rows[1]
+
+    def _moved(self, checkpoint: CheckpointFolder) -> dict[str, Any]:
+        places: dict[str, tuple[Place, ...]] = {"0": (Place(there=AT_EAST, here=AT_WEST),)}
+        move = Move(epoch=2, operation="op", left=Left(cluster="east", epoch=0), to="west", places=places)
+        checkpoint.write(f"{MAPPINGS}/{NAME}", move.content().decode())
+        return {"epoch": 2, "placed_epoch": 2, "cluster": "west", "operation": "op", "mapping": NAME}
+
+    def states(self) -> dict[str, RunState]:
+        return {fact.query: fact.state for fact in self.store.query_facts()}
+
+
+RUN = {"q": RunState.RUNNING, "p": RunState.RUNNING}
+
+
+@pytest.fixture
+def two(place: Folder) -> Iterator[Two]:
+    made = Two(place.folder)
+    yield made
+    place.made += made.made
+
+
+def test_an_application_of_two_queries_is_started_once_both_are_ready(two: Two) -> None:
+    rows, offsets = two.moved_both(), [each.path / "offsets" / "0" for each in (two.checkpoint, two.second)]
+    copied = f"echo {{bootstrap}} >> started; cat {offsets[0]} {offsets[1]} | grep -c 37 > rewritten; touch running"
+    two.tended(rows[0], start=["bash", "-c", copied]).begin()
+    time.sleep(0.3)
+    assert (two.started(), two.runs) == ([], False)
+    two.tended(rows[1], start=["bash", "-c", copied]).begin()
+    until(lambda: two.states() == RUN)
+    assert (two.started(), (two.folder / "rewritten").read_text().split()) == (["w:1"], ["2"])
+
+
+def test_a_query_that_is_to_stop_stops_its_application_and_keeps_it_stopped(two: Two) -> None:
+    stop = {"stop": ["bash", "-c", "echo stop >> stops; rm -f running"]}
+    first, second = (two.tended(two.row_of(query), **stop) for query in ("q", "p"))
+    first.begin()
+    second.begin()
+    until(lambda: two.states() == RUN)
+    two.store.force(assignments, two.row_of("q", epoch=2, desired=Desired.HELD))
+    first.close()
+    until(lambda: first.is_quiet)
+    end_application(two.hosting(**stop), two.row_of("q"), 60.0)
+    until(lambda: two.states()["p"] is not RunState.RUNNING)
+    time.sleep(1.2)
+    assert (two.runs, two.started(), (two.folder / "stops").read_text().split()) == (False, ["e:1"], ["stop"])
+    again = two.tended(two.row_of("q", epoch=3), **stop)
+    again.begin()
+    until(lambda: two.states() == RUN and two.runs)
+    assert two.started() == ["e:1", "e:1"]
+
+
+def test_queries_with_offsets_of_two_clusters_are_not_started(two: Two) -> None:
+    row = two.moved_both()[0]
+    two.tended(row).begin()
+    two.tended(two.row_of("p")).begin()
+    until(lambda: RunState.FAILED in two.states().values())
+    errors = " ".join(str(fact.error) for fact in two.store.query_facts())
+    assert "its queries have offsets of several clusters: q is on west and p is on east" in errors
+    assert two.started() == []
+
+
+def test_a_query_whose_companion_does_not_come_says_so(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_start, "MATES_SECONDS", 0.1)
+    two.tended(two.row_of("q")).begin()
+    until(lambda: two.fact().state is RunState.FAILED)
+    assert "started for all of its queries, and p cannot begin yet" in str(two.fact().error)
+
+
+def test_a_checkpoint_that_cannot_be_rewritten_keeps_the_application_stopped(two: Two) -> None:
+    rows = two.moved_both()
+    two.second.write("offsets/0", "v1\nnonsense")
+    for row in rows:
+        two.tended(row).begin()
+    until(lambda: two.states().get("p") is RunState.FAILED)
+    assert (two.started(), two.states().get("q")) == ([], RunState.STARTING)
+
+
+def test_the_next_runner_joins_all_queries_of_an_application(two: Two) -> None:
+    rows = two.moved_both()
+    for row in rows:
+        two.tended(row).begin()
+    until(lambda: two.states() == RUN)
+    two.shared = Shared()
+    later = [two.tended(row) for row in rows]
+    for each in later:
+        each.begin()
+    until(lambda: all(each._runs for each in later))
+    assert two.started() == ["w:1"]
