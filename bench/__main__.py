@@ -39,7 +39,7 @@ from bench import (
 from bench.report import Report, Row, result_of
 from bench.setting import Setting
 from bench.steps_picture import to_svg
-from lab.interrupt import handle_signals
+from lab.interrupt import run_interruptible
 from lab.world import KAFKA_VERSIONS
 from orchestrator.cli.interpreter import keep_loaded
 from reports.errors import ReportsError
@@ -139,5 +139,4 @@ def _positive(text: str) -> int:
 
 
 if __name__ == "__main__":
-    handle_signals()
-    sys.exit(main())
+    sys.exit(run_interruptible(main))

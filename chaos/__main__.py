@@ -3,8 +3,7 @@
 import sys
 
 from chaos.cli import main
-from lab.interrupt import handle_signals
+from lab.interrupt import run_interruptible
 
 if __name__ == "__main__":
-    handle_signals()
-    sys.exit(main())
+    sys.exit(run_interruptible(main))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.interrupt import handle_signals
+from lab.interrupt import run_interruptible
 from reports import index
 from reports.entries import chosen, counted
 from reports.errors import ReportsError
@@ -38,5 +38,4 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    handle_signals()
-    sys.exit(main())
+    sys.exit(run_interruptible(main))

@@ -27,6 +27,10 @@ def plan_text(plan: Plan, cost: str = "", *, details: bool = True) -> str:
         rows = [row.as_json() for row in plan.partitions]
         columns = [name for name in PARTITION_COLUMNS if name != "note" or any(row[name] for row in rows)]
         parts.append(table(rows, ["source", *columns] if several else columns, indent="  "))
+        parts += [
+            f"  tideover show-op {name} counts what {name} left behind while both clusters answer"
+            for name in dict.fromkeys(each.operation for each in plan.unread_before if each.records is None)
+        ]
     if plan.buffers:
         parts.append("\n".join(f"  buffer of {each.topic}: {each.text}" for each in plan.buffers))
     if plan.log_truncation:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.decide.move.left_behind import Exposed, LeftPartition, left_ranges
+from orchestrator.decide.move.left_behind import Exposed, LeftPartition, left_ranges, planned_by
 from orchestrator.facts.exposed import (
     MOST_READ,
     Stretch,
@@ -41,6 +41,8 @@ class TailRecord:
     record: Entry
     on_standby: bool
     """Whether the standby has got it since."""
+    read_before: bool | None
+    """Whether it is before the position at which the query left; None where the plan has no position."""
     committed: bool | None = True
     """Whether it was committed, if its transaction was; None: the transaction has no end yet."""
     dated_later: bool = False
@@ -94,6 +96,7 @@ def tail_of(operation: Operation, logs: Logs) -> Tail:
     leave_out(looked, known, held_at_look_up(logs(operation.target), known, deadline))
     came = copies_since(logs(operation.target), list(known), deadline)
     followed = operation.plan.followed if operation.plan is not None else None
+    positions = planned_by(operation.plan) if operation.plan is not None else {}
     asked_at_ms = NEVER if followed is None or followed.asked_at_ms is None else followed.asked_at_ms
     found = []
     for each, exposed in ranges:
@@ -104,7 +107,7 @@ def tail_of(operation: Operation, logs: Logs) -> Tail:
             stretch = looked[each.key]
             entries = read_entries(old, on_source(each), stretch.first, stretch.last, deadline)
             certain = stretch.certain(asked_at_ms, each.sampled_end)
-            part = _filled(part, exposed, stretch, entries, came[each.key], certain)
+            part = _filled(part, exposed, stretch, entries, came[each.key], certain, positions[each.key].offset)
         elif part.counted is None:
             part = replace(part, why=UNMEASURED.format(source=operation.source, target=operation.target))
         found.append(part)
@@ -123,6 +126,7 @@ def _filled(
     entries: Sequence[Entry] | str,
     came: Copies,
     certain: int,
+    position: int | None,
 ) -> TailPartition:
     """The partition with its records in full; those in doubt are marked, and left out where the standby has them."""
     if isinstance(entries, str) or stretch.records is None:
@@ -140,6 +144,7 @@ def _filled(
                 partition=part.partition,
                 record=in_full[each.offset],
                 on_standby=on_standby,
+                read_before=None if position is None else each.offset < position,
                 committed=None if open_yet else not each.uncommitted,
                 dated_later=later and not open_yet,
             )

@@ -130,7 +130,7 @@ def _write_evidence(ctx: Context, operation_id: str, target: str) -> None:
     render.talk(f"{target}: evidence of operation {operation_id}, sha256 {kept.sha256}")
 
 
-COLUMNS = ("topic", "partition", "offset", "time", "key", "value", "on_standby", "doubt")
+COLUMNS = ("topic", "partition", "offset", "time", "key", "value", "on_standby", "read_before", "doubt")
 SHOWN_LETTERS = 60
 """Of a key or a value this many letters are shown to a person."""
 
@@ -196,7 +196,8 @@ def tail_json(tail: Tail) -> dict[str, object]:
                 "timestamp_ms": each.record.timestamp_ms, "key": _content(each.record.key),
                 "value": _content(each.record.value),
                 "headers": [[name, _content(value)] for name, value in each.record.headers],
-                "on_standby": each.on_standby, "committed": each.committed, "dated_later": each.dated_later,
+                "on_standby": each.on_standby, "read_before": each.read_before, "committed": each.committed,
+                "dated_later": each.dated_later,
             }
             for each in tail.records
         ],
@@ -224,6 +225,7 @@ def tail_rows(tail: Tail) -> list[dict[str, object]]:
             "key": _shown(each.record.key),
             "value": _shown(each.record.value),
             "on_standby": each.on_standby,
+            "read_before": each.read_before,
             "doubt": _doubt(each),
         }
         for each in tail.records

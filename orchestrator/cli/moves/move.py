@@ -7,11 +7,13 @@ Which queries go where, and with which consents, is worked out once: what is sho
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 from orchestrator.changes import Changes
 from orchestrator.cli import plan_summary, render
 from orchestrator.cli.context import Context, confirm, confirm_by_typing, is_attended, this_person
 from orchestrator.cli.interpreter import keep_loaded
+from orchestrator.cli.moves.next_step import say_next
 from orchestrator.cli.moves.options import CONSENTS, Flags, How, Which
 from orchestrator.cli.progress import MANY, Counts, Progress, nothing_done, result_of
 from orchestrator.cli.selection import select
@@ -196,7 +198,8 @@ def move(
         within=timedelta(seconds=how.timeout),
         waves=flags.waves if len(moving) > 1 else (),
     )
-    return carry_out(ctx, spec, how, many=many)
+    is_shown = how.wait and kind is OperationKind.FAILOVER
+    return carry_out(ctx, spec, how, many=many, and_say=partial(say_next, ctx.store) if is_shown else _nothing_more)
 
 
 def _check_meant(kind: OperationKind, flags: Flags, *, group: str, yes: bool) -> None:
@@ -274,6 +277,10 @@ def check_led(ctx: Context, *, wait: bool) -> None:
         )
 
 
+def _nothing_more(_: Sequence[Request]) -> None:
+    pass
+
+
 def carry_out(
     ctx: Context,
     spec: RequestSpec,
@@ -282,7 +289,7 @@ def carry_out(
     many: bool,
     what: str = "operations",
     go_on: str = _GO_ON,
-    and_say: Callable[[Sequence[Request]], None] = lambda requests: None,
+    and_say: Callable[[Sequence[Request]], None] = _nothing_more,
 ) -> int:
     """Write the requests, follow them, and print what became of them; returns the exit code.
 

@@ -166,11 +166,7 @@ class LeftBehind(NamedTuple):
         what = "records" if self.records is None else f"up to {amount(self.records, 'record')}"
         if self.records is not None and self.at_least is not None:
             what = f"{self.at_least} to {self.records} records"
-        known = ""
-        if self.records is None:
-            known = (
-                f"; how many was not measured: tideover show-op {self.operation} counts them while both clusters answer"
-            )
+        known = "; how many was not measured" if self.records is None else ""
         return (
             f"{what} that {self.lacking} lacked at {self.operation} are before this offset and were never read{known}"
         )
