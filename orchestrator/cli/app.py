@@ -11,7 +11,7 @@ from orchestrator.cli.context import Context, did_you_mean
 from orchestrator.cli.interpreter import share_turns
 from orchestrator.cli.render import print_error, talk
 from orchestrator.errors import ExitCode, OutcomeUnknown, UsageError, exit_code
-from orchestrator.shapes.json_shapes import row_of_request
+from orchestrator.shapes.operation_shapes import request_identity
 from state.errors import TideoverError
 
 GROUPS = {
@@ -138,7 +138,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_error("interrupted", "interrupted", "", given)
         return ExitCode.UNKNOWN
     except OutcomeUnknown as error:
-        print_error(error.kind, str(error), error.hint, given, [row_of_request(request) for request in error.requested])
+        print_error(
+            error.kind, str(error), error.hint, given, [request_identity(request) for request in error.requested]
+        )
         return exit_code(error)
     except TideoverError as error:
         print_error(error.kind, str(error), error.hint, given)

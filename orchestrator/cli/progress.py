@@ -15,7 +15,7 @@ from orchestrator.history_tail import BATCH
 from orchestrator.operation.requests import standing_of
 from orchestrator.operation.wait import outcome_of
 from orchestrator.rounds import newest_line
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import operation_shapes
 from state.errors import StoreUnavailable
 from state.model.entities import MOVES, Event, Operation, Request
 from state.plain_text import few
@@ -267,11 +267,11 @@ def _sentence(request: Request) -> str:
 
 def _value(store: ControllerStore, request: Request, operation: Operation | None) -> dict[str, object]:
     if operation is not None:
-        return json_shapes.operation_json(operation, store.steps(operation.id), store.evidence(operation.id))
+        return operation_shapes.operation_json(operation, store.steps(operation.id), store.evidence(operation.id))
     see_gates = _SEE_GATES.format(kind=request.kind, query=request.query)
     kind, hint = ("outcome-unknown", _JOIN) if request.refused is None else ("refused", see_gates)
     return {
-        **json_shapes.row_of_request(request),
+        **operation_shapes.request_identity(request),
         **render.error_json(kind, f"{request.query}: {_sentence(request)}", hint),
     }
 

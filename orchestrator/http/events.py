@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from orchestrator.errors import UsageError
 from orchestrator.http.reads import Reads
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import operation_shapes
 from state.errors import StoreError
 from state.model.entities import Event
 
@@ -120,7 +120,7 @@ class EventStream(Response):
 
 def as_text(event: Event) -> str:
     """As the standard of server-sent events has it; its data is JSON on one line."""
-    data = json.dumps(json_shapes.event_row(event), ensure_ascii=False).replace("<", "\\u003c")
+    data = json.dumps(operation_shapes.event_row(event), ensure_ascii=False).replace("<", "\\u003c")
     return f"id: {event.sequence}\nevent: history\ndata: {data}\n\n"
 
 

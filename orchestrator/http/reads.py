@@ -16,7 +16,7 @@ from orchestrator.decide.desk.status import QueryStatus, Status, known_labels, o
 from orchestrator.decide.times import parse_time
 from orchestrator.errors import UnknownName, UsageError
 from orchestrator.facts.status import StatusReader
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import operation_shapes, query_shapes
 from orchestrator.shapes.status import query_json, samples_json, status_json
 from orchestrator.shapes.timeline import spans, standing, steps
 from state.errors import StoreUnavailable
@@ -127,7 +127,7 @@ class Reads:
     def queries(self, requested: LabelParameters) -> Sequence[object]:
         """Every query, in short. Raises ``UsageError``."""
         status = self.labelled(self.status_now(), requested)
-        return [json_shapes.list_row(query, status.at) for query in status.queries]
+        return [query_shapes.list_row(query, status.at) for query in status.queries]
 
     def query(self, name: str) -> Mapping[str, object]:
         """One query with its positions and copies. Raises ``UnknownName``."""
@@ -139,21 +139,21 @@ class Reads:
         found = self.store.operations(
             query=requested.query, only_open=requested.only_open, limit=requested.limit, kinds=EVERY_KIND
         )  # fmt: skip
-        return [{**json_shapes.move_row(each), "query": each.query} for each in found]
+        return [{**operation_shapes.move_row(each), "query": each.query} for each in found]
 
     def operation(self, operation_id: str) -> Mapping[str, object]:
         """One operation with steps, plan and its place in the chain of evidence. Raises ``UnknownName``."""
         found = self.store.operation(operation_id)
         if found is None:
             raise UnknownName("the store knows no such operation", hint="/api/operations lists them")
-        return json_shapes.operation_json(found, self.store.steps(found.id), self.store.evidence(found.id))
+        return operation_shapes.operation_json(found, self.store.steps(found.id), self.store.evidence(found.id))
 
     def history(self, requested: HistoryParameters) -> Mapping[str, object]:
         """The newest lines, oldest first; ``more`` where lines between ``since`` and the first one are left out."""
         found = self.store.history(
             query=requested.query, operation=requested.operation, after=requested.since, limit=requested.limit + 1
         )  # fmt: skip
-        events = [json_shapes.event_row(event) for event in found[-requested.limit :]]
+        events = [operation_shapes.event_row(event) for event in found[-requested.limit :]]
         return {"events": events, "more": len(found) > requested.limit}
 
     def timeline(self, name: str, requested: TimelineParameters) -> Sequence[object]:

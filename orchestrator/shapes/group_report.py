@@ -9,7 +9,7 @@ from datetime import datetime
 
 from orchestrator.decide.phases import BEHIND_COMMIT
 from orchestrator.decide.times import iso
-from orchestrator.shapes.json_shapes import evidence_json, measured_json
+from orchestrator.shapes.operation_shapes import evidence_json, measured_json
 from state.model.entities import MOVES, Operation, Request
 from state.model.evidence import Evidence
 

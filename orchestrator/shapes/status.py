@@ -7,7 +7,7 @@ from orchestrator.decide.desk.status import QueryStatus, Status
 from orchestrator.decide.desk.trend import rates_of
 from orchestrator.decide.replication_age import replication_json
 from orchestrator.decide.times import iso
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import operation_shapes, query_shapes
 from state.model.automation import NoticeCursor
 from state.model.cluster_status import ClusterStatus, Layer
 from state.model.entities import EVERY_KIND, Operation
@@ -29,13 +29,13 @@ def status_json(status: Status) -> dict[str, object]:
         "clusters": [cluster_json(name, believed, status) for name, believed in status.clusters.items()],
         "queries": [_query_json(query, status.at) for query in status.queries],
         "operations": [_operation_json(operation) for operation in status.operations],
-        "pauses": [json_shapes.pause_row(pause) for pause in status.pauses],
+        "pauses": [query_shapes.pause_row(pause) for pause in status.pauses],
         "cooldowns": [
             {"query": query, "operation": each.operation, "until": iso(each.until)}
             for query, each in sorted(status.cooldowns.items())
         ],
         "notices": [_notice_json(cursor) for cursor in status.notices],
-        "events": [json_shapes.event_row(event) for event in status.events[-_EVENTS_FOR_PROGRAMS:]],
+        "events": [operation_shapes.event_row(event) for event in status.events[-_EVENTS_FOR_PROGRAMS:]],
     }
 
 
@@ -54,7 +54,7 @@ def cluster_json(name: str, believed: ClusterStatus | None, status: Status) -> d
 
 
 def _query_json(query: QueryStatus, at: datetime) -> dict[str, object]:
-    return {**json_shapes.query_row(query, at), "lag_records": query.lag_records, "error": query.error}
+    return {**query_shapes.query_row(query, at), "lag_records": query.lag_records, "error": query.error}
 
 
 def _operation_json(operation: Operation) -> dict[str, object]:
@@ -98,23 +98,23 @@ def without_flows(value: object) -> object:
 def query_json(store: ControllerStore, declared: Query | None, shown: QueryStatus, now: datetime) -> dict[str, object]:
     """The shape of ``show -o json``; ``declared`` is None for a query that only the store knows. ``StoreError``."""
     names = declared.runners if declared is not None else (shown.runner,)
-    row = json_shapes.list_row(shown, now)
-    runners = [json_shapes.runner_row(fact, now) for fact in store.runners() if fact.runner in names]
+    row = query_shapes.list_row(shown, now)
+    runners = [query_shapes.runner_row(fact, now) for fact in store.runners() if fact.runner in names]
     hosting = next((each for each in runners if each["runner"] == shown.runner), None)
     newest = store.operations(query=shown.query, limit=NEWEST, kinds=EVERY_KIND)
     return {
         **row,
         "runner": hosting or {"runner": row["runner"], "warm": None},
         "checkpoint": shown.checkpoint,
-        "report": json_shapes.fact_detail(shown.report),
+        "report": query_shapes.fact_detail(shown.report),
         "runners": runners,
-        "positions": json_shapes.position_rows(store.positions(shown.query, rings=False)),
-        "operations": [json_shapes.move_row(operation) for operation in newest],
-        "requests": [json_shapes.request_row(request) for request in shown.requests],
-        "automatic": json_shapes.automatic_json(shown),
-        "readiness": json_shapes.readiness_json(shown.readiness),
+        "positions": query_shapes.position_rows(store.positions(shown.query, rings=False)),
+        "operations": [operation_shapes.move_row(operation) for operation in newest],
+        "requests": [operation_shapes.request_row(request) for request in shown.requests],
+        "automatic": query_shapes.automatic_json(shown),
+        "readiness": query_shapes.readiness_json(shown.readiness),
         "replication": replication_json(store.replication(shown.query), now),
-        "drill": json_shapes.drill_row(shown.drill),
+        "drill": operation_shapes.drill_row(shown.drill),
     }
 
 

@@ -19,7 +19,7 @@ from orchestrator.decide.gates.gate import UNKNOWN, Gate
 from orchestrator.decide.gates.readiness import Readiness
 from orchestrator.history_tail import BATCH
 from orchestrator.lease import NAME
-from orchestrator.shapes.json_shapes import event_row
+from orchestrator.shapes.operation_shapes import event_row
 from state.errors import StoreUnavailable
 from state.model.automation import AUTOMATIC, EVERY
 from state.model.cluster_status import ClusterStatus, Verdict

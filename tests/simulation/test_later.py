@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from orchestrator.facts.measure import keep_counts, with_later
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import operation_shapes
 from state.model.entities import Operation
 from tests.contract.samples import plan_of
 from tests.simulation.world import START_MS, World
@@ -50,7 +50,7 @@ def read_to_end(world: World) -> None:
 
 def counted(world: World, operation: Operation) -> object:
     looked_at = with_later(operation, world.store, world.clusters.__getitem__)
-    return json_shapes.measured_json(looked_at)["replay_later_records"]
+    return operation_shapes.measured_json(looked_at)["replay_later_records"]
 
 
 def test_later_records_count_once_they_are_read(world: World) -> None:

@@ -12,7 +12,7 @@ from orchestrator.history_log import HistoryLog
 from orchestrator.http.pages.details import Details
 from orchestrator.http.reads import Reads
 from orchestrator.notify.incidents import report_of
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import operation_shapes
 from streaming.clocks import SystemClock
 from tests.simulation.test_cli import run
 from tests.simulation.test_crashes import SCENARIOS, carried_out, leave_evidence
@@ -60,7 +60,7 @@ def test_the_end_of_an_operation_has_the_same_words_everywhere(name: str) -> Non
         "notice": report.text,
         "evidence": str(kept.document),
         "page of the evidence": text_of(page(kept)),
-        "show": str(json_shapes.move_row(operation)["sentence"]),
+        "show": str(operation_shapes.move_row(operation)["sentence"]),
         "the desk's operation": text_of(details.operation(operation.id, may_act=False)),
         "the desk's query": text_of(details.query(operation.query, may_act=False)),
     }

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.decide.move.outcome import outcome_rows
 from orchestrator.facts import measure as later
 from orchestrator.facts.measure import keep_counts, with_outcome
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import operation_shapes
 from state.model.entities import Operation
 from streaming.kafka.link import Links
 from streaming.probe.identities import Identities
@@ -204,7 +204,7 @@ def test_a_plan_alone_and_a_move_that_was_refused_measure_nothing() -> None:
     world.clusters["west"].topics.clear()
     operation = world.carry_out(world.request())
     assert operation is None or outcome_rows(operation) == []
-    assert operation is None or json_shapes.operation_json(operation, [], None)["measured"]["partitions"] == []  # type: ignore[index]
+    assert operation is None or operation_shapes.operation_json(operation, [], None)["measured"]["partitions"] == []  # type: ignore[index]
 
 
 def undeclared(world: World, *names: str) -> dict[str, Any]:

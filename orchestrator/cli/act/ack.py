@@ -11,7 +11,7 @@ from orchestrator.decide.gates.automatic import cooldown_text
 from orchestrator.errors import ExitCode, Refused
 from orchestrator.facts.status import cooldowns_of
 from orchestrator.operation import pauses
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import query_shapes
 
 ACK_COLUMNS = ("query", "operation", "actor", "reason", "at")
 
@@ -60,5 +60,5 @@ def ack(
     for text in refused:
         render.talk(text)
     if given or output in {"json", "yaml"}:
-        render.show([json_shapes.acknowledgement_row(each) for each in given], output, columns=ACK_COLUMNS)
+        render.show([query_shapes.acknowledgement_row(each) for each in given], output, columns=ACK_COLUMNS)
     return ExitCode.REFUSED if refused else ExitCode.DONE

@@ -11,7 +11,7 @@ from orchestrator.decide.times import parse_end
 from orchestrator.errors import UsageError
 from orchestrator.facts.current import open_operations
 from orchestrator.operation import pauses
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import query_shapes
 from state.model.automation import EVERY
 
 PAUSE_COLUMNS = ("scope", "since", "until", "actor", "reason", "resumed_at")
@@ -52,7 +52,7 @@ def pause(ctx: Context, query: str | None, every: bool, until: str | None, reaso
     with unknown_if_lost("the pause", hint=AGAIN):
         made = pauses.pause(ctx.store, scope, until=end, actor=this_person(), reason=reason)
         under_way = open_operations(ctx.store)
-    render.show([json_shapes.pause_row(made)], output, columns=PAUSE_COLUMNS)
+    render.show([query_shapes.pause_row(made)], output, columns=PAUSE_COLUMNS)
     for operation in under_way:
         if made.covers(operation.query):
             render.talk(f"operation {operation.id} of {operation.query} has already begun and continues")

@@ -24,7 +24,7 @@ from orchestrator.operation.reconcile import (
     sides_of,
 )
 from orchestrator.operation.reconcile import reconcile as write_down
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import query_shapes
 from state.model.entities import Assignment
 
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -129,7 +129,7 @@ def _of_query(ctx: Context, query: str, given: Given) -> int:
 
 def _one(ctx: Context, query: str, sides: Sides, given: Given) -> int:
     """Write down what a runner reports of a query, once a person has agreed."""
-    stored, runs = json_shapes.assignment_side(sides.stored), json_shapes.fact_side(sides.runs)
+    stored, runs = query_shapes.assignment_side(sides.stored), query_shapes.fact_side(sides.runs)
     if not given.yes:
         shown = put_back_text(sides.stored, sides.runs)
         _confirm(shown, [stored, runs], f"Save in the store what runner {sides.runs.runner} reports of {query}?")
@@ -151,7 +151,7 @@ def _accepted(ctx: Context, query: str, found: Contradicted, given: Given) -> in
             f"{found.why}: what is left there cannot be continued from",
             hint=f"restore the files, or empty {found.stored.checkpoint}: {query} then begins at its starting offsets",
         )
-    rows = [json_shapes.assignment_side(found.stored), json_shapes.fact_side(found.fact)]
+    rows = [query_shapes.assignment_side(found.stored), query_shapes.fact_side(found.fact)]
     if not given.yes:
         _confirm(
             found.why, rows, f"Start {query} from the files that lie there, and give its sink these batches again?"
@@ -176,8 +176,8 @@ def _as_found(ctx: Context, query: str, lost: Lost, given: Given) -> int:
 
 
 def _rows_of(lost: Lost) -> list[dict[str, object]]:
-    stored = json_shapes.assignment_side(lost.stored)
-    return [stored] if lost.place is None else [stored, json_shapes.found_side(lost.place)]
+    stored = query_shapes.assignment_side(lost.stored)
+    return [stored] if lost.place is None else [stored, query_shapes.found_side(lost.place)]
 
 
 def _all(ctx: Context, given: Given) -> int:
@@ -190,7 +190,7 @@ def _all(ctx: Context, given: Given) -> int:
     rows = [
         {"query": name, **row}
         for name, each in runs.items()
-        for row in (json_shapes.assignment_side(each.stored), json_shapes.fact_side(each.runs))
+        for row in (query_shapes.assignment_side(each.stored), query_shapes.fact_side(each.runs))
     ] + [{"query": name, **row} for name, each in lost.items() for row in _rows_of(each)]
     found = [put_back_text(each.stored, each.runs) for each in runs.values()]
     found += [lost_text(name, each.found) for name, each in lost.items()]
@@ -208,7 +208,7 @@ def _all(ctx: Context, given: Given) -> int:
         except Refused as error:
             left.append(f"{error} ({error.hint})" if error.hint else str(error))
             continue
-        rows.append({"query": name, **json_shapes.assignment_side(now), "side": "now"})
+        rows.append({"query": name, **query_shapes.assignment_side(now), "side": "now"})
     for text in sorted(left):
         render.talk(text)
     if rows or given.output in {"json", "yaml"}:
@@ -259,6 +259,6 @@ def _confirm(
 
 
 def _show(now: Assignment | None, before: list[dict[str, object]], output: str) -> None:
-    rows = [*before, {**json_shapes.assignment_side(now), "side": "now"}]
+    rows = [*before, {**query_shapes.assignment_side(now), "side": "now"}]
     if before or output in {"json", "yaml"}:
         render.show(rows, output, columns=SIDE_COLUMNS)

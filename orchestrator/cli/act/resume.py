@@ -9,7 +9,7 @@ from orchestrator.decide.gates.automatic import paused_text
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode
 from orchestrator.operation import pauses
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import query_shapes
 from state.model.automation import EVERY
 
 
@@ -40,7 +40,7 @@ def resume(ctx: Context, query: str | None, every: bool, reason: str, output: st
     if ended is None:
         render.talk(f"there is no pause of {'all queries' if scope == EVERY else scope} to end: nothing done")
     if ended is not None or output in {"json", "yaml"}:
-        render.show([json_shapes.pause_row(ended)] if ended else [], output, columns=PAUSE_COLUMNS)
+        render.show([query_shapes.pause_row(ended)] if ended else [], output, columns=PAUSE_COLUMNS)
     for still in standing:
         if scope == EVERY or still.covers(scope):
             render.talk(f"still paused: {paused_text(still)}")

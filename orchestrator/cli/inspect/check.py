@@ -18,7 +18,7 @@ from orchestrator.decide.replication_age import COPY_COLUMNS, replication_rows, 
 from orchestrator.errors import READINESS, ExitCode, UsageError
 from orchestrator.facts.preflight import check_queries
 from orchestrator.facts.status import newest_drills, status_now
-from orchestrator.shapes.json_shapes import drill_row
+from orchestrator.shapes.operation_shapes import drill_row
 from state.plain_text import few
 from streaming.clocks import SystemClock
 

@@ -8,7 +8,7 @@ from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, parsed_time, pass_context
 from orchestrator.cli.streaming_output import follow
 from orchestrator.errors import UnknownName
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import operation_shapes
 from state.model.entities import Event
 from state.model.timeline import instant_of
 from streaming.clocks import SystemClock
@@ -68,7 +68,7 @@ def history(
     if following:
         kept = ctx.settings.retention.history
         follow(
-            read, json_shapes.event_row, newest=limit, columns=EVENT_COLUMNS, output=output, clock=SystemClock(),
+            read, operation_shapes.event_row, newest=limit, columns=EVENT_COLUMNS, output=output, clock=SystemClock(),
             is_kept=lambda event: ctx.store.now() - event.at < kept,
         )  # fmt: skip
         return
@@ -79,7 +79,7 @@ def history(
             "no line of the history matches; tideover history shows all kinds" if narrow
             else "the history is empty: no controller, runner or verb has done anything yet"
         )  # fmt: skip
-    rows = [json_shapes.event_row(event) for event in events]
+    rows = [operation_shapes.event_row(event) for event in events]
     if output == "table":
         times = [{"time": f"{event.at:%m-%d %H:%M:%S}"} for event in events]
         rows = [row | time for row, time in zip(rows, times, strict=True)]

@@ -11,7 +11,7 @@ from orchestrator.cli.selection import labels, said
 from orchestrator.decide.desk.status import Label, QueryStatus, Status, gone_lines, has_labels
 from orchestrator.decide.times import age
 from orchestrator.facts.status import status_now
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import query_shapes
 
 QUERY_COLUMNS = (
     "query", "cluster", "runner", "epoch", "state", "batch", "progress_age_seconds", "operation", "automatic", "ready",
@@ -41,7 +41,7 @@ def say_gone(status: Status) -> None:
 
 def _row(query: QueryStatus, at: datetime) -> Mapping[str, object]:
     return {
-        **json_shapes.list_row(query, at),
+        **query_shapes.list_row(query, at),
         "progress": age(at - query.progressed_at) if query.progressed_at else None,
         "away": (age(at - query.away_since) if query.away_since else "yes") if query.is_away else "",
         "labels": said(tuple(query.labels.items())),
@@ -83,7 +83,7 @@ def list_queries(ctx: Context, labels: tuple[Label, ...], cluster: str | None, n
         and not (not_ready and each.ready)
     ]  # fmt: skip
     if output in {"json", "yaml"}:
-        render.document([json_shapes.list_row(each, status.at) for each in queries], output)
+        render.document([query_shapes.list_row(each, status.at) for each in queries], output)
     else:
         show_queries(queries, status.at, output)
         say_gone(status)

@@ -15,7 +15,7 @@ from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.replication_age import COPY_COLUMNS, replication_rows, replication_text
 from orchestrator.decide.times import instant, iso, length
 from orchestrator.facts.status import status_now
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import operation_shapes, query_shapes
 from orchestrator.shapes.status import NEWEST, query_json
 from state.model.entities import EVERY_KIND
 
@@ -43,12 +43,12 @@ def show(ctx: Context, query: str, output: str) -> None:
     status = status_now(store, ctx.settings)
     now, shown = status.at, next(each for each in status.queries if each.query == query)
     sampled = shown.readiness
-    runners = [json_shapes.runner_row(fact, now) for fact in store.runners() if fact.runner in settings.runners]
-    positions = [_with_time(row) for row in json_shapes.position_rows(store.positions(query, rings=False))]
+    runners = [query_shapes.runner_row(fact, now) for fact in store.runners() if fact.runner in settings.runners]
+    positions = [_with_time(row) for row in query_shapes.position_rows(store.positions(query, rings=False))]
     newest = store.operations(query=query, limit=NEWEST, kinds=EVERY_KIND)
-    operations = [json_shapes.move_row(operation) for operation in newest]
+    operations = [operation_shapes.move_row(operation) for operation in newest]
     replication = store.replication(query)
-    requests = [json_shapes.request_row(request) for request in shown.requests]
+    requests = [operation_shapes.request_row(request) for request in shown.requests]
     if output in {"json", "yaml"}:
         value = query_json(store, settings, shown, now)
         render.document(value, output)

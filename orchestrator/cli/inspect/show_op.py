@@ -17,7 +17,7 @@ from orchestrator.decide.move.plan import headline
 from orchestrator.decide.times import instant, iso, length
 from orchestrator.errors import ExitCode, Refused, UnknownName, UsageError
 from orchestrator.facts.tail import Tail, TailRecord, tail_of
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import operation_shapes
 from state.model.entities import MOVES, Operation
 from state.model.evidence import Evidence
 from state.plain_text import amount, plain
@@ -65,11 +65,11 @@ def show_operation(ctx: Context, operation_id: str, evidence: str | None, tail: 
         return show_tail(ctx, operation, output)
     steps = ctx.store.steps(operation_id)
     kept = ctx.store.evidence(operation_id)
-    value = json_shapes.operation_json(operation, steps, kept)
+    value = operation_shapes.operation_json(operation, steps, kept)
     if output in {"json", "yaml"}:
         render.document(value, output)
         return ExitCode.DONE
-    step_rows = [{**json_shapes.step_json(step), "detail": None} for step in steps]
+    step_rows = [{**operation_shapes.step_json(step), "detail": None} for step in steps]
     if output == "tsv":
         render.show(step_rows, output, columns=STEP_COLUMNS)
     else:
@@ -92,7 +92,7 @@ def _say_operation(ctx: Context, operation: Operation, step_rows: Sequence[table
     render.say(f"began at {iso(operation.started_at)}, {end}\n")
     render.say(tables.table(step_rows, STEP_COLUMNS))
     if operation.kind in MOVES:
-        measured = {_MEASURED.get(name, name): each for name, each in json_shapes.measured_json(operation).items()}
+        measured = {_MEASURED.get(name, name): each for name, each in operation_shapes.measured_json(operation).items()}
         render.say("\n" + tables.table([measured], list(measured)))
     elif reported := drill_text(operation.measured.drill):
         render.say("\n" + reported)

@@ -11,7 +11,7 @@ from orchestrator.cli.moves.move import follow
 from orchestrator.errors import ExitCode, OutcomeUnknown, Refused, UnknownName
 from orchestrator.operation.cancellations import cancellation_of
 from orchestrator.operation.requests import RequestSpec, submit
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import operation_shapes
 from state.errors import StoreError
 from state.model.entities import Event, Operation, Request
 
@@ -69,7 +69,7 @@ def _end_schedule(ctx: Context, schedule_id: str, reason: str, output: str) -> i
         ended = ctx.store.cancel_schedule(schedule_id, actor=person, event=event)
     if not ended:
         raise Refused(f"schedule {schedule_id} is over", hint="tideover schedule list shows the result")
-    row = json_shapes.schedule_row(replace(found, next_at=None, cancelled_by=person))
+    row = operation_shapes.schedule_row(replace(found, next_at=None, cancelled_by=person))
     render.show([row], output, columns=("id", "kind", "queries", "cron", "last_at", "cancelled_by"))
     return ExitCode.DONE
 
@@ -84,7 +84,7 @@ def _printed(ctx: Context, operation: Operation | None, requested: Request | Non
         render.talk(f"request {requested.id} is taken back: {requested.query} was not touched")
         return ExitCode.DONE
     operation = ctx.store.operation(operation.id) or operation
-    value = json_shapes.operation_json(operation, ctx.store.steps(operation.id), ctx.store.evidence(operation.id))
+    value = operation_shapes.operation_json(operation, ctx.store.steps(operation.id), ctx.store.evidence(operation.id))
     if output in {"json", "yaml"}:
         render.document(value, output)
     else:

@@ -14,7 +14,7 @@ from orchestrator.errors import UsageError
 from orchestrator.lease import is_led
 from orchestrator.operation.requests import new_id
 from orchestrator.schedules import GRACE, next_time
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import operation_shapes
 from state.model.automation import Schedule
 from state.model.entities import Event, OperationKind
 
@@ -104,7 +104,7 @@ def list_schedules(ctx: Context, output: str) -> None:
     Example:
       tideover schedule list -o json
     """
-    render.show([json_shapes.schedule_row(each) for each in ctx.store.schedules()], output, columns=COLUMNS)
+    render.show([operation_shapes.schedule_row(each) for each in ctx.store.schedules()], output, columns=COLUMNS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,7 +137,7 @@ def _add(
     )  # fmt: skip
     with unknown_if_lost("the schedule", hint=_AGAIN):
         ctx.store.add_schedule(made, event=event)
-    render.show([json_shapes.schedule_row(made)], how.output, columns=COLUMNS)
+    render.show([operation_shapes.schedule_row(made)], how.output, columns=COLUMNS)
     render.talk(f"{text}; it begins at most {GRACE[kind].total_seconds() / 60:.0f} minutes late")
     if not is_led(ctx.store):
         render.talk("no controller is running now: start tideover control, otherwise nothing begins")

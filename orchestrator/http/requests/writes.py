@@ -33,7 +33,7 @@ from orchestrator.lease import is_led
 from orchestrator.operation import pauses
 from orchestrator.operation.cancellations import cancellation_of
 from orchestrator.operation.requests import RequestSpec, requests_of
-from orchestrator.shapes import json_shapes
+from orchestrator.shapes import operation_shapes, query_shapes
 from state.errors import Conflict
 from state.messages import Process
 from state.model.automation import EVERY
@@ -150,12 +150,12 @@ class Writes:
         made = pauses.pause(
             self.store, self._scope(requested.query), until=until, actor=actor_of(who), reason=requested.reason
         )  # fmt: skip
-        return [json_shapes.pause_row(made)]
+        return [query_shapes.pause_row(made)]
 
     def resume(self, requested: ResumeBody, who: Principal) -> Sequence[object]:
         """End a pause; nothing where there is none."""
         ended = pauses.resume(self.store, self._scope(requested.query), actor=actor_of(who), reason=requested.reason)
-        return [] if ended is None else [json_shapes.pause_row(ended)]
+        return [] if ended is None else [query_shapes.pause_row(ended)]
 
     def acknowledge(self, requested: AckBody, who: Principal) -> Sequence[object]:
         """End a cool-down; nothing where there is none. Raises ``Refused`` while the query moves."""
@@ -163,7 +163,7 @@ class Writes:
         given = pauses.acknowledge(
             self.store, self.settings, requested.query, actor=actor_of(who), reason=requested.reason
         )  # fmt: skip
-        return [] if given is None else [json_shapes.acknowledgement_row(given)]
+        return [] if given is None else [query_shapes.acknowledgement_row(given)]
 
     def request(self, request_id: str) -> Mapping[str, object]:
         """What became of a request. Raises ``UnknownName``."""
@@ -298,7 +298,7 @@ def as_answer(request: Request) -> Mapping[str, object]:
     return {
         "request": request.id,
         "query": request.query,
-        **{name: value for name, value in json_shapes.request_row(request).items() if name != "id"},
+        **{name: value for name, value in operation_shapes.request_row(request).items() if name != "id"},
         "operation": request.operation,
         "refused": request.refused,
     }

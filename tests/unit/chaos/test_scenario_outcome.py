@@ -13,7 +13,7 @@ from chaos.report import PlayedScenario, as_json, joined, measured, played_of, r
 from chaos.scenario_outcome import Change, Load, Outcome, announced_repeats, changes_of, judge
 from chaos.scenarios import Scenario, named
 from orchestrator.decide.verdict import Judgement, form, verdict_event
-from orchestrator.shapes.json_shapes import event_row
+from orchestrator.shapes.operation_shapes import event_row
 from reports.origin import Origin
 from reports.result import page
 from state.model.cluster_status import Verdict
