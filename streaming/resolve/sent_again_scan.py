@@ -29,6 +29,8 @@ MOST_SEARCHED = 20_000
 MOST_BY_CONTENT = 2_000
 """So many records right before the place, and as many at the log's begin, are read where only contents show first
 copies."""
+MOST_RECALLED = 500
+"""So many offsets before those of the search are read where a few records behind the place may be late, or copies."""
 SEARCH_SECONDS = 2.0
 """How long is searched by default: as long as a verb that only looks may take."""
 AT_ONCE = 500
@@ -54,6 +56,8 @@ class _Look:
     """The first of them."""
     newest: int = 0
     """The last of them."""
+    counted: int = -1
+    """The last record that counts as read, or lies before one, because its first copy was found."""
     decided: bool
     """Whether a first copy would have been found; compaction may have removed it."""
     hides: bool = False
@@ -71,6 +75,7 @@ def count_sent_again(run: Lookup, cases: Iterable[Case]) -> None:
     while doubted:
         _search(run, doubted, deadline)
         doubted = [look for look in doubted if look.left]
+    _recall(run, looks, deadline)
     for look in looks:
         if look.hides:
             look.case.resent = replace(look.case.resent, later=most_later(look.case.want))
@@ -232,6 +237,33 @@ def _compare(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
         look.case.resent = look.case.resent if found is None else _with_twice(found, look)
 
 
+def _recall(run: Lookup, looks: Iterable[_Look], deadline: Deadline) -> None:
+    """Compare what may be late, or a copy, with the records right before the place: a restarted replicator sends those.
+
+    Where it is as new as the lower bound of the search, its first copy lies behind that, and the search has read it.
+    """
+    late: dict[_Look, list[int]] = {}
+    before: dict[_Look, tuple[int, int]] = {}
+    for look in looks:
+        if look.behind is None or look.case.scan is None or look.case.resent.records is None:
+            continue
+        found = [at for at in look.behind.latecomers() if at > look.counted]
+        if not found:
+            continue
+        start = min(look.case.scan.start, look.first)
+        is_read = all(look.behind.records[at].timestamp_ms >= look.case.scan.requested_ms for at in found)
+        late[look], before[look] = found, (start if is_read else max(look.begin, start - MOST_RECALLED), start)
+    read = _read_each(run, before, deadline)
+    for look, found in late.items():
+        assert look.behind is not None
+        assert look.case.scan is not None
+        known = look.case.scan.search.records
+        earlier = [*(read[look] or ()), *known[: bisect_left(known, look.first, key=OFFSET)]]
+        again = look.behind.recalled(found, earlier, place=look.place)
+        if again.records:
+            look.case.resent = look.case.resent.with_more(_with_twice(again, look))
+
+
 def _read_each(
     run: Lookup, ranges: Mapping[_Look, tuple[int, int]], deadline: Deadline
 ) -> dict[_Look, Sequence[LogRecord] | None]:
@@ -282,6 +314,7 @@ def _take(
     same = [each for each in records or () if (each.digest, each.timestamp_ms) == (wanted.digest, wanted.timestamp_ms)]
     if same:
         upto = max([at, *look.left]) if look.decided else look.newest
+        look.counted = upto
         again = look.behind.with_copies(upto, to_come=look.place - same[0].offset - 1)
         is_last = look.decided or at == look.newest  # else it may be any old record
         look.case.resent = _with_twice(again if is_last else replace(again, later=None), look)

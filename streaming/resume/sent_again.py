@@ -45,6 +45,13 @@ class Resent:
     """The newest of the copies where none of them is remembered, by their offsets on the standby."""
     note: str = ""
 
+    def with_more(self, other: "Resent") -> "Resent":
+        """The larger number of each; None where one is unknown. Without a copy in ``other`` nothing changes."""
+        if self.records is None or not other.records:
+            return self
+        later = None if self.later is None or other.later is None else max(self.later, other.later)
+        return replace(other if other.records > self.records else self, later=later)
+
 
 NOTHING = Resent()
 
@@ -94,6 +101,7 @@ class Behind:
         self._is_timeless = not (keeps_offsets or ring.is_first) and _is_timeless(ring)
         last, alike = self._copies()
         self._last, self._alike = last, -1 if keeps_offsets else alike
+        self._keeps_offsets = keeps_offsets
         stamped = any(each.append_time for each in records)
         self.needs_contents = stamped and not (keeps_offsets or ring.is_all)
         """Whether only contents show first copies: the standby has times of its own, and not all is remembered."""
@@ -126,6 +134,30 @@ class Behind:
             found += row if is_enough else [old for old in row if self._is_no_latecomer(self.records[old])]
             row = []
         return _spread(found + row)
+
+    def latecomers(self) -> list[int]:
+        """All others behind the newest proven copy that may be old, by position: a single one may be late, or a copy.
+
+        None where all that was read is remembered, nor where the standby has times of its own.
+        """
+        if self._ring.is_all or self._keeps_offsets or self.needs_contents:
+            return []
+        rest = range(self._last + 1, len(self.records))
+        return [at for at in rest if self._may_be_old(self.records[at])]
+
+    def _may_be_old(self, record: LogRecord) -> bool:
+        if record.append_time or not (self._is_timeless or record.timestamp_ms <= self._read_until_ms):
+            return False
+        return self._ring.newest(record) < 0
+
+    def recalled(self, late: Sequence[int], earlier: Sequence[LogRecord], *, place: int) -> Resent:
+        """What latecomers are copies of ``earlier`` records, each with its time, and all before the last of them."""
+        first = {(each.digest, each.timestamp_ms): each.offset for each in reversed(earlier)}
+        found = {at: first.get((self.records[at].digest, self.records[at].timestamp_ms)) for at in late}
+        copies = {at: offset for at, offset in found.items() if offset is not None}
+        if not copies:
+            return NOTHING
+        return self.with_copies(max(copies), to_come=place - min(copies.values()) - 1)
 
     def with_copies(self, upto: int, *, to_come: int) -> Resent:
         """Once a first copy of a suspect is found: everything up to ``upto`` may be a copy, and the rest may follow."""

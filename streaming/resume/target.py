@@ -1,7 +1,7 @@
 """From facts to the target that is reported, with the forecast of what it costs."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
 from state.model.entities import EndSample, Fingerprint
@@ -325,10 +325,19 @@ def _is_at_edge(question: MethodInput, cost: Forecast) -> bool:
         return False
     known = {(each.digest, each.timestamp_ms) for each in question.want.ring}
     is_distinctive = len(known) == len(question.want.ring) >= FEW  # else what seems to come again may be new
-    comes_again = is_distinctive and bool(
-        question.facts.resent.records
-    )  # so the copy before the place is no second one
-    return cost.exposure_records != 0 and not (found.exact and comes_again)
+    comes_again = is_distinctive and bool(question.facts.resent.records)  # then the copy before it is no second one
+    is_all_there = cost.exposure_records == 0 and not _has_strangers(question.facts, known, found.offset)
+    return not is_all_there and not (found.exact and comes_again)
+
+
+def _has_strangers(facts: StandbyLookup, known: Set[tuple[bytes, int]], place: int) -> bool:
+    """Whether records that are not remembered lie before the place: then others write here, and may have before."""
+    contents = {digest for digest, _ in known}
+    before = facts.scanned[: bisect_left(facts.scanned, place, key=OFFSET)]
+    return any(
+        each.digest not in contents if each.append_time else (each.digest, each.timestamp_ms) not in known
+        for each in before
+    )
 
 
 def _error(facts: StandbyLookup) -> str | None:

@@ -17,10 +17,45 @@ class Mistake(NamedTuple):
 
 CATALOGUE = (
     Mistake(
+        "streaming/resume/methods/content_search.py",
+        "few = older < FIRST_COPIES and self.records[0].offset >= before - older",
+        "few = False",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "one older record of another writer hides that a first copy was deleted",
+    ),
+    Mistake(
+        "streaming/resume/target.py",
+        "cost.exposure_records == 0 and not _has_strangers(question.facts, known, found.offset)",
+        "cost.exposure_records == 0",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "an old sample hides that a first copy was deleted",
+    ),
+    Mistake(
+        "streaming/resume/methods/content_search.py",
+        "excess = self._excess(here)",
+        "excess = None",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "an unread record like the one remembered is skipped where compaction has taken the first copy",
+    ),
+    Mistake(
+        "streaming/resolve/sent_again_scan.py",
+        "(start if is_read else max(look.begin, start - MOST_RECALLED), start)",
+        "(start, start)",
+        ("tests/unit/streaming/resume/test_sent_again.py",),
+        "a single record sent again counts as a late one where its first copy lies before the search",
+    ),
+    Mistake(
+        "streaming/resume/sent_again.py",
+        "return self.with_copies(max(copies), to_come=place - min(copies.values()) - 1)",
+        "return self.with_copies(max(copies), to_come=0)",
+        ("tests/unit/streaming/resume/test_sent_again.py",),
+        "a replicator that continues behind a single copy repeats more than the plan says",
+    ),
+    Mistake(
         "streaming/resume/sent_again.py",
         "is_enough = len(row) >= self._in_a_row or self._is_timeless",
         "is_enough = len(row) >= self._in_a_row",
-        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        ("tests/unit/streaming/resume/test_sent_again.py",),
         "one record sent again counts as unread where times show nothing",
     ),
     Mistake(

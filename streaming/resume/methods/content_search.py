@@ -9,6 +9,7 @@ The search is fed as records come, and answers with a value each time: found, ne
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -185,6 +186,7 @@ class Search:
 
         The replicator keeps its order, so the first copy is still there if the first record that is left was read.
         Then it is remembered, or older than what is, with more records before the place than follow without a hole.
+        A few older ones may be another writer's, where the deleted ones may have been all first copies.
         A remembered one may be a second copy too. That is so where more was deleted than the little that is left before
         the place. It is so where more was deleted than the old log had before that record, or all times are the same.
         """
@@ -196,7 +198,9 @@ class Search:
             return replace(found, at_edge=few or is_late if found.exact else deleted > 0)
         if before <= self.matcher.unbroken or self._begins_unread():
             return self._expired()
-        return replace(found, at_edge=not found.exact)
+        older = next((i for i, each in enumerate(self.records) if self.matcher.newest(each) >= 0), 0)
+        few = older < FIRST_COPIES and self.records[0].offset >= before - older
+        return replace(found, at_edge=few or not found.exact)
 
     def _oldest_offset(self, record: LogRecord) -> int:
         """The first offset of the old log that held a remembered record equal to this one."""
@@ -511,11 +515,27 @@ class Search:
         )
         behind = len(self.records) - at - 1
         unseen = min(missing - (newest - oldest), behind)  # what was read and is not remembered may lie there
+        excess = self._excess(here)
+        if excess is not None:
+            unseen, place, note = unseen + self._count(excess.offset, place), excess.offset, AMBIGUOUS
         return Found(
             place,
-            exact=missing == 0 and is_known,
+            exact=missing == 0 and is_known and excess is None,
             is_partial=missing > 0,
             missing=missing if is_known else self._all_read(),
             repeats=unseen if is_known else None,
             note=note,
+        )
+
+    def _excess(self, here: Sequence[LogRecord]) -> LogRecord | None:
+        """The first of these that is on a compacted standby more often than it was read: it may be an unread one.
+
+        Its first copy may be gone. Where enough is remembered, and no two are alike, it was sent again.
+        """
+        if self.matcher.is_distinctive:
+            return None
+        counts = Counter((each.digest, each.timestamp_ms) for each in self.records)
+        known = (each for each in here if self.matcher.newest(each) >= 0)
+        return next(
+            (each for each in known if counts[each.digest, each.timestamp_ms] > len(self.matcher.indices(each))), None
         )

@@ -578,6 +578,60 @@ WORLDS = {
         remembered=((25, 78),),
         now=2000,
     ),
+    "an older record again behind times that go back": _one(
+        "0 50 r0, 33 100 r33, 34 100 r34, 36 100 r36, 37 100 r37, 38 0 r38, 39 0 r39, 40 0 r40, 41 0 r41",
+        "0 50 r0 of 0, 1 100 r33 of 33, 2 100 r34 of 34, 3 100 r36 of 36, 4 100 r37 of 37, 5 0 r38 of 38, "
+        "6 0 r39 of 39, 7 0 r40 of 40, 8 50 r0 of 0, 9 1000 x",
+        position=78,
+        written_end=136,
+        remembered=((25, 78),),
+        now=2000,
+    ),
+    "an older record again, or a late one": _one(
+        "0 120 r0, 40 100 r40, 41 110 r41, 42 120 r42, 43 130 r43, 44 80 r44, 45 140 r45, 46 150 r46, 47 160 r47, "
+        "48 170 r48, 49 180 r49, 50 190 r50, 51 200 r51",
+        "0 120 r0 of 0, 1 100 r40 of 40, 2 110 r41 of 41, 3 120 r42 of 42, 4 130 r43 of 43, 5 80 r44 of 44, "
+        "6 140 r45 of 45, 7 150 r46 of 46, 8 160 r47 of 47, 9 170 r48 of 48, 10 180 r49 of 49, 11 190 r50 of 50, "
+        "12 200 r51 of 51, 13 120 r0 of 0, 14 1000 x",
+        position=78,
+        written_end=136,
+        remembered=((25, 78),),
+        now=2000,
+    ),
+    "an older record of another writer before copies sent again": _one(
+        "16 3600180 r16, 17 3600190 r17, 18 3600200 r18, 19 3600200 r19",
+        "0 3600180 r16 of 16, 1 3600190 r17 of 17, 2 3600200 r18 of 18, 3 3600200 r19 of 19, 4 975 x, "
+        "5 3600180 r16 of 16, 6 3600190 r17 of 17, 7 3600200 r18 of 18, 8 3600200 r19 of 19",
+        position=22,
+        written_end=24,
+        kept_begin=4,
+        now=3600200,
+    ),
+    "another writer before copies sent again, and a sample from before the position": _one(
+        "16 3600180 r16, 17 3600190 r17",
+        "0 3600180 r16 of 16, 1 3600190 r17 of 17, 2 971 x, 3 3600180 r16 of 16, 4 3600190 r17 of 17",
+        position=22,
+        written_end=24,
+        kept_begin=2,
+        sample=Sample(end=10, at=108),
+        now=3600190,
+    ),
+    "another writer before copies sent again, as old as some of a few that were read": _one(
+        "13 3600150 r13, 14 180 r14, 15 180 r15, 16 3600180 r16, 17 3600190 r17",
+        "0 3600150 r13 of 13, 1 180 r14 of 14, 2 180 r15 of 15, 3 3600180 r16 of 16, 4 3600190 r17 of 17, 5 971 x, "
+        "6 3600150 r13 of 13, 7 180 r14 of 14, 8 180 r15 of 15, 9 3600180 r16 of 16, 10 3600190 r17 of 17",
+        position=22,
+        written_end=24,
+        kept_begin=5,
+        now=3600190,
+    ),
+    "a compacted log that lost the first copy, and an unread record like it": _one(
+        "0 0 p1, 1 0 p1",
+        "0 0 p1 of 0 gone, 1 0 p1 of 1, 2 0 p1 of 0",
+        position=1,
+        now=10,
+        compacted=True,
+    ),
     "an unread record like the oldest one read, all of one content": _one(
         "0 0 p0, 1 10 p0, 2 50 p0, 3 60 p0, 4 20 p0, 5 70 p0, 6 80 p0, 7 30 p0, 8 40 p0, 9 0 p0",
         "0 40 p0 of 8, 1 0 p0 of 9",

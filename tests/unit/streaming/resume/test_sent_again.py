@@ -97,6 +97,14 @@ def test_of_records_that_are_all_of_one_time_a_first_copy_is_looked_for() -> Non
     shows(one(standby(Slot(copied([*old, *stream(80, 9, step_ms=0)]))), want(old, remembered=20)), exact=True)
 
 
+def test_of_records_of_one_time_a_single_one_without_a_first_copy_is_unknown() -> None:
+    old = stream(0, 80, step_ms=0)
+    here = copied([*old, old[10], *stream(80, 3, step_ms=100)])
+    for begin, replay in ((0, 1), (60, None)):
+        target = one(standby(Slot(here, begin=begin)), want(old, remembered=20))
+        shows(target, target_offset=80, exact=False, replay_records=replay)
+
+
 def test_of_a_handful_remembered_on_a_compacted_standby_no_replay_is_claimed() -> None:
     """A record that was read before them is younger, and came again: compaction has taken its first copy."""
     old = [(i, T0 + (500 if i == 10 else i), f"r{i}") for i in range(20)]
@@ -123,6 +131,16 @@ def test_disorder_as_the_remembered_records_show_it_is_no_copy() -> None:
     jittered = [(i, time + (i * 7919) % 4_000, value) for i, time, value in stream(0, 900)]
     shows(resumed(jittered[600:], read=jittered[:600]), exact=True, replay_records=0)
     shows(resumed(jittered[600:700], jittered[590:], read=jittered[:600]), exact=False, replay_records=110)
+
+
+def test_a_single_record_among_late_ones_is_compared_with_those_before() -> None:
+    """Its time is one that late records have, so times do not show that it was sent again."""
+    jittered = [(i, time + (i * 7919) % 4_000, value) for i, time, value in stream(0, 900)]
+    read, unread = jittered[:600], jittered[600:]
+    for again in (200, 300):
+        sent = resumed(unread[:5], jittered[again : again + 1], unread[5:], read=read)
+        shows(sent, exact=False, replay_records=6, replay_later_records=599 - again)
+    shows(resumed([(0, jittered[300][1], "late")], unread, read=read), exact=True, replay_records=0)
 
 
 @pytest.mark.parametrize(("limit", "replay"), [(39, None), (40, 0)])
