@@ -13,10 +13,12 @@ from orchestrator.facts.exposed import count_exposed
 from state.model.entities import TopicPartition
 from state.model.plan import StandbyPartition
 from state.settings.keys import Cluster
+from streaming.cluster_log import Spec
 from streaming.kafka.link import Link
 from streaming.spark.tracking.reading import EndSampler
 from tests.real.brokers import Brokers
 from tests.topics import make_topic
+from tests.waiting import until
 
 pytestmark = pytest.mark.real
 TOPIC = "orders"
@@ -53,6 +55,15 @@ def count(east: Link, west: Link, *, committed: bool, sampled_end: int | None = 
     return count_exposed(east, west, [left], now_ms)[KEY]
 
 
+def has_open(link: Link) -> bool:
+    """Whether a transaction of the topic has no marker yet."""
+    stable, end = (
+        link.offsets({PARTITION: Spec.LATEST}, read_committed=committed, timeout=60)[PARTITION].offset
+        for committed in (True, False)
+    )
+    return stable != end
+
+
 def test_records_of_an_open_transaction_are_never_counted_as_none(clusters: tuple[str, str]) -> None:
     """30 records are on both; then one transaction stays open, another commits 5 and one aborts 4, and 3 are plain."""
     began_ms = round(datetime.now(UTC).timestamp() * 1000)
@@ -77,5 +88,7 @@ def test_records_of_an_open_transaction_are_never_counted_as_none(clusters: tupl
         assert held.at_most is not None
         assert held.at_most >= 1 + 5 + 3
         assert count(east, west, committed=False).records == 1 + 5 + 4 + 3, "such a query reads what was aborted, too"
+        assert has_open(east)
         pin.abort_transaction()
+        until(lambda: not has_open(east), "the abort's marker is written after its answer")
         assert count(east, west, committed=True, sampled_end=sample.end)[:2] == (5 + 3, COPIED)
