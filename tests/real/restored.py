@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from state.model.entities import Phase, RunState
@@ -51,6 +52,17 @@ def _is_found(stage: Switched, query: str) -> bool:
     return row is not None and found is not None and found.is_beside(row) and found.cluster is not None
 
 
+def is_ahead(stage: Switched, query: str) -> bool:
+    """Whether the runner has reported that it runs a query under a newer epoch than the store knows."""
+    row, fact = stage.store.assignment(query), stage.fact(query)
+    return row is not None and fact.epoch > row.epoch
+
+
+def _runs_under(stage: Switched, query: str, epoch: int) -> bool:
+    fact = stage.fact(query)
+    return (fact.state, fact.epoch, fact.error) == (RunState.RUNNING, epoch, None)
+
+
 def reconcile_all(stage: Switched) -> str:
     """Type what the runbook says; what was said."""
     said = stage.type("reconcile", "--all", "--yes").end()
@@ -67,6 +79,6 @@ def assert_runs_on(stage: Switched, cluster: str, ids: dict[str, str]) -> None:
         row = stage.store.assignment(query)
         assert row is not None
         assert row.cluster == cluster
-        (fact,) = (each for each in stage.store.query_facts() if each.query == query)
-        assert (fact.state, fact.epoch, fact.error) == (RunState.RUNNING, row.epoch, None)
+        # The records may have been read before the runner saw the new row.
+        stage.until(f"{query} runs under its row", partial(_runs_under, stage, query, row.epoch))
     assert stage.type("reconcile", "--all", "--yes").end().code == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.real.restored import assert_runs_on, back_up, reconcile_all, restart
+from tests.real.restored import assert_runs_on, back_up, is_ahead, reconcile_all, restart
 from tests.real.test_switch import QUERIES, Switched, stage
 from tests.real.theatre import ORDERS
 
@@ -25,7 +25,8 @@ def test_a_store_from_before_a_round_trip_ends_no_run(stage: Switched) -> None:
     runs, rows = stage.run_ids(), {query: stage.store.assignment(query) for query in QUERIES}
     put_back()
     stage.more(ORDERS)
-    stage.until("what runs goes on", lambda: stage.run_ids() == runs)
+    stage.until("the runner reports what it runs", lambda: all(is_ahead(stage, query) for query in QUERIES))
+    assert stage.run_ids() == runs, "what runs goes on"
     refused = stage.type("switchover", "--all", "--to", there, "--consent", "replication", "--yes").end()
     assert refused.code == 1
     assert "the store was restored from an older backup; tideover reconcile" in refused.err

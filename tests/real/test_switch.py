@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from state.model.entities import QueryFact
 from state.store.sql.migrate import open_store
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.mapping import all_moves
@@ -49,8 +50,11 @@ class Switched(Theatre):
         """Whether the store has its positions: without them its records are not known to be the same elsewhere."""
         return bool(self.store.positions(query, batch=batch))
 
+    def fact(self, query: str) -> QueryFact:
+        return next(fact for fact in self.store.query_facts() if fact.query == query)
+
     def run_id(self, query: str) -> str | None:
-        return next(fact.run_id for fact in self.store.query_facts() if fact.query == query)
+        return self.fact(query).run_id
 
     def query_ids(self) -> dict[str, str]:
         return {query: self.query_id(query) for query in QUERIES}
@@ -60,7 +64,7 @@ class Switched(Theatre):
         return int(kept(self.sink(query))[-1]["epoch"])
 
     def error(self, query: str) -> str | None:
-        return next(fact.error for fact in self.store.query_facts() if fact.query == query)
+        return self.fact(query).error
 
     def states(self) -> dict[str, str]:
         """As ``list`` shows them."""
@@ -88,6 +92,14 @@ class Switched(Theatre):
 
     def has_rested(self, query: str) -> bool:
         return has_rested(self.checkpoint(query))
+
+    def has_reported(self, query: str) -> bool:
+        """Whether the newest commit is in the store, and with it when there was progress."""
+        return self.fact(query).batch == newest_commit(LocalFiles(), str(self.checkpoint(query)))
+
+    def are_silent(self) -> bool:
+        """As the store knows it, where a verb would take a part of their patience."""
+        return all(self.fact(query).silent_since is not None for query in QUERIES)
 
     def assert_same(self, before: dict[str, str]) -> None:
         """Nothing was copied: each query has its checkpoint and its id, and both sinks have each record once."""
@@ -207,6 +219,8 @@ def test_a_running_query_outlives_a_frozen_cluster_for_as_long_as_it_may(stage: 
     stage.plan_batches("rows")
     end = max(each.ends[ORDERS] for each in stage.clusters.values())
     stage.until("sums has read all", lambda: stage.sums() == sums_of(end))
+    stage.until("sums has committed what it has planned", partial(stage.has_rested, "sums"))
+    stage.until("and has reported it", partial(stage.has_reported, "sums"))
     stage.freeze(here)
     frozen_at = stage.store.now()
     stage.sink("rows").joinpath(UNREAD).unlink()
@@ -235,7 +249,7 @@ def test_a_running_query_outlives_a_restart_of_its_cluster(stage: Switched) -> N
     stage.kill(here)
     for query in QUERIES:
         stage.sink(query).joinpath(UNREAD).unlink()
-    stage.until("both are silent", lambda: set(stage.states().values()) == {"silent"})
+    stage.until("both are silent", stage.are_silent)
     stage.start(here)
     stage.extend(ORDERS, max(each.ends[ORDERS] for each in stage.clusters.values()))
     stage.more(ORDERS)
