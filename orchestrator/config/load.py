@@ -22,8 +22,8 @@ from orchestrator.errors import ConfigError
 from state.settings import shared_applications
 from state.settings.canonical import mapping
 from state.settings.cluster_endpoints import expanded, in_file
+from state.settings.key_rules import contradictions
 from state.settings.keys import Tideover
-from state.settings.values import contradictions
 from streaming.secrets import Broken, absolute, is_reference, looks_secret, secret_behind
 
 

@@ -17,6 +17,7 @@ from state.settings import shared_applications
 from state.settings.canonical import mapping
 from state.settings.cluster_endpoints import expanded
 from state.settings.frozen import Settings
+from state.settings.key_rules import contradictions
 from state.settings.replicators import Replicator
 from state.settings.security import Security
 from state.settings.values import (
@@ -31,7 +32,6 @@ from state.settings.values import (
     Pattern,
     Pipeline,
     between,
-    contradictions,
     login_mistakes,
 )
 

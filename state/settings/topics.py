@@ -5,8 +5,8 @@ from home decides; without one the route back is read the other way round; witho
 
 A query whose output another one reads is *upstream* of it. That is found from ``output`` and ``sources``, for all
 clusters on which both may run, so that it does not change with a move. ``after`` says it where the configuration does
-not show it. What is declared is no circle (``values.contradictions``). What is found may be one: two queries that each
-read what the other writes. Nothing shows then which goes first, so what was found of the circle does not count.
+not show it. What is declared is no circle (``key_rules.contradictions``). What is found may be one: two queries that
+each read what the other writes. Nothing shows then which goes first, so what was found of the circle does not count.
 """
 
 import re
@@ -18,8 +18,8 @@ from itertools import pairwise
 
 from state.settings import canonical
 from state.settings.canonical import copied_as
+from state.settings.key_rules import circle_in
 from state.settings.keys import Query, Source, Tideover
-from state.settings.values import circle_in
 
 
 def renaming(settings: Tideover, home: str, cluster: str) -> Callable[[str], str]:

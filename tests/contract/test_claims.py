@@ -14,8 +14,8 @@ import click
 import pytest
 
 from orchestrator.cli.app import cli
+from state.settings.checkpoint_schemes import SAFE, scheme_refusal
 from state.settings.keys import Tideover
-from state.settings.values import SAFE, scheme_refusal
 from state.store.sql.store import HEAD
 from tests.contract.test_docs import ROOT, keys_of
 

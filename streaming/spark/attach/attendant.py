@@ -20,6 +20,7 @@ from state.model.entities import Assignment, Desired
 from state.settings.keys import Tideover
 from state.store.runner_store import RunnerStore
 from streaming.errors import CredentialRefused
+from streaming.process import Identity
 from streaming.spark.attach.attached import MOVED, AttachedSupervisor, declared_beside, topics_beside
 from streaming.spark.attach.driver import ApplicationDriver
 from streaming.spark.attach.status import shown_queries
@@ -130,11 +131,8 @@ def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, b
     driver.declare([topics_beside(settings, query, key) | unplaced for key, query in keys.items()])
     here = driver.identity
     instance = uuid.uuid5(uuid.NAMESPACE_OID, f"{here}").hex  # of the driver, so another attendant is the same runner
-    if not any(fact.runner == application and fact.instance == instance for fact in store.runners()):
-        try:
-            clear_name(store, application, here, None)
-        except NameTaken as error:
-            return _refuse_all(driver, settings, keys, f"{error}; {error.hint}")
+    if why := _why_taken(store, application, here, instance):
+        return _refuse_all(driver, settings, keys, why)
     hosting, tracker, lookout, identities = assembled(
         settings, application, instance, store=store, base=base, here=here,
         spark=SparkInUse(driver.session, HadoopFiles(driver.session)),
@@ -151,17 +149,9 @@ def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, b
     over = threading.Event()
     for row in _rows_that_run(driver, store, keys):
         runner.join(row)
-    desk = Desk(driver, hosting, keys)
-    threading.Thread(target=_attend, args=(driver, desk, runner, over), name="desk", daemon=True).start()
-    threading.Thread(target=_publish, args=(driver, desk, over), name="tab", daemon=True).start()
-    threading.Thread(target=_answer_batches, args=(driver, desk, over), name="batches", daemon=True).start()
+    _begin_to_answer(driver, Desk(driver, hosting, keys), runner, over)
     liveness.begin(runner.request_stop, over)
-    code = 0
-    try:
-        runner.run()
-    except RunError as error:
-        log.warning("the attendant ends", error=str(error))
-        code = 0 if driver.has_ended() else 2
+    code = _run(runner, driver, application)
     over.set()
     lookout.close()
     runner.end_intents()
@@ -174,6 +164,34 @@ def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, b
             registration.give_back()
     log.info("attendant is down", code=code)
     return code
+
+
+def _why_taken(store: RunnerStore, application: str, here: Identity, instance: str) -> str:
+    """Why the application's name is not free; empty where it is, or is this driver's. Raises ``StoreError``."""
+    if any(fact.runner == application and fact.instance == instance for fact in store.runners()):
+        return ""
+    try:
+        clear_name(store, application, here, None)
+    except NameTaken as error:
+        return f"{error}; {error.hint}"
+    return ""
+
+
+def _begin_to_answer(driver: ApplicationDriver, desk: Desk, runner: Runner, over: threading.Event) -> None:
+    """Answer starts and batches, and fill the tab of Spark's UI, until ``over`` is set."""
+    threading.Thread(target=_attend, args=(driver, desk, runner, over), name="desk", daemon=True).start()
+    threading.Thread(target=_publish, args=(driver, desk, over), name="tab", daemon=True).start()
+    threading.Thread(target=_answer_batches, args=(driver, desk, over), name="batches", daemon=True).start()
+
+
+def _run(runner: Runner, driver: ApplicationDriver, application: str) -> int:
+    """Run until the application ends; the exit code."""
+    try:
+        runner.run()
+    except RunError as error:
+        logger_about({"application": application}).warning("the attendant ends", error=str(error))
+        return 0 if driver.has_ended() else 2
+    return 0
 
 
 def _rows_that_run(driver: ApplicationDriver, store: RunnerStore, keys: Mapping[str, str]) -> list[Assignment]:

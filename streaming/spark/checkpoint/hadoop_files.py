@@ -23,8 +23,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from state.error_meanings import FILES, OURS, Meaning, meaning_of
+from state.settings.checkpoint_schemes import HINT, LAKE_HINT, LAKES, STORE_HINT, STORES, scheme_refusal
 from state.settings.keys import Tideover
-from state.settings.values import HINT, LAKE_HINT, LAKES, STORE_HINT, STORES, scheme_refusal
 from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles
 from streaming.spark.errors import (

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from state.settings.values import scheme_of
+from state.settings.checkpoint_schemes import scheme_of
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.errors import HalfWritten, MalformedEntry
 

@@ -17,8 +17,8 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from state.errors import TideoverError
+from state.settings.checkpoint_schemes import STORE, STORES, scheme_of
 from state.settings.keys import Query, Spark
-from state.settings.values import STORE, STORES, scheme_of
 from streaming import class_archive
 from streaming.jars import jar_paths, set_names
 from streaming.java import java_home_binary

@@ -21,7 +21,7 @@ from state.model.entities import Desired, Event
 from state.model.maintenance import CleanedFiles, FormerCheckpoint
 from state.plain_text import amount
 from state.settings.canonical import are_one_folder
-from state.settings.values import scheme_refusal
+from state.settings.checkpoint_schemes import scheme_refusal
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_fence import holder
 from streaming.spark.checkpoint.read import CLEANED, is_cleaned, newest_commit

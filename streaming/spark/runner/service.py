@@ -16,9 +16,9 @@ import structlog
 from pyspark.sql import SparkSession
 
 from state.model.entities import Assignment
+from state.settings.checkpoint_schemes import HINT, LAKE_HINT, LAKES, STORE_HINT, STORES, scheme_of, scheme_refusal
 from state.settings.connection_estimate import connections_of_start
 from state.settings.keys import Tideover
-from state.settings.values import HINT, LAKE_HINT, LAKES, STORE_HINT, STORES, scheme_of, scheme_refusal
 from state.store.runner_store import RunnerStore
 from streaming.clocks import ForwardClock
 from streaming.companion.jar import companion_jar

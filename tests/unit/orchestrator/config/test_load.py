@@ -10,9 +10,9 @@ import yaml
 from orchestrator.config.load import load, locate, names
 from orchestrator.config.masks import MASK, masked
 from orchestrator.errors import ConfigError
+from state.settings.checkpoint_schemes import HINT
 from state.settings.keys import Resume
 from state.settings.security import Password
-from state.settings.values import HINT
 from streaming.secrets import reveal
 
 GOOD = """

@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from state.settings.cluster_endpoints import expanded, in_file, mistakes
+from state.settings.key_rules import contradictions
 from state.settings.keys import Tideover
-from state.settings.values import contradictions
 from tests.contract.samples import EAST_ID, OTHER_ID
 
 DR = {"bootstrap": ["dr:9092"], "ids": {"east": EAST_ID, "west": OTHER_ID}}

@@ -13,7 +13,6 @@ from orchestrator.decide.operation.turns import Turn, Upstream, too_late, turn_b
 from state.model.entities import Operation, OperationKind, Phase, Request
 from state.settings.keys import Tideover
 from state.settings.topics import Chains, chains_of, handed_on
-from state.settings.values import circle_in
 from tests.contract import samples
 
 IDENTITY = [{"from": "east", "to": "west"}, {"from": "west", "to": "east"}]
@@ -147,13 +146,6 @@ def test_an_order_keeps_every_chain_and_moves_no_other(names: list[str], pairs: 
     assert all(ordered.index(first) < ordered.index(name) for name in names for first in before[name])
     if not any(before.values()):
         assert list(ordered) == names
-
-
-def test_a_circle_of_queries_is_named_with_its_first_at_both_ends() -> None:
-    assert circle_in({"a": ["b"], "b": []}) == ()
-    circle = circle_in({"a": ["c"], "b": ["a"], "c": ["b"], "d": ["a"]})
-    assert circle[0] == circle[-1]
-    assert "".join(circle[:-1]) in {"abc", "bca", "cab"}
 
 
 FOLLOWS = samples.request(id="g-2", group="g", kind=OperationKind.SWITCHOVER, query="sums", target="west")
