@@ -17,7 +17,7 @@ from bench.errors import BenchError
 from bench.report import Row
 from bench.samples import Spread
 from bench.setting import Setting
-from orchestrator.operation.requests import RequestSpec, submit
+from orchestrator.new_requests import RequestSpec, submit
 from state.model.entities import OperationKind
 from tests.simulation.control import scheduler, see_to
 from tests.simulation.world import World, settings

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import structlog
 from apscheduler.triggers.cron import CronTrigger
 
-from orchestrator.operation.requests import RequestSpec, requests_of
+from orchestrator.new_requests import RequestSpec, requests_of
 from orchestrator.rounds import apart
 from state.errors import Conflict
 from state.model.automation import Schedule

@@ -12,7 +12,7 @@ from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode, OutcomeUnknown, Refused
 from orchestrator.facts.current import Turns, open_drills, open_operations
 from orchestrator.history_tail import BATCH
-from orchestrator.operation.requests import standing_of
+from orchestrator.new_requests import standing_of
 from orchestrator.operation.wait import outcome_of
 from orchestrator.rounds import newest_line
 from orchestrator.shapes import operation_shapes

@@ -18,8 +18,8 @@ from orchestrator.decide.gates import automatic
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.facts.current import open_operation
 from orchestrator.facts.gather import FactGatherer
+from orchestrator.new_requests import RequestSpec, requests_of
 from orchestrator.operation.pauses import automatic_facts_of
-from orchestrator.operation.requests import RequestSpec, requests_of
 from orchestrator.rounds import TimedRound, apart
 from state.model.automation import AUTOMATIC
 from state.model.cluster_status import GONE, ClusterStatus

@@ -1,27 +1,26 @@
-"""A verb becomes request rows, and a request becomes one operation, joins the open one, or is refused.
+"""A request becomes one operation, joins the open one, or is refused; ``new_requests`` writes them.
 
 An operation carries its request's id, so that a handler that died after the hold and before the answer finds on its
 return that the request was taken already. A verb moves a query once, however often it is retried.
 """
 
-import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 
 import structlog
 
 from orchestrator.decide.gates import automatic, checks
 from orchestrator.decide.gates.automatic import default_target
-from orchestrator.decide.gates.gate import MOVE, Gate, bind_consents
+from orchestrator.decide.gates.gate import MOVE, Gate
 from orchestrator.decide.move.left_behind import to_compare
 from orchestrator.decide.move.plan import headline
 from orchestrator.decide.move_facts import CUT_SHORT, MoveFacts
 from orchestrator.decide.operation.post_commit import LANDING, calls_off, cuts_short, joins, stranded
 from orchestrator.decide.operation.step import stays_text
-from orchestrator.decide.operation.turns import THERE, WAVE, Turn, too_late, waves_of
+from orchestrator.decide.operation.turns import THERE, Turn, too_late
 from orchestrator.decide.phases import BEHIND_COMMIT, Trigger, move, watched
-from orchestrator.facts.current import Turns, hosting_process, latest_fact, open_operation, run_of
+from orchestrator.facts.current import Turns, hosting_process, latest_fact, open_operation
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.measure import keep_counts
 from orchestrator.lease import Leadership
@@ -38,88 +37,6 @@ from state.store.controller_store import ControllerStore
 log = structlog.get_logger()
 ATTEMPTS = 5
 """How often a hold is tried when the assignment moves under it."""
-TAKEN_WITHIN = timedelta(minutes=2)
-"""How long a request may wait to be taken when no verb waits for it."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RequestSpec:
-    """What an operator or a program wants, for one or several queries."""
-
-    kind: OperationKind
-    targets: Mapping[str, str | None]
-    """Query to the cluster it shall run on; None leaves it to the handler. A verb that was typed names it: typed twice,
-    it must not move the query on to the next cluster."""
-    expect_active: Mapping[str, str]
-    """Query to the cluster on which the requester saw it: a query that is elsewhere by then is not moved. A query
-    that is not named is moved from wherever it is."""
-    actor: str
-    reason: str
-    consents: tuple[str, ...]
-    """As they were typed; ``unfenced`` is recorded with the run that it was given for."""
-    runs: Mapping[str, Process | None] | None = None
-    """By query, the run that was seen when that was typed; None: the one that is seen when the request is written."""
-    within: timedelta = TAKEN_WITHIN
-    """How long it may wait to be taken: what was requested long ago may be the wrong thing to do now."""
-    parameters: Mapping[str, object] = field(default_factory=dict)
-    """What the kind needs beside the target, in JSON's own types; the same for each query."""
-    waves: Sequence[int] = ()
-    """How many of the queries move in the first wave, the second and so on, the rest in one more; none: all at once."""
-
-
-def new_id(at: datetime) -> str:
-    """An id that sorts by time and can be read out: ``261121-083525-3fa92c71``.
-
-    Its 32 random bits make two equal ids unlikely (1 in a million for 100 requests within one second), and the store
-    refuses the second of them with ``Conflict``.
-    """
-    return f"{at:%y%m%d-%H%M%S}-{secrets.token_hex(4)}"
-
-
-def submit(store: ControllerStore, spec: RequestSpec, *, term: int | None = None) -> tuple[Request, ...]:
-    """Write one request for each query, all of one group. A leader writes with its term, and raises ``StaleTerm``.
-
-    Who is upstream has to stand first among the targets: another leader may take a request before the next is written.
-    Its time is the store's, for operations begin with it and are put in order by it: a host's clock may be wrong.
-    """
-    requests = requests_of(store, spec)
-    for request in requests:
-        store.add_request(request, term=term)
-    return requests
-
-
-def requests_of(
-    store: ControllerStore, spec: RequestSpec, *, name: str | None = None, group: str | None = None
-) -> tuple[Request, ...]:
-    """The requests that ``submit`` would write now.
-
-    Their ids begin with ``name``, else with a new one. Several calls may share a ``group``, never a name: no caller has
-    to know which numbers are taken, also where the answer of an earlier write was lost.
-    """
-    at, last = store.now(), len(spec.targets)
-    name = name or new_id(at)
-    waves = waves_of(spec.targets, spec.waves) if spec.waves else {}
-    return tuple(
-        Request(
-            id=name if last == 1 else f"{name}-{index:0{len(str(last))}}",
-            group=group or name,
-            kind=spec.kind,
-            query=query,
-            target=target,
-            expect_active=spec.expect_active.get(query),
-            actor=spec.actor,
-            reason=spec.reason,
-            consents=bind_consents(spec.consents, _run(store, spec, query)),
-            created_at=at,
-            expires_at=at + spec.within,
-            parameters={**spec.parameters, **({WAVE: waves[query]} if query in waves else {})},
-        )
-        for index, (query, target) in enumerate(spec.targets.items(), start=1)
-    )
-
-
-def _run(store: ControllerStore, spec: RequestSpec, query: str) -> Process | None:
-    return run_of(store, query) if spec.runs is None else spec.runs.get(query)
 
 
 class RequestHandler:
@@ -447,9 +364,3 @@ def event_of(request: Request, kind: str, text: str, *, at: datetime) -> Event:
 def hold_detail(epoch: int, hosting: Process | None) -> dict[str, object]:
     """What a hold records: the epoch that it took, and the process whose run has to be proven gone."""
     return {"epoch": epoch, "hosting": hosting.as_json() if hosting else None}
-
-
-def standing_of(store: ControllerStore, requests: Sequence[Request]) -> tuple[Request, ...]:
-    """The requests as they are now; one read for all that were made together."""
-    found = {each.id: each for group in {request.group for request in requests} for each in store.requests_of(group)}
-    return tuple(found.get(request.id, request) for request in requests)

@@ -21,7 +21,7 @@ from orchestrator.errors import NotLeading
 from orchestrator.facts.current import alive_runners, open_drills, open_operations
 from orchestrator.facts.evidence.keeping import MEASURED_WITHIN, keep_evidence_of
 from orchestrator.lease import Leadership
-from orchestrator.operation.requests import standing_of
+from orchestrator.new_requests import standing_of
 from orchestrator.operation.scheduler import Scheduler
 from state.errors import StoreError, StoreUnavailable, TideoverError
 from state.model.entities import DRILLS, EVERY_KIND, MOVES, Operation, OperationKind, Request

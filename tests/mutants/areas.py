@@ -45,7 +45,7 @@ AREAS = (
     Area("lease", ("orchestrator/lease.py",), ("tests/unit/orchestrator/test_lease.py",)),
     Area(
         "requests",
-        ("orchestrator/operation/requests.py",),
+        ("orchestrator/operation/requests.py", "orchestrator/new_requests.py"),
         ("tests/simulation/test_requests.py", "tests/simulation/test_turns.py"),
     ),
     Area(

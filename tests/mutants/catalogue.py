@@ -1534,7 +1534,7 @@ CATALOGUE = (
         "an answered request (listed before) is taken again",
     ),
     Mistake(
-        "orchestrator/operation/requests.py",
+        "orchestrator/new_requests.py",
         "name = name or new_id(at)",
         "name = name or group or new_id(at)",
         ("tests/simulation/test_defects.py",),

@@ -6,8 +6,8 @@ import pytest
 import sqlalchemy as sa
 
 from orchestrator.lease import Leadership
+from orchestrator.new_requests import RequestSpec, submit
 from orchestrator.operation.reconcile import reconcile, sides_of
-from orchestrator.operation.requests import RequestSpec, submit
 from orchestrator.operation.wait import RequestWait
 from state.model.entities import Desired, OperationKind, RunState
 from state.settings.keys import Tideover

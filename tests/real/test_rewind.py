@@ -12,7 +12,7 @@ from lab.judge import weight
 from orchestrator.decide.times import iso
 from orchestrator.facts.measure import with_outcome
 from orchestrator.lease import Leadership
-from orchestrator.operation.requests import RequestSpec, submit
+from orchestrator.new_requests import RequestSpec, submit
 from orchestrator.operation.wait import RequestWait, outcome_of
 from state.model.entities import Operation, OperationKind
 from state.settings.keys import Tideover

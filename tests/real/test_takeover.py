@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.facts.current import open_operations
 from orchestrator.lease import Leadership
-from orchestrator.operation.requests import RequestSpec, submit
+from orchestrator.new_requests import RequestSpec, submit
 from orchestrator.operation.wait import RequestWait, outcome_of
 from state.model.entities import OperationKind, Phase
 from state.settings.keys import Tideover

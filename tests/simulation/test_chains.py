@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.facts.current import latest_fact
-from orchestrator.operation.requests import TAKEN_WITHIN, RequestSpec, submit
+from orchestrator.new_requests import TAKEN_WITHIN, RequestSpec, submit
 from orchestrator.schedules import request_due
 from state.model.automation import Schedule
 from state.model.entities import Desired, Event, Operation, OperationKind, Phase, Request

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.decide.times import instant
-from orchestrator.operation.requests import RequestSpec, submit
+from orchestrator.new_requests import RequestSpec, submit
 from state.messages import Failure
 from state.model.entities import (
     DRILLS,

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.facts.evidence.keeping import keep_evidence
 from orchestrator.http.pages import details
-from orchestrator.operation.requests import RequestSpec, submit
+from orchestrator.new_requests import RequestSpec, submit
 from state.model.entities import Operation, OperationKind
 from tests.contract.samples import plan_of
 from tests.served import OPERATOR, VIEWER, Answer, Served

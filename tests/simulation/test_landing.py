@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.operation.requests import RequestSpec, submit
+from orchestrator.new_requests import RequestSpec, submit
 from orchestrator.operation.wait import RequestWait
 from state.messages import Failure, Proof
 from state.model.entities import Assignment, Desired, Intent, IntentKind, Operation, OperationKind, Phase, Request

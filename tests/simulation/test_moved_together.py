@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from orchestrator.operation.requests import RequestSpec, submit
+from orchestrator.new_requests import RequestSpec, submit
 from state.messages import Failure
 from state.model.entities import Desired, IntentKind, Operation, OperationKind, Phase
 from state.settings.keys import Policy, Source, Tideover

@@ -7,10 +7,10 @@ import pytest
 
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.lease import NAME, TTL
+from orchestrator.new_requests import TAKEN_WITHIN, RequestSpec, submit
 from orchestrator.operation.automatic_failover import AutomaticFailover
 from orchestrator.operation.execute import Executor
 from orchestrator.operation.pauses import pause
-from orchestrator.operation.requests import TAKEN_WITHIN, RequestSpec, submit
 from state.errors import Conflict, StaleTerm
 from state.model.automation import AUTOMATIC, EVERY
 from state.model.cluster_status import ClusterStatus, Verdict

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.operation.requests import RequestSpec, submit
+from orchestrator.new_requests import RequestSpec, submit
 from state.model.entities import (
     Assignment,
     Desired,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.operation.requests import RequestSpec, submit
+from orchestrator.new_requests import RequestSpec, submit
 from state.model.entities import OperationKind
 from state.store.sql.database import Part
 from tests.simulation.control import scheduler, see_to

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.decide.gates.automatic import VERDICT_VALID
-from orchestrator.operation.requests import TAKEN_WITHIN, RequestSpec, submit
+from orchestrator.new_requests import TAKEN_WITHIN, RequestSpec, submit
 from state.model.entities import Desired, Intent, OperationKind, Phase, Request
 from tests.simulation.control import InLineScheduler, Site, controller, pass_time, scheduler, see_to
 from tests.simulation.faults.scenes import active, assert_moved, events_of, operations, runs_on, scene

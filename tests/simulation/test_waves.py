@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.progress import MANY
-from orchestrator.operation.requests import TAKEN_WITHIN, RequestSpec, submit
+from orchestrator.new_requests import TAKEN_WITHIN, RequestSpec, submit
 from orchestrator.schedules import request_due
 from state.model.automation import Schedule
 from state.model.entities import OperationKind, Phase, Request

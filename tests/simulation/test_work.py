@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.facts.current import open_operations
 from orchestrator.lease import Leadership
-from orchestrator.operation.requests import RequestSpec, standing_of, submit
+from orchestrator.new_requests import RequestSpec, standing_of, submit
 from orchestrator.operation.scheduler import Scheduler
 from orchestrator.operation.wait import RequestWait
 from state.errors import StoreUnavailable

@@ -10,8 +10,9 @@ from typing import Any
 
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.lease import Leadership
+from orchestrator.new_requests import RequestSpec, submit
 from orchestrator.operation.execute import Executor
-from orchestrator.operation.requests import RequestHandler, RequestSpec, submit
+from orchestrator.operation.requests import RequestHandler
 from state.checkpoint_folders import mapping_name, read_folder
 from state.messages import (
     ALREADY_RUN,

@@ -9,8 +9,8 @@ from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context, this_person, unknown_if_lost
 from orchestrator.cli.moves.move import follow
 from orchestrator.errors import ExitCode, OutcomeUnknown, Refused, UnknownName
+from orchestrator.new_requests import RequestSpec, submit
 from orchestrator.operation.cancellations import cancellation_of
-from orchestrator.operation.requests import RequestSpec, submit
 from orchestrator.shapes import operation_shapes
 from state.errors import StoreError
 from state.model.entities import Event, Operation, Request

@@ -12,7 +12,7 @@ from orchestrator.cli.moves.options import CONSENTS, How, Which
 from orchestrator.cli.operation_text import drill_text
 from orchestrator.cli.selection import labels
 from orchestrator.decide.operation.drill import RECORDS
-from orchestrator.operation.requests import RequestSpec
+from orchestrator.new_requests import RequestSpec
 from state.model.entities import OperationKind, Request
 
 _GO_ON = "tideover show QUERY shows how the drill ended; tideover cancel ID ends it"

@@ -27,7 +27,7 @@ from orchestrator.facts.current import moved_last, open_operation, run_of
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from orchestrator.lease import Leadership, is_led, this_process
-from orchestrator.operation.requests import RequestSpec, standing_of, submit
+from orchestrator.new_requests import RequestSpec, standing_of, submit
 from orchestrator.operation.wait import RequestWait
 from state.errors import StoreError
 from state.messages import Process

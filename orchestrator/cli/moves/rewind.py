@@ -13,7 +13,7 @@ from orchestrator.cli.operation_text import plan_text
 from orchestrator.decide.times import instant, parse_time
 from orchestrator.errors import UsageError
 from orchestrator.facts.current import run_of
-from orchestrator.operation.requests import RequestSpec
+from orchestrator.new_requests import RequestSpec
 from state.model.entities import OperationKind
 from state.plain_text import amount
 

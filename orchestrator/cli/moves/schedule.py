@@ -12,7 +12,7 @@ from orchestrator.cli.selection import check_some_or_all
 from orchestrator.decide.times import iso, parse_end
 from orchestrator.errors import UsageError
 from orchestrator.lease import is_led
-from orchestrator.operation.requests import new_id
+from orchestrator.new_requests import new_id
 from orchestrator.schedules import GRACE, next_time
 from orchestrator.shapes import operation_shapes
 from state.model.automation import Schedule

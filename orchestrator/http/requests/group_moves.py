@@ -18,7 +18,7 @@ from orchestrator.facts.current import Turns, run_of
 from orchestrator.http.auth import Principal
 from orchestrator.http.requests.bodies import GroupedMove, MovesBody, PlanBody, PlansBody
 from orchestrator.http.requests.writes import Writes, actor_of, as_answer, id_of, used_otherwise
-from orchestrator.operation.requests import RequestSpec, new_id, requests_of
+from orchestrator.new_requests import RequestSpec, new_id, requests_of
 from state.model.entities import OperationKind, Request
 from state.model.plan import Plan
 from state.settings.topics import chains_of

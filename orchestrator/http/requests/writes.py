@@ -30,9 +30,9 @@ from orchestrator.http.requests.bodies import (
     SeenBody,
 )
 from orchestrator.lease import is_led
+from orchestrator.new_requests import RequestSpec, requests_of
 from orchestrator.operation import pauses
 from orchestrator.operation.cancellations import cancellation_of
-from orchestrator.operation.requests import RequestSpec, requests_of
 from orchestrator.shapes import operation_shapes, query_shapes
 from state.errors import Conflict
 from state.messages import Process
