@@ -27,7 +27,7 @@ from lab import topics
 from lab.configuration import changing, declaration
 from lab.scenario import Script, open_world
 from lab.stage import Stage, await_running, await_verdicts, stage
-from orchestrator.decide.gates.readiness import SAMPLE_LONGEST
+from orchestrator.decide.desk.readiness_sampling import SAMPLE_LONGEST
 
 NAME = "watch"
 ROUNDS = 10

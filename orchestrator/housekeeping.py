@@ -20,14 +20,9 @@ import structlog
 from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
 from apscheduler.schedulers.background import BackgroundScheduler
 
+from orchestrator.decide.desk.readiness_sampling import next_samples, readiness_event, readiness_fact, standby_sample
 from orchestrator.decide.desk.trend import with_flow
-from orchestrator.decide.gates.readiness import (
-    Readiness,
-    next_samples,
-    readiness_event,
-    readiness_fact,
-    standby_sample,
-)
+from orchestrator.decide.gates.readiness import Readiness
 from orchestrator.decide.replication_age import continued
 from orchestrator.errors import NotLeading
 from orchestrator.facts.current import open_operations

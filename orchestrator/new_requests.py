@@ -1,6 +1,6 @@
 """The requests that a verb, a schedule or automatic failover writes; ``RequestHandler`` takes them.
 
-A request is a row: whoever leads takes it, and it can be retried under its id.
+A request is a row: the leading controller takes it, and it can be retried under its id.
 """
 
 import secrets

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
-from orchestrator.decide.gates.readiness import COULD
+from orchestrator.decide.desk.readiness_sampling import COULD
 from orchestrator.decide.operation.snapshot import awaits_start
 from orchestrator.decide.times import iso
 from state.model.cluster_status import Verdict

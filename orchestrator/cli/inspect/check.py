@@ -11,8 +11,9 @@ from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.inspect.list import say_gone
 from orchestrator.cli.operation_text import GATE_COLUMNS, gates_table
 from orchestrator.cli.selection import labels, select
+from orchestrator.decide.desk.readiness_sampling import proven_text
 from orchestrator.decide.desk.status import Label, Status
-from orchestrator.decide.gates.readiness import Readiness, proven_text
+from orchestrator.decide.gates.readiness import Readiness
 from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.replication_age import COPY_COLUMNS, replication_rows, replication_text, worst_of
 from orchestrator.errors import READINESS, ExitCode, UsageError

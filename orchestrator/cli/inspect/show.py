@@ -7,10 +7,10 @@ import click
 from orchestrator.cli import context, render, tables
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.inspect.list import say_gone, show_queries
+from orchestrator.decide.desk.readiness_sampling import proven_text, sentence
 from orchestrator.decide.desk.status import QueryStatus
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.gates.meaning import columns_text
-from orchestrator.decide.gates.readiness import proven_text, sentence
 from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.replication_age import COPY_COLUMNS, replication_rows, replication_text
 from orchestrator.decide.times import instant, iso, length

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from orchestrator.decide.desk.readiness_sampling import COULD
 from orchestrator.decide.desk.status import SAMPLE_VALID, SILENT, QueryStatus, Status
 from orchestrator.decide.gates.preconditions import to_start
-from orchestrator.decide.gates.readiness import COULD
 from orchestrator.decide.move.plan import headline
 from orchestrator.decide.operation.snapshot import awaits_start, is_stuck
 from state.model.cluster_status import GONE, WELL, ClusterStatus, Verdict

@@ -13,10 +13,10 @@ from orchestrator.decide.desk.history_lines import folded, unfolded
 from orchestrator.decide.desk.lines import copy_age, phases_of, query_line
 from orchestrator.decide.desk.operation_lines import forecast_lines, gates_of, placed_lines, step_lines
 from orchestrator.decide.desk.query_lines import partition_lines, plots_of, plotted_from
+from orchestrator.decide.desk.readiness_sampling import proven_text, sentence
 from orchestrator.decide.desk.status import QueryStatus, Status
 from orchestrator.decide.desk.trend import trend_of
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
-from orchestrator.decide.gates.readiness import proven_text, sentence
 from orchestrator.decide.move.plan import headline
 from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.phases import BEFORE_COMMIT

@@ -5,17 +5,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.decide.desk.status import SAMPLE_VALID
-from orchestrator.decide.gates.gate import UNKNOWN, Gate
-from orchestrator.decide.gates.readiness import (
+from orchestrator.decide.desk.readiness_sampling import (
     MOVE_TAKES,
     SAMPLE_LONGEST,
-    Readiness,
     next_samples,
     readiness_event,
     readiness_fact,
     sentence,
 )
+from orchestrator.decide.desk.status import SAMPLE_VALID
+from orchestrator.decide.gates.gate import UNKNOWN, Gate
+from orchestrator.decide.gates.readiness import Readiness
 from tests.contract.samples import operation, readiness
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
