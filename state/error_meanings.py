@@ -135,8 +135,9 @@ ACCESS = (
 )  # fmt: skip
 
 FILES = (
-    Row(r"SlowDown|Slow Down|reduce your request rate|Status Code: 503|Status Code: 429|TooManyRequests|ServerBusy",
-        Meaning.THROTTLED, "the store requests a pause", "S3 error responses; Azure Storage"),
+    Row(r"SlowDown|Slow Down|reduce your request rate|Status Code: 503|Status Code: 429|TooManyRequests|ServerBusy"
+        r"|rateLimitExceeded|429 Too Many Requests",
+        Meaning.THROTTLED, "the store requests a pause", "S3 error responses; Azure Storage; Cloud Storage, JSON API"),
     Row(r"RequestTimeTooSkewed", Meaning.CLOCK,
         "the clocks of this host and of the store differ by too much: correct the clock (NTP)", "S3 error responses"),
     Row(r"ExpiredToken|TokenRefreshRequired|provided token has expired|token.{0,40}(?:is|has) expired", Meaning.EXPIRED,
@@ -151,7 +152,8 @@ FILES = (
     Row(r"safe mode|StandbyException|not supported in state standby|RetriableException|InternalError|Status Code: 500",
         Meaning.PASSING, "the store changes hands or starts: try again", "HDFS NameNode; S3 error responses"),
     Row(r"Permission denied|Access ?Denied|AccessControlException|InvalidAccessKeyId|SignatureDoesNotMatch"
-        r"|Status Code: 40[13]", Meaning.REFUSED, "our user may not do that", "Linux EACCES; Hadoop; S3"),
+        r"|Status Code: 40[13]|does not have storage\.[\w.]+ access|403 Forbidden|401 Unauthorized", Meaning.REFUSED,
+        "our user may not do that", "Linux EACCES; Hadoop; S3; Cloud Storage, JSON API"),
 )  # fmt: skip
 
 SQLSTATES = {

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-_CONDITIONAL = re.compile(rb"\APUT .*\r\nif-none-match:", re.IGNORECASE | re.DOTALL)
+_CONDITIONAL = rb"\APUT .*\r\nif-none-match:"
 _INTERIM = b"HTTP/1.1 100"
 _PIECE = 1 << 16
 
@@ -24,6 +24,10 @@ class LossyWay:
     target: int
     loses: Callable[[int], bool]
     """Whether the answer of the n-th conditional put is lost, counted from 1."""
+    counts: re.Pattern[bytes]
+    """What such a request begins with."""
+    instead: tuple[bytes, bytes] = (b"", b"")
+    """What is put in the place of what, in each request; both are of one length."""
     port: int = 0
     puts: int = 0
     lost: int = 0
@@ -56,17 +60,23 @@ class LossyWay:
             back.start()
             with contextlib.suppress(OSError):
                 while data := client.recv(_PIECE):
-                    if _CONDITIONAL.match(data) and self.is_lost():
+                    if self.counts.match(data) and self.is_lost():
                         losing.set()
-                    store.sendall(data)
+                    store.sendall(data.replace(*self.instead) if self.instead[0] else data)
                 store.shutdown(socket.SHUT_WR)
             back.join()
 
 
 @contextmanager
-def lossy_way(target: int, loses: Callable[[int], bool]) -> Iterator[LossyWay]:
+def lossy_way(
+    target: int,
+    loses: Callable[[int], bool],
+    *,
+    counts: bytes = _CONDITIONAL,
+    instead: tuple[bytes, bytes] = (b"", b""),
+) -> Iterator[LossyWay]:
     """A way to a port of this host, until the block ends."""
-    way = LossyWay(target, loses)
+    way = LossyWay(target, loses, re.compile(counts, re.IGNORECASE | re.DOTALL), instead)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         way.port = listener.getsockname()[1]
 

@@ -16,7 +16,9 @@ from streaming.jars import jar_paths, set_names
 
 def connector_jars() -> str:
     """The value of ``spark.jars`` for the installed pyspark, with the companion and the clients of stores."""
-    sets = [name for kind in ("spark", "s3a", "abfs") if (name := f"{kind}-{pyspark.__version__}") in set_names()]
+    sets = [
+        name for kind in ("spark", "s3a", "abfs", "gcs") if (name := f"{kind}-{pyspark.__version__}") in set_names()
+    ]
     return ",".join(str(path) for path in [*(jar for name in sets for jar in jar_paths(name)), companion_jar()])
 
 

@@ -1,14 +1,11 @@
 """A real server of the S3 protocol that a test starts and stops itself: Versity's gateway in front of a folder.
 
 Of several conditional puts of one object it lets exactly one through, also at the end of a multipart upload: it looks
-and publishes under a lock. (The server of moto looks first and puts then, in threads.) Built once by the Go toolchain,
-into the folder where jars lie, too.
+and publishes under a lock. (The server of moto looks first and puts then, in threads.)
 """
 
 import os
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,15 +15,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lab.ports import is_free
-from streaming.jars import cache_root, held
 from streaming.spark.checkpoint.batch_news import MANAGER
+from tests.go_program import GoProgram
 from tests.jars import local_spark, spark_line
 from tests.ports import free_port
 from tests.waiting import until
 
-_MODULE, _VERSION = "github.com/versity/versitygw/cmd/versitygw", "v1.8.0"
+_GATEWAY = GoProgram("versitygw", "github.com/versity/versitygw/cmd/versitygw", "v1.8.0")
 ACCESS_KEY, SECRET_KEY = "tideover", "correct-horse-51b2"
-_BUILD_SECONDS = 900.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +56,7 @@ class ObjectStore:
 @contextmanager
 def running_store(folder: Path, *options: str) -> Iterator[ObjectStore]:
     """A server from nothing; ``options`` of its backend, such as ``--nometa``, under which it obeys no condition."""
-    program = find_program()
+    program = _GATEWAY.find()
     port = free_port()
     store = ObjectStore(port, folder / f"checkpoints-{port}")  # Hadoop keeps one client per bucket, with its endpoint
     store.folder.mkdir(parents=True)
@@ -88,34 +84,3 @@ def spark_on(store: ObjectStore, **more: str) -> Iterator[SparkSession]:
     """A session that reaches the store, with the companion's manager of checkpoint files."""
     with local_spark({MANAGER: spark_line().manager, **store.spark_conf(), **more}) as session:
         yield session
-
-
-def find_program() -> str:
-    """The server, built first where Go is; skips the test without it."""
-    found = shutil.which("versitygw")
-    if found is not None:
-        return found
-    program = cache_root() / "tools" / f"versitygw-{_VERSION}"
-    program.parent.mkdir(parents=True, exist_ok=True)
-    go = shutil.which("go")
-    with held(program.parent / ".versitygw", lambda: None):
-        if not program.is_file() and go is not None:
-            _build(go, program)
-    if program.is_file():
-        return str(program)
-    sentence = "versitygw was not found, and no Go to build it with"
-    if os.environ.get("CI") == "true":
-        pytest.fail(sentence)
-    pytest.skip(sentence)
-
-
-def _build(go: str, program: Path) -> None:
-    sys.stderr.write(f"building versitygw {_VERSION} (once, two minutes)\n")
-    scratch = program.parent / ".build"
-    done = subprocess.run(
-        [go, "install", f"{_MODULE}@{_VERSION}"], env={**os.environ, "GOBIN": str(scratch)}, capture_output=True,
-        text=True, timeout=_BUILD_SECONDS, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        pytest.fail(f"versitygw could not be built:\n{done.stderr[-2000:]}")
-    (scratch / "versitygw").replace(program)

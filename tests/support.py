@@ -32,7 +32,7 @@ class Cell:
     note: str = ""
 
 
-COLUMNS = ("companion", "local disk", "`hdfs`", "S3 by Hadoop's connector", "`abfs`", "EMRFS, `gs`")
+COLUMNS = ("companion", "local disk", "`hdfs`", "S3 by Hadoop's connector", "`abfs`", "`gs`", "EMRFS")
 _VENDOR = "tests/real/test_spark_builds.py::test_a_build_with_a_vendors_version_gets_the_companion"
 _MOVE = "tests/real/test_switch.py::test_a_move_and_the_way_back_keep_checkpoint_and_query_id"
 _RACE = "tests/real/test_object_store.py::test_of_eight_writers_exactly_one_gets_the_name"
@@ -56,20 +56,33 @@ def _lake(hadoop: str) -> Cell:
 
 
 _LAKE_READ = Cell(How.READ, note="its client renames with `If-None-Match: *` as well (`AbfsClient.renamePath`)")
-_GCS = (
-    "Of `gs` the sources were read (hadoop-connectors, main of May 2026): a rename of a file is a move or a copy, both "
-    "on the condition of generation 0. It was not run, and older connectors were not read"
+_GOOGLE = tuple(
+    f"tests/real/test_cloud_storage.py::{name}"
+    for name in (
+        "test_of_eight_writers_exactly_one_gets_the_name",
+        "test_a_create_whose_answer_was_lost_is_won",
+        "test_a_stale_run_writes_nothing_behind_a_fence",
+        "test_a_query_whose_checkpoint_is_there_goes_to_the_standby",
+    )
 )
-_OTHERS = Cell(How.REFUSED, (_CLASS,), "by the class or the scheme, before anything is hosted. " + _GCS)
+
+
+def _google(version: str) -> Cell:
+    return Cell(
+        How.STAND_IN,
+        _GOOGLE,
+        f"Google's connector {version}, by generation 0; the service is an emulator (`fake-gcs-server`), and Google's "
+        "own was not tried",
+    )
+
+
+_GOOGLE_READ = Cell(How.READ, note="every connector since 2.2 has the client that is used")
+_OTHERS = Cell(How.REFUSED, (_CLASS,), "by the class or the scheme, before anything is hosted")
 _DISK = Cell(How.REAL, (_MOVE,))
-_OTHERS_UNTRIED = Cell(How.REFUSED, note=_OTHERS.note)
 _LOADED = Cell(
     How.REAL,
     (_VENDOR,),
     "compiled against its jars; every part that is used is looked up, and its manager writes a log",
-)
-_COMPILED = Cell(
-    How.READ, note="compiled against its jars (`tests/real/test_companion_build.py`), looked up in its PySpark by hand"
 )
 
 
@@ -79,22 +92,32 @@ def _s3(hadoop: str, way: str, *more: str) -> Cell:
 
 ROWS: Mapping[str, Sequence[Cell]] = {
     "PySpark 3.4.4": (
-        _COMPILED, Cell(How.NOT), _HDFS, Cell(How.READ, note="its Hadoop is that of 3.5; name `hadoop-aws` yourself"),
-        _LAKE_READ, _OTHERS_UNTRIED,
+        _LOADED, Cell(How.NOT), _HDFS, _s3("3.3.4", "version 1 of Amazon's SDK"), _LAKE_READ, _google("2.2.33"),
+        _OTHERS,
     ),
-    "PySpark 3.5.7": (_LOADED, _DISK, _HDFS, _s3("3.3.4", "version 1 of Amazon's SDK"), _lake("3.3.4"), _OTHERS),
-    "PySpark 4.0.0": (_LOADED, _DISK, _HDFS, _s3("3.4.1", "version 2 of Amazon's SDK"), _lake("3.4.1"), _OTHERS),
-    "PySpark 4.1.2": (_LOADED, _DISK, _HDFS, _s3("3.4.2", "by its own conditional create"), _lake("3.4.2"), _OTHERS),
+    "PySpark 3.5.7": (
+        _LOADED, _DISK, _HDFS, _s3("3.3.4", "version 1 of Amazon's SDK"), _lake("3.3.4"), _google("2.2.33"),
+        _OTHERS,
+    ),
+    "PySpark 4.0.0": (
+        _LOADED, _DISK, _HDFS, _s3("3.4.1", "version 2 of Amazon's SDK"), _lake("3.4.1"), _google("3.1.15"),
+        _OTHERS,
+    ),
+    "PySpark 4.1.2": (
+        _LOADED, _DISK, _HDFS, _s3("3.4.2", "by its own conditional create"), _lake("3.4.2"), _google("3.1.15"),
+        _OTHERS,
+    ),
     "PySpark 4.2.0": (
-        _LOADED, _DISK, _HDFS, _s3("3.5.0", "by its own conditional create", _RACES, _QUERY), _lake("3.5.0"), _OTHERS,
+        _LOADED, _DISK, _HDFS, _s3("3.5.0", "by its own conditional create", _RACES, _QUERY), _lake("3.5.0"),
+        _google("4.0.4"), _OTHERS,
     ),
     "another patch of these": (
         Cell(How.READ, note="looked up when it starts; 3.5.0 was tried by hand"), Cell(How.NOT), _HDFS, Cell(How.NOT),
-        _LAKE_READ, _OTHERS,
+        _LAKE_READ, _GOOGLE_READ, _OTHERS,
     ),
     "a vendor's build": (
         Cell(How.STAND_IN, (_VENDOR,), "an Apache build with a vendor's version"), Cell(How.NOT), _HDFS, Cell(How.NOT),
-        _LAKE_READ, _OTHERS,
+        _LAKE_READ, _GOOGLE_READ, _OTHERS,
     ),
 }  # fmt: skip
 

@@ -10,7 +10,17 @@ LAKE_HINT = (
 )
 LAKES = frozenset({"abfs", "abfss"})
 """Schemes of Hadoop's client of Azure Data Lake. The class decides, and whether the account's folders are real."""
-SAFE = frozenset({"file", "hdfs"}) | STORES | LAKES
+GOOGLE_HINT = (
+    "on Cloud Storage run the query with Tideover's companion, by Google's own connector "
+    "(com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem). Leave fs.gs.client.type and "
+    "fs.gs.performance.cache.enable alone. Or put the checkpoint on hdfs, on s3a, or on a disk or share that every "
+    "runner mounts"
+)
+GOOGLE = "gs"
+"""Google's connector of Cloud Storage, which creates for exactly one with the companion. The class decides."""
+OBJECTS = STORES | {GOOGLE}
+"""Schemes of object stores: a rename is a copy there, so the companion puts what must not exist on that condition."""
+SAFE = frozenset({"file", "hdfs"}) | OBJECTS | LAKES
 """Known to create a file for exactly one of those who race for its name, or tried by a runner before it begins."""
 HINT = (
     "put the checkpoint on hdfs, on s3a, or on a disk or share that every runner mounts; instead of viewfs, write the "
@@ -35,8 +45,9 @@ def scheme_refusal(path: str, default: str = "file:///") -> str | None:
     Two drivers must never both believe that they created one entry of a log. Hadoop's rename without overwriting
     promises that on HDFS and on local disks, where it is one step. The connectors of object stores look first and copy
     then. That of S3 can also put an object on the condition that there is none, which a runner tries before it begins
-    (HADOOP-19256). Azure Data Lake renames in one step, on the condition that the name is free, where an account has a
-    hierarchical namespace. ``viewfs`` is whatever its mount table says.
+    (HADOOP-19256). So can that of Google's Cloud Storage, by generation 0. Azure Data Lake renames in one step, on the
+    condition that the name is free, where an account has a hierarchical namespace. ``viewfs`` is whatever its mount
+    table says.
     """
     own = scheme_of(path)
     scheme = own or scheme_of(default) or "file"

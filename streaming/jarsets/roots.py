@@ -79,11 +79,11 @@ def _s3a(hadoop: str, sdk: str, analytics: str | None, without: frozenset[str] =
     return Roots(coordinates=coordinates, transitive=False)
 
 
-def _s3a_by_version_1(hadoop: str, sdk: str) -> Roots:
+def _s3a_by_version_1(hadoop: str, sdk: str, jackson: str) -> Roots:
     """The same for Hadoop 3.3, which calls the first version of Amazon's SDK."""
     coordinates = (
         f"org.apache.hadoop:hadoop-aws:{hadoop}",
-        "com.fasterxml.jackson.dataformat:jackson-dataformat-cbor:2.15.2",
+        f"com.fasterxml.jackson.dataformat:jackson-dataformat-cbor:{jackson}",
         "software.amazon.ion:ion-java:1.0.2",
         f"com.amazonaws:jmespath-java:{sdk}",
         *(f"com.amazonaws:aws-java-sdk-{module}:{sdk}" for module in ("core", "dynamodb", "kms", "s3", "sts")),
@@ -95,6 +95,11 @@ def _abfs(hadoop: str, openssl: str) -> Roots:
     """Name the client of Azure Data Lake for the Hadoop that Spark ships; only tests fetch it."""
     coordinates = (f"org.apache.hadoop:hadoop-azure:{hadoop}", f"org.wildfly.openssl:wildfly-openssl:{openssl}")
     return Roots(coordinates=coordinates, transitive=False)
+
+
+def _gcs(version: str) -> Roots:
+    """Name Google's connector of Cloud Storage, in one jar with all it needs; only tests fetch it."""
+    return Roots(coordinates=(f"com.google.cloud.bigdataoss:gcs-connector:{version}:shaded",), transitive=False)
 
 
 def _companion(scala: str, spark: str, scala_library: str, hadoop: str, jackson: str, kafka_clients: str) -> Roots:
@@ -152,7 +157,13 @@ ROOTS: Mapping[str, Roots] = {
     "abfs-4.0.0": _abfs("3.4.1", "1.1.3.Final"),
     "abfs-4.1.2": _abfs("3.4.2", "2.1.4.Final"),
     "abfs-4.2.0": _abfs("3.5.0", "2.2.5.Final"),
-    "s3a-3.5.7": _s3a_by_version_1("3.3.4", "1.12.262"),
+    "gcs-3.4.4": _gcs("hadoop3-2.2.33"),
+    "gcs-3.5.7": _gcs("hadoop3-2.2.33"),
+    "gcs-4.0.0": _gcs("3.1.15"),
+    "gcs-4.1.2": _gcs("3.1.15"),
+    "gcs-4.2.0": _gcs("4.0.4"),
+    "s3a-3.4.4": _s3a_by_version_1("3.3.4", "1.12.262", "2.14.2"),
+    "s3a-3.5.7": _s3a_by_version_1("3.3.4", "1.12.262", "2.15.2"),
     "s3a-4.0.0": _s3a("3.4.1", "2.25.53", None, frozenset({"retries", "retries-spi", "utils-lite"})),
     "s3a-4.1.2": _s3a("3.4.2", "2.29.52", "1.2.1", frozenset({"utils-lite"})),
     "s3a-4.2.0": _s3a("3.5.0", "2.35.4", "1.3.1"),

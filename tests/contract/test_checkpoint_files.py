@@ -41,7 +41,7 @@ def hadoop_files() -> Iterator[CheckpointFiles]:
 
 
 @pytest.fixture
-def default_on_gs(hadoop_files: CheckpointFiles) -> Iterator["SparkSession"]:
+def default_on_oss(hadoop_files: CheckpointFiles) -> Iterator["SparkSession"]:
     """A session, while Hadoop's default file system is an object store."""
     from pyspark.sql import SparkSession
 
@@ -49,7 +49,7 @@ def default_on_gs(hadoop_files: CheckpointFiles) -> Iterator["SparkSession"]:
     assert session is not None
     conf = java_context(session).hadoopConfiguration()
     before = conf.get("fs.defaultFS")
-    conf.set("fs.defaultFS", "gs://bucket")
+    conf.set("fs.defaultFS", "oss://bucket")
     yield session
     conf.set("fs.defaultFS", before)
 
@@ -170,16 +170,16 @@ def test_of_those_who_race_for_a_name_exactly_one_wins(files: CheckpointFiles, f
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("path", ["gs://bucket/x", "viewfs://all/x", "/by-default/x"])
+@pytest.mark.parametrize("path", ["oss://bucket/x", "viewfs://all/x", "/by-default/x"])
 def test_nothing_is_created_where_two_could_win(
-    hadoop_files: CheckpointFiles, default_on_gs: "SparkSession", path: str
+    hadoop_files: CheckpointFiles, default_on_oss: "SparkSession", path: str
 ) -> None:
     with pytest.raises(UnsafeFileSystem, match="two drivers could both create one entry"):
         hadoop_files.create_atomically(path, b"mine")
 
 
 @pytest.mark.real
-def test_a_runner_refuses_a_default_file_system_where_two_could_win(default_on_gs: "SparkSession") -> None:
+def test_a_runner_refuses_a_default_file_system_where_two_could_win(default_on_oss: "SparkSession") -> None:
     query = {"pipeline": "a:b", "sources": {"o": {"topics": ["o"]}}, "clusters": ["east", "west"], "runners": ["a"]}
     settings = Tideover.model_validate({
         "store": "sqlite:///x.db",
@@ -188,9 +188,9 @@ def test_a_runner_refuses_a_default_file_system_where_two_could_win(default_on_g
         "runners": {"a": {}, "b": {}},
         "queries": {"revenue": {**query, "checkpoint": "/var/revenue"}},
     })  # fmt: skip
-    require_exclusive_create(default_on_gs, settings, "b", Path("/"))
-    with pytest.raises(UnsafeCheckpoint, match=r"queries.revenue.checkpoint: /var/revenue is on gs, by fs.defaultFS"):
-        require_exclusive_create(default_on_gs, settings, "a", Path("/"))
+    require_exclusive_create(default_on_oss, settings, "b", Path("/"))
+    with pytest.raises(UnsafeCheckpoint, match=r"queries.revenue.checkpoint: /var/revenue is on oss, by fs.defaultFS"):
+        require_exclusive_create(default_on_oss, settings, "a", Path("/"))
 
 
 def test_many_files_are_copied_over_what_was_there(files: CheckpointFiles, folder: str) -> None:

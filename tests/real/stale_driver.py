@@ -12,11 +12,15 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from streaming.spark.checkpoint.batch_news import RunName, follow
+from streaming.spark.checkpoint.files import CheckpointFiles, join
+from streaming.spark.checkpoint.log_fence import plant, plant_epoch
+from streaming.spark.checkpoint.log_text import Fence
 from tests.jars import connector_jars, spark_line
-from tests.waiting import PROCESS_SECONDS
+from tests.waiting import PROCESS_SECONDS, until
 from tests.wheel import ROOT
 
 
@@ -53,6 +57,25 @@ class Driver:
         """What it says in the end."""
         self.process.wait(PROCESS_SECONDS)
         return self._said.read_text().splitlines()[-1]
+
+
+def assert_fenced(spark: SparkSession, files: CheckpointFiles, folder: str) -> None:
+    """A run in this process ends behind the fence of a newer epoch, and another start of it changes no file."""
+    session = spark.newSession()
+    follow(session, RunName("revenue", 3, folder))
+    rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    writer = rows.writeStream.format("noop").option("checkpointLocation", folder)
+    query = writer.trigger(processingTime="100 milliseconds").start()
+    until(lambda: len(files.list_names(join(folder, "commits"))) > 1 or not query.isActive)
+    assert query.isActive, query.exception()
+    plant(files, folder, operation="op", epoch=4, knows=lambda _: True)
+    plant_epoch(files, folder, Fence(4, "op"))
+    until(lambda: not query.isActive, "the query runs on")
+    assert query.exception() is not None
+    before = files.walk(folder)
+    with pytest.raises(Exception, match="revenue with epoch 3 is over"):
+        writer.start()
+    assert files.walk(folder) == before
 
 
 def main(checkpoint: str, epoch: str, sink: Path, conf: Mapping[str, str]) -> None:

@@ -8,18 +8,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from streaming.spark.checkpoint.batch_news import MANAGER, RunName, follow
+from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.files import join
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
-from streaming.spark.checkpoint.log_fence import plant, plant_epoch
-from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.errors import UnsafeCheckpoint, UnsafeFileSystem
 from streaming.spark.jvm import java_context
 from streaming.spark.runner.service import require_exclusive_create
 from tests.data_lake import DataLake, data_lake
 from tests.jars import local_spark, spark_line
+from tests.real.stale_driver import assert_fenced
 from tests.real.test_object_store import declared
-from tests.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.jars("abfs")]
 
@@ -91,21 +89,7 @@ def test_a_create_whose_answer_was_lost_is_won(files: HadoopFiles, lake: DataLak
 
 
 def test_a_stale_run_writes_nothing_behind_a_fence(spark: SparkSession, files: HadoopFiles, folder: str) -> None:
-    session = spark.newSession()
-    follow(session, RunName("revenue", 3, folder))
-    rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-    writer = rows.writeStream.format("noop").option("checkpointLocation", folder)
-    query = writer.trigger(processingTime="100 milliseconds").start()
-    until(lambda: len(files.list_names(join(folder, "commits"))) > 1 or not query.isActive)
-    assert query.isActive, query.exception()
-    plant(files, folder, operation="op", epoch=4, knows=lambda _: True)
-    plant_epoch(files, folder, Fence(4, "op"))
-    until(lambda: not query.isActive, "the query runs on")
-    assert query.exception() is not None
-    before = files.walk(folder)
-    with pytest.raises(Exception, match="revenue with epoch 3 is over"):
-        writer.start()
-    assert files.walk(folder) == before
+    assert_fenced(spark, files, folder)
 
 
 def test_without_conditions_of_the_service_several_writers_win(

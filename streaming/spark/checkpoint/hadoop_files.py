@@ -23,7 +23,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from state.error_meanings import FILES, OURS, Meaning, meaning_of
-from state.settings.checkpoint_schemes import HINT, LAKE_HINT, LAKES, STORE_HINT, STORES, scheme_refusal
+from state.settings.checkpoint_schemes import (
+    GOOGLE,
+    GOOGLE_HINT,
+    HINT,
+    LAKE_HINT,
+    LAKES,
+    OBJECTS,
+    STORE_HINT,
+    scheme_refusal,
+)
 from state.settings.keys import Tideover
 from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles
@@ -230,9 +239,8 @@ class HadoopFiles:
         else:
             why = str(self._jvm.tideover.StoredObject.whyNotExclusive(store, target))
         if why:
-            raise UnsafeFileSystem(
-                f"{target.toString()} is where two drivers could both create it: {why}", hint=STORE_HINT
-            )
+            hint = GOOGLE_HINT if str(target.toUri().getScheme()) == GOOGLE else STORE_HINT
+            raise UnsafeFileSystem(f"{target.toString()} is where two drivers could both create it: {why}", hint=hint)
         return bool(self._jvm.tideover.StoredObject.create(store, target, content))
 
     def _rename_unless_taken(self, draft: JavaObject, target: JavaObject, content: bytes) -> bool:
@@ -286,7 +294,7 @@ class HadoopFiles:
         return self._local[scheme]
 
     def _is_store(self, path: JavaObject) -> bool:
-        return str(self._system(path).getUri().getScheme()) in STORES
+        return str(self._system(path).getUri().getScheme()) in OBJECTS
 
     def _class(self, name: str) -> JavaObject:
         return self._jvm.java.lang.Class.forName(f"org.apache.hadoop.fs.{name}")

@@ -104,8 +104,8 @@ _PATHS = ("spark.driver.extraClassPath", "spark.executorEnv.PYTHONPATH")
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _MISFIT = "spark.tideover.companion.missing"
 _OWN_STORE_HINT = (
-    "name Hadoop's connector in spark.conf, spark.jars.packages, in the version of this Spark's Hadoop. For Spark 3.4 "
-    "that is org.apache.hadoop:hadoop-aws:3.3.4"
+    "name Hadoop's connector (org.apache.hadoop:hadoop-aws) in spark.conf, spark.jars.packages, in the version of this "
+    "Spark's Hadoop"
 )
 
 _QUIET = {

@@ -16,7 +16,17 @@ import structlog
 from pyspark.sql import SparkSession
 
 from state.model.entities import Assignment
-from state.settings.checkpoint_schemes import HINT, LAKE_HINT, LAKES, STORE_HINT, STORES, scheme_of, scheme_refusal
+from state.settings.checkpoint_schemes import (
+    GOOGLE,
+    GOOGLE_HINT,
+    HINT,
+    LAKE_HINT,
+    LAKES,
+    OBJECTS,
+    STORE_HINT,
+    scheme_of,
+    scheme_refusal,
+)
 from state.settings.connection_estimate import connections_of_start
 from state.settings.keys import Tideover
 from state.store.runner_store import RunnerStore
@@ -77,11 +87,12 @@ def require_exclusive_create(session: SparkSession, settings: Tideover, runner: 
         scheme = scheme_of(checkpoint) or scheme_of(default)
         if refused is None and scheme == "hdfs" and implementation != _HDFS:
             refused = f"{checkpoint} is on hdfs by {implementation} (fs.hdfs.impl), which is not known to be safe"
-        if refused is None and scheme in STORES:
+        if refused is None and scheme in OBJECTS:
             bucket = "//".join(urlparse(checkpoint)[:2])
             manager = str(session.conf.get(MANAGER, ""))
             fenced = has_companion(session) and query.spark.get(MANAGER, manager) == manager
-            refused, hint = _store_refusal(session, checkpoint, bucket in tried, fenced=fenced), STORE_HINT
+            store, hint = ("Cloud Storage", GOOGLE_HINT) if scheme == GOOGLE else ("S3", STORE_HINT)
+            refused = _store_refusal(session, checkpoint, bucket in tried, store, fenced=fenced)
             tried.add(bucket)
         if refused is None and scheme in LAKES:
             why = HadoopFiles(session).why_no_lake(checkpoint)
@@ -90,10 +101,10 @@ def require_exclusive_create(session: SparkSession, settings: Tideover, runner: 
             raise UnsafeCheckpoint(f"queries.{name}.checkpoint: {refused}", hint=hint)
 
 
-def _store_refusal(session: SparkSession, checkpoint: str, known: bool, *, fenced: bool) -> str | None:
+def _store_refusal(session: SparkSession, checkpoint: str, known: bool, store: str, *, fenced: bool) -> str | None:
     """Why a checkpoint may not lie on an object store; ``fenced``: its manager of files is the companion's."""
     if not fenced:
-        return f"{checkpoint} is on S3, where Spark's own manager lets two drivers create one entry of its log"
+        return f"{checkpoint} is on {store}, where Spark's own manager lets two drivers create one entry of its log"
     if known:
         return None
     probe, files = join(checkpoint, f"_tideover_probe-{uuid.uuid4().hex}"), HadoopFiles(session)

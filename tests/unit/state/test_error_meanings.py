@@ -134,6 +134,10 @@ FILE_TEXTS = {
     "RequestTimeTooSkewed": Meaning.CLOCK,
     "AccessDeniedException: Access Denied (Service: S3, Status Code: 403)": Meaning.REFUSED,
     "AccessControlException: Permission denied: user=alice, access=WRITE, inode=/cp": Meaning.REFUSED,
+    "GoogleJsonResponseException: 403 Forbidden POST o?ifGenerationMatch=0&name=cp/offsets/7: a@b.iam does not have "
+    "storage.objects.create access to the Google Cloud Storage object.": Meaning.REFUSED,
+    "GoogleJsonResponseException: 429 Too Many Requests: The object cp/offsets/7 exceeded the rate limit for object "
+    "mutation operations. reason: rateLimitExceeded": Meaning.THROTTLED,
     "FSError: java.io.IOException: No space left on device": Meaning.FULL,
     "DSQuotaExceededException: The DiskSpace quota of /cp is exceeded: quota = 1 GB": Meaning.FULL,
     "StandbyException: Operation category WRITE is not supported in state standby": Meaning.PASSING,

@@ -104,7 +104,7 @@ public final class Companion {
 
   /** Begins a file, there or not. */
   public Draft replace(Path path, Supplier<Draft.Way> sparksOwn) throws IOException {
-    Draft.Way way = isStore(path) ? new StoredObject(systemOf(path), path, false) : sparksOwn.get();
+    Draft.Way way = isStore(path) ? StoredObject.replacing(systemOf(path), path) : sparksOwn.get();
     return new Draft(way, LogEntry.of(path), fence, news);
   }
 

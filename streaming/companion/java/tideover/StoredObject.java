@@ -57,12 +57,17 @@ public final class StoredObject implements Draft.Way {
         throw new IOException(target + " cannot be put where there is none: " + refused.get());
       }
       stream = new ByteArrayOutputStream();
-      put = hasCondition(store, target) ? byConnector() : bySdk();
+      put = GoogleStorage.is(store) ? byGeneration() : byHeader();
     } else {
       FSDataOutputStream plain = (FSDataOutputStream) builder().build();
       stream = plain;
       put = streamed(plain);
     }
+  }
+
+  /** On S3. */
+  private Put byHeader() throws IOException {
+    return hasCondition(store, target) ? byConnector() : bySdk();
   }
 
   private FSDataOutputStreamBuilder<?, ?> builder() throws IOException {
@@ -91,10 +96,23 @@ public final class StoredObject implements Draft.Way {
 
   private Put bySdk() throws IOException {
     ConditionalPut client = ConditionalPut.by(store).orElseThrow(); // as there was no refusal
+    return whole(content -> client.put(store, target, content, Map.of(WRITER, writer)));
+  }
+
+  private Put byGeneration() {
+    return whole(content -> GoogleStorage.put(store, target, content, WRITER, writer));
+  }
+
+  /** What one request sends. */
+  private interface Request {
+    void send(byte[] content) throws IOException;
+  }
+
+  private static Put whole(Request request) {
     return new Put() {
       @Override
       public void put(byte[] content) throws IOException {
-        client.put(store, target, content, Map.of(WRITER, writer));
+        request.send(content);
       }
 
       @Override
@@ -102,8 +120,12 @@ public final class StoredObject implements Draft.Way {
     };
   }
 
-  /** Whether a file system is Hadoop's connector of S3, whatever its scheme is. */
+  /** Whether a file system is Hadoop's connector of S3 or Google's, whatever its scheme is. */
   public static boolean isStore(FileSystem system) {
+    return GoogleStorage.is(system) || isS3(system);
+  }
+
+  private static boolean isS3(FileSystem system) {
     for (Class<?> each = system.getClass(); each != null; each = each.getSuperclass()) {
       if (each.getName().equals(CONNECTOR)) {
         return true;
@@ -117,6 +139,9 @@ public final class StoredObject implements Draft.Way {
    * can. Whether the store obeys it is unknown. Throws where that cannot be found out now.
    */
   static Optional<String> refusal(FileSystem store, Path path) throws IOException {
+    if (GoogleStorage.is(store)) {
+      return GoogleStorage.refusal(store);
+    }
     if (!store.getConf().getBoolean(ENABLED, true)) {
       return Optional.of(ENABLED + " is false");
     }
@@ -137,6 +162,13 @@ public final class StoredObject implements Draft.Way {
 
   private static boolean hasCondition(FileSystem store, Path path) throws IOException {
     return store.hasPathCapability(path, EXCLUSIVE);
+  }
+
+  /** Begins an object, there or not. */
+  static Draft.Way replacing(FileSystem store, Path target) throws IOException {
+    return GoogleStorage.is(store)
+        ? new SpooledObject(store, target)
+        : new StoredObject(store, target, false);
   }
 
   /** Puts an object whose name is free; false where another writer has it. */
@@ -180,7 +212,7 @@ public final class StoredObject implements Draft.Way {
    */
   private String writerThere(IOException refused) throws IOException {
     try {
-      byte[] found = store.getXAttr(target, ATTRIBUTE);
+      byte[] found = store.getXAttr(target, GoogleStorage.is(store) ? WRITER : ATTRIBUTE);
       return found == null ? "" : new String(found, StandardCharsets.UTF_8);
     } catch (FileNotFoundException nothing) {
       throw refused;

@@ -357,7 +357,7 @@ def test_an_entry_that_is_wrong_does_not_make_its_list_too_short(tmp_path: Path)
             (("checkpoint: var/revenue", f"checkpoint: {path}"),
              (f"queries.revenue.checkpoint: {path} is on {scheme}, where two drivers could both create one entry of "
               f"its log and run the query twice; {HINT}"))
-            for path, scheme in (("gs://bucket/revenue", "gs"), ("viewfs://all/revenue", "viewfs"),
+            for path, scheme in (("oss://bucket/revenue", "oss"), ("viewfs://all/revenue", "viewfs"),
                                  ("WASB://bucket/revenue", "wasb"))
         ),
         (

@@ -1,0 +1,242 @@
+"""Checkpoints on Google's Cloud Storage, by Google's own connector against an emulator: one writer gets a name."""
+
+import uuid
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lab.world import CLUSTERS
+from state.store.sql.migrate import open_store
+from streaming.jars import jar_paths
+from streaming.spark.checkpoint.batch_news import MANAGER
+from streaming.spark.checkpoint.files import join
+from streaming.spark.checkpoint.hadoop_files import HadoopFiles
+from streaming.spark.errors import UnsafeCheckpoint, UnsafeFileSystem
+from streaming.spark.jvm import java_context, java_view
+from streaming.spark.runner.service import require_exclusive_create
+from tests.cloud_storage import CloudStorage, careless, cloud_storage, losing_uploads
+from tests.jars import local_spark, spark_line
+from tests.races import Race, entries_against_plants, load_race
+from tests.real.pipelines import kept, kept_sums, sums_of
+from tests.real.stale_driver import assert_fenced
+from tests.real.test_object_store import declared
+from tests.real.theatre import sides_of
+from tests.scene import Stage, one_query
+from tests.world import running_clusters
+
+pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.jars("gcs"), pytest.mark.timeout(1200)]
+# the first test builds the emulator, once on a machine
+
+ROUNDS, FEW, WRITERS = 15, 3, 8
+ORDERS, BATCH = "orders", 200
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudStorage]:
+    with cloud_storage(tmp_path_factory.mktemp("objects")) as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def spark(store: CloudStorage) -> Iterator[SparkSession]:
+    with local_spark({MANAGER: spark_line().manager, **store.spark_conf()}) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def race(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Race:
+    return load_race(spark, tmp_path_factory.mktemp("race"))
+
+
+@pytest.fixture
+def files(spark: SparkSession) -> HadoopFiles:
+    return HadoopFiles(spark)
+
+
+@pytest.fixture
+def folder(store: CloudStorage, tmp_path: Path) -> str:
+    return join(store.url, tmp_path.name)
+
+
+@contextmanager
+def addressed(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Within the block Hadoop makes a client for a new bucket by these settings."""
+    conf = java_context(spark).hadoopConfiguration()
+    before = {key: conf.get(key) for key in settings}
+    for key, value in settings.items():
+        conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            conf.unset(key) if value is None else conf.set(key, value)
+
+
+def test_of_eight_writers_exactly_one_gets_the_name(race: Race, store: CloudStorage, folder: str) -> None:
+    assert race(race.ours, folder, ROUNDS, WRITERS, store.conf()) == (0, 0, 0)
+
+
+def test_without_conditions_of_the_store_several_writers_win(race: Race, store: CloudStorage) -> None:
+    """The control: it is the store that decides, and the race of this module shows it."""
+    with careless(store) as (way, bucket):
+        assert race(race.ours, join(bucket, "log"), ROUNDS, WRITERS, store.conf(way.port))[0] > 0
+
+
+def test_of_eight_writers_of_the_same_content_exactly_one_gets_the_name(files: HadoopFiles, folder: str) -> None:
+    for number in range(ROUNDS):
+        path = join(folder, "commits", str(number))
+        with ThreadPoolExecutor(WRITERS) as pool:
+            won = list(pool.map(lambda _, path=path: files.create_atomically(path, b"v1\n{}"), range(WRITERS)))
+        assert sum(won) == 1, f"{sum(won)} of {WRITERS} writers believe that {path} is theirs"
+
+
+def test_a_create_whose_answer_was_lost_is_won(spark: SparkSession, files: HadoopFiles, store: CloudStorage) -> None:
+    """The client may send it again, and the store refuses that because of the client's own object."""
+    with losing_uploads(store, lambda put: put == 1) as (way, bucket), addressed(spark, store.conf(way.port)):
+        path = join(bucket, "commits/7")
+        assert files.create_atomically(path, b"v1\n{}")
+        assert way.lost == 1
+        assert not files.create_atomically(path, b"v1\n{}"), "the same words of another writer"
+        assert files.read_bytes(path) == b"v1\n{}"
+
+
+def test_where_every_third_answer_is_lost_one_of_eight_writers_wins(race: Race, store: CloudStorage) -> None:
+    with losing_uploads(store, lambda put: put % 3 == 0) as (way, bucket):
+        assert race(race.ours, join(bucket, "log"), FEW, WRITERS, store.conf(way.port)) == (0, 0, 0)
+        assert way.lost >= FEW
+
+
+def test_of_an_entry_and_a_plant_exactly_one_gets_the_name(race: Race, files: HadoopFiles, folder: str) -> None:
+    counted = entries_against_plants(race, files, folder, ROUNDS)
+    print(f"{counted.entries} entries and {counted.plants} plants won, {counted.wrong} rounds went wrong")
+    assert counted.wrong == 0
+    assert counted.entries + counted.plants == ROUNDS
+
+
+def test_a_stale_run_writes_nothing_behind_a_fence(spark: SparkSession, files: HadoopFiles, folder: str) -> None:
+    assert_fenced(spark, files, folder)
+
+
+def test_a_file_is_overwritten_and_one_that_was_given_up_is_not(
+    spark: SparkSession, files: HadoopFiles, folder: str
+) -> None:
+    """What may be there already, such as a change of state, is whole or absent, and nothing stays on the disk."""
+    jvm, conf = java_view(spark), java_context(spark).hadoopConfiguration()
+    package, _, name = spark_line().manager.rpartition(".")
+    path = jvm.org.apache.hadoop.fs.Path(join(folder, "state/0/0/1.delta"))
+    manager = getattr(getattr(jvm, package), name)(path.getParent(), conf)
+    scratch = Path(str(jvm.java.lang.System.getProperty("java.io.tmpdir")))
+    before = set(scratch.glob("tideover-*.object"))
+    for word, ends in ((b"first", "close"), (b"given up", "cancel"), (b"second", "close")):
+        stream = manager.createAtomic(path, True)
+        stream.write(word)
+        getattr(stream, ends)()
+        assert files.read_bytes(str(path)) == (word if ends == "close" else b"first")
+    assert set(scratch.glob("tideover-*.object")) - before == set()
+
+
+def test_a_tree_is_listed_copied_read_and_deleted(files: HadoopFiles, folder: str) -> None:
+    for name in ("a", "sub/b", "sub/deeper/c d"):
+        files.replace(join(folder, "from", name), name.encode())
+    expected = {name: len(name) for name in ("a", "sub/b", "sub/deeper/c d")}
+    assert files.walk(join(folder, "from")) == expected
+    assert list(files.list_names(join(folder, "from"))) == ["a", "sub"]
+    files.copy((join(folder, "from", name), join(folder, "to", name)) for name in expected)
+    assert files.walk(join(folder, "to")) == expected
+    assert files.read_bytes(join(folder, "to", "sub/b")) == b"sub/b"
+    assert files.exists(join(folder, "to", "sub"))
+    assert not files.is_link(join(folder, "to", "a"))
+    assert files.free_space(folder) is None
+    assert files.delete(join(folder, "to"), recursive=True)
+    assert files.walk(join(folder, "to")) == {}
+    assert list(files.list_names(join(folder, "none"))) == []
+    assert not files.delete(join(folder, "none"))
+
+
+def test_a_runner_tries_the_store_out_and_leaves_nothing_there(
+    spark: SparkSession, files: HadoopFiles, folder: str
+) -> None:
+    require_exclusive_create(spark, declared(folder), "a", Path("/"))
+    assert files.walk(folder) == {}
+
+
+def test_a_runner_refuses_a_store_that_ignores_conditional_writes(
+    spark: SparkSession, store: CloudStorage, files: HadoopFiles
+) -> None:
+    with careless(store) as (way, bucket), addressed(spark, store.conf(way.port)):
+        with pytest.raises(UnsafeCheckpoint, match="is on a store that overwrites an object although") as error:
+            require_exclusive_create(spark, declared(join(bucket, "revenue")), "a", Path("/"))
+        assert "Google's own connector" in error.value.hint
+        assert files.walk(join(bucket, "revenue")) == {}, "what it was tried with is gone"
+
+
+def test_sparks_own_manager_is_refused_on_the_store(spark: SparkSession, folder: str) -> None:
+    settings = declared(folder, **{MANAGER: "org.apache.spark.FileContextBased"})
+    with pytest.raises(UnsafeCheckpoint, match="is on Cloud Storage, where Spark's own manager lets two drivers"):
+        require_exclusive_create(spark, settings, "a", Path("/"))
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "told"),
+    [
+        ("fs.gs.performance.cache.enable", "true", "true, so a run could overlook a fence"),
+        ("fs.gs.client.type", "STORAGE_CLIENT", "STORAGE_CLIENT, and only HTTP_API_CLIENT was tried"),
+    ],
+    ids=["a cache", "another client"],
+)
+def test_with_a_setting_by_which_two_could_win_nothing_is_created_or_hosted(
+    spark: SparkSession, files: HadoopFiles, store: CloudStorage, setting: str, value: str, told: str
+) -> None:
+    folder = join(store.add_bucket(f"other-{uuid.uuid4().hex}"), "revenue")
+    assert not files.exists(folder), "a client is made, and it looks at the settings again"
+    with addressed(spark, {setting: value}):
+        with pytest.raises(UnsafeFileSystem, match=told):
+            files.create_atomically(join(folder, "x"), b"mine")
+        with pytest.raises(UnsafeCheckpoint, match=told):
+            require_exclusive_create(spark, declared(folder), "a", Path("/"))
+        rows = spark.readStream.format("rate").load().writeStream.format("noop")
+        with pytest.raises(Exception, match=told):
+            rows.option("checkpointLocation", join(folder, "started")).start()
+    assert files.walk(folder) == {}
+
+
+def test_another_class_behind_the_scheme_is_refused(spark: SparkSession) -> None:
+    other = {"fs.gs.impl": "org.apache.hadoop.fs.RawLocalFileSystem"}
+    folder, told = f"gs://class-{uuid.uuid4().hex}/revenue", r"its file system is .*RawLocalFileSystem"
+    with addressed(spark, other):
+        with pytest.raises(UnsafeFileSystem, match=told):
+            HadoopFiles(spark).create_atomically(join(folder, "x"), b"mine")
+        with pytest.raises(UnsafeCheckpoint, match=told):
+            require_exclusive_create(spark, declared(folder), "a", Path("/"))
+
+
+def test_a_query_whose_checkpoint_is_there_goes_to_the_standby(store: CloudStorage, tmp_path: Path) -> None:
+    """The primary is killed; checkpoint, state and batch ids stay, and every order is counted once."""
+    east, west = CLUSTERS
+    url, folder = f"sqlite:///{tmp_path / 'store.db'}", tmp_path / "scene"
+    jar = jar_paths(f"gcs-{spark_line().spark}")[0]
+    with running_clusters(tmp_path / "world") as world, closing(open_store(url)) as kept_store:
+        settings = one_query(world, url, folder, "sums", "sums_by_batch")
+        settings["queries"]["sums"]["checkpoint"] = join(store.url, "failover", "sums")
+        settings["spark"]["conf"] |= {**store.spark_conf(), "spark.jars": str(jar)}
+        with closing(Stage(folder, kept_store, settings, sides_of(world), world=world)) as scene:
+            scene.make(ORDERS)
+            scene.extend(ORDERS, BATCH)
+            scene.run()
+            scene.until("the orders are counted on east", lambda: counted(scene) == BATCH)
+            scene.kill(east)
+            assert scene.failover("sums", west, "--consent", "loss").end().code == 0
+            scene.extend(ORDERS, 2 * BATCH, west)
+            scene.until("the orders are counted on west", lambda: counted(scene) == 2 * BATCH)
+            assert kept_sums(folder / "sums") == sums_of(2 * BATCH)
+            batches = [each["batch"] for each in kept(folder / "sums")]
+            assert batches == list(range(len(batches)))
+
+
+def counted(scene: Stage) -> int:
+    """How many orders the query's sink has."""
+    return sum(count for count, _ in kept_sums(scene.folder / "sums").values())
