@@ -40,6 +40,14 @@ class Service:
 
     def query(self, path: str, *, timeout: float, body: object = None, accept: str = "application/json") -> Any:
         """The JSON at a path below the address, by POST where there is a body. Raises ``ServiceTrouble``."""
+        answer = self.fetch(path, timeout=timeout, body=body, accept=accept, most=_MOST_BYTES)
+        try:
+            return json.loads(answer)
+        except (ValueError, RecursionError) as error:
+            raise self.odd(error) from None
+
+    def fetch(self, path: str, *, timeout: float, accept: str, most: int, body: object = None) -> bytes:
+        """What is at a path, as it is. Raises ``ServiceTrouble``, also where it has more than ``most`` bytes."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Accept": accept, **({} if data is None else {"Content-Type": "application/json"}), **self._login()}
         request = urllib.request.Request(f"{self.address}{path}", data=data, headers=headers)
@@ -48,11 +56,14 @@ class Service:
             if self.address.startswith("https:"):
                 handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=self.ca)))
             with urllib.request.build_opener(*handlers).open(request, timeout=timeout) as response:
-                return json.loads(response.read(_MOST_BYTES))
+                answer: bytes = response.read(most + 1)
         except urllib.error.HTTPError as error:
             raise ServiceTrouble(f"{self.address} answers {error.code}", status=error.code) from None
-        except (OSError, HTTPException, ValueError, RecursionError) as error:
+        except (OSError, HTTPException, ValueError) as error:
             raise self.odd(getattr(error, "reason", None) or error) from None
+        if len(answer) > most:
+            raise self.odd(f"its answer has more than {most:,} bytes")
+        return answer
 
     def odd(self, reason: object) -> ServiceTrouble:
         """What to raise where its answer is not that of such a service."""

@@ -177,18 +177,27 @@ class Spark(Settings):
     master: str = "local[*]"
     conf: dict[str, str | int | float | bool] = Field(default_factory=dict)
     master_ui: str | None = None
-    """Web address of a standalone master: queried for whether a lost driver's application ended (proof for a fence)."""
+    """Web address of a standalone master, or those of YARN's ResourceManagers, separated by commas. They are queried
+    for whether a lost driver has ended: proof for a fence, and for the name of an application."""
 
     def brings(self, artifact: str) -> bool:
         """Whether the settings name a jar of their own for this artifact, so that none is added."""
         return any(artifact in str(self.conf.get(key, "")) for key in ("spark.jars.packages", "spark.jars"))
 
     @model_validator(mode="after")
-    def _check_masters_are_standalone(self) -> Self:
-        """Where it is set its answer is proof and nothing else, and other managers do not answer so."""
-        if self.master_ui is not None and self.master.startswith(("yarn", "k8s")):
-            raise ValueError(f"master_ui needs a standalone master, but master is {self.master}: remove it")
+    def _query_known_managers_only(self) -> Self:
+        """Where it is set its answer is proof and nothing else, and Kubernetes does not answer so."""
+        if self.master_ui is not None and self.master.startswith("k8s"):
+            raise ValueError(f"master_ui needs a standalone master or YARN, but master is {self.master}: remove it")
         return self
+
+    @field_validator("master_ui")
+    @classmethod
+    def _is_web_address(cls, value: str | None) -> str | None:
+        for each in [] if value is None else value.split(","):
+            if not each.strip().startswith(("http://", "https://")):
+                raise ValueError(f"{each.strip() or value} is no web address: begin it with http:// or https://")
+        return value
 
 
 class RunnerSettings(Settings):

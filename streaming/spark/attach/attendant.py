@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 
 from state.errors import StoreError, TideoverError
 from state.model.entities import Assignment, Desired
-from state.settings.keys import Tideover
+from state.settings.keys import Spark, Tideover
 from state.store.runner_store import RunnerStore
 from streaming.errors import CredentialRefused
 from streaming.process import Identity
@@ -131,7 +131,7 @@ def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, b
     driver.declare([topics_beside(settings, query, key) | unplaced for key, query in keys.items()])
     here = driver.identity
     instance = uuid.uuid5(uuid.NAMESPACE_OID, f"{here}").hex  # of the driver, so another attendant is the same runner
-    if why := _why_taken(store, application, here, instance):
+    if why := _why_taken(store, application, here, instance, settings.spark):
         return _refuse_all(driver, settings, keys, why)
     hosting, tracker, lookout, identities = assembled(
         settings, application, instance, store=store, base=base, here=here,
@@ -166,12 +166,12 @@ def run_attendant(settings: Tideover, application: str, *, store: RunnerStore, b
     return code
 
 
-def _why_taken(store: RunnerStore, application: str, here: Identity, instance: str) -> str:
+def _why_taken(store: RunnerStore, application: str, here: Identity, instance: str, spark: Spark) -> str:
     """Why the application's name is not free; empty where it is, or is this driver's. Raises ``StoreError``."""
     if any(fact.runner == application and fact.instance == instance for fact in store.runners()):
         return ""
     try:
-        clear_name(store, application, here, None)
+        clear_name(store, application, here, None, spark)
     except NameTaken as error:
         return f"{error}; {error.hint}"
     return ""

@@ -22,6 +22,7 @@ from streaming.process import Identity, boot_id, host_name, started_at
 from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.errors import SparkMissing
 from streaming.spark.jvm import JavaObject
+from streaming.spark.masters.yarn import attempt_of
 
 DRIVER = "TIDEOVER_DRIVER_PID"
 _DOOR = "PYSPARK_GATEWAY_PORT"
@@ -70,7 +71,7 @@ class ApplicationDriver:
                 _jvm=self._jvm,
                 _jsc=SimpleNamespace(sc=lambda: context),
                 master=str(context.master()),
-                applicationId=str(context.applicationId()),
+                applicationId=_application_id(context),
             )
             named = SimpleNamespace(get=lambda key, default=None: settings.get(key, default))
             joined = SimpleNamespace(sparkContext=spark, conf=named, version=str(context.version()))
@@ -154,3 +155,12 @@ class ApplicationDriver:
     def exit(self) -> None:
         """End the application. Raises py4j's errors."""
         self._attached.exit()
+
+
+def _application_id(context: JavaObject) -> str:
+    """The application's id; in YARN's cluster mode that of its attempt, for each attempt is a driver of its own.
+
+    Raises py4j's errors.
+    """
+    application, attempt = str(context.applicationId()), context.applicationAttemptId()
+    return attempt_of(application, str(attempt.get())) if attempt.isDefined() else application

@@ -5,17 +5,14 @@ A stopped run of a process that cannot be reached is hearsay. Without proof the 
 controller waits or needs the operator's consent.
 """
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from http.client import HTTPException
-from urllib.request import urlopen
 
 from state.messages import CheckpointReport, FenceReport, FenceRequest, Process, Proof, SinkState
 from state.settings.keys import Spark
 from streaming.clocks import Clock, SystemClock
-from streaming.process import Identity, end_orphans, is_gone, orphans
+from streaming.process import Identity
 from streaming.spark.authority import Authority
 from streaming.spark.checkpoint.files import CheckpointFiles
 from streaming.spark.checkpoint.log_fence import Knows, Still, is_under_way, require_unmoved
@@ -23,6 +20,7 @@ from streaming.spark.checkpoint.log_text import Declared, Fence
 from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
+from streaming.spark.masters.proof import FenceFinding, prove_gone
 from streaming.spark.query.sink_memory import WrittenTo
 from streaming.spark.recut import restore_entry
 from streaming.spark.runner.supervisor import QuerySupervisor
@@ -38,19 +36,10 @@ _SILENT_SECONDS = 3.0
 gives up (``kafkaConsumer.pollTimeoutMs``, then ``kafka.default.api.timeout.ms``), which no stop shortens. A run that
 looks for what is new comes to the hold within 20 ms, but not on a machine with more to do than it can. There a start,
 which it would need instead, takes seconds."""
-_MASTER_SECONDS = 2.0
 
 _STOPPED = "stopped here: no task, no callback and no batch of it is running"
 _HELD = "held here between two batches: no task and no callback of it is running"
 _HELD_IN_BATCH = "held here in the middle of a batch: all of its tasks wait for records, and it publishes nothing"
-
-
-@dataclass(frozen=True, slots=True)
-class FenceFinding:
-    """A proof, or None, and what was seen."""
-
-    proof: Proof | None
-    detail: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -239,46 +228,4 @@ def _prove(guard: FenceContext, hosting: Process | None, hosted: Sequence[QueryS
         return FenceFinding(
             Proof.RUNNER, f"{who} reported that it had stopped the query and that nothing of it was running"
         )
-    return _prove_gone(guard, hosting, who)
-
-
-def _prove_gone(guard: FenceContext, hosting: Process, who: str) -> FenceFinding:
-    if hosting.spark_master.startswith("local"):
-        return _process_gone(guard.here, hosting, who)
-    application = _application_ended(guard.spark.master_ui, hosting.application_id)
-    if application.proof is not None:
-        return application
-    process = _process_gone(guard.here, hosting, who)
-    if process.proof is not None and guard.spark.master_ui is None:
-        return FenceFinding(process.proof, f"{process.detail}; its executors end with it (spark.master_ui is not set)")
-    return FenceFinding(None, f"{process.detail}; {application.detail}")
-
-
-def _process_gone(here: Identity, hosting: Process, who: str) -> FenceFinding:
-    gone = is_gone(hosting, here)
-    if gone is None:
-        if hosting.host == here.host:
-            return FenceFinding(None, f"{who} ran before a reboot, and it is unknown whether of this machine")
-        return FenceFinding(None, f"{who} is on another host, which {here.host} cannot check")
-    if not gone:
-        return FenceFinding(None, f"{who} is alive and is not this process")
-    if hosting.boot_id == here.boot_id and end_orphans(hosting.instance) and orphans(hosting.instance):
-        return FenceFinding(None, f"{who} is gone, but the JVM that it launched is still ending")
-    return FenceFinding(Proof.PROCESS, f"{who} is gone, and so is its JVM")
-
-
-def _application_ended(master_ui: str | None, application: str | None) -> FenceFinding:
-    """Query a standalone master; an application that it does not know proves nothing."""
-    if master_ui is None or application is None:
-        return FenceFinding(None, "no cluster manager is known (spark.master_ui is not set)")
-    try:
-        with urlopen(f"{master_ui.rstrip('/')}/json/", timeout=_MASTER_SECONDS) as answer:
-            known = json.load(answer)
-    except (OSError, HTTPException, ValueError) as error:
-        return FenceFinding(None, f"the master at {master_ui} did not answer: {error}")
-    if any(each.get("id") == application for each in known.get("activeapps", ())):
-        return FenceFinding(None, f"the master says that {application} is active")
-    for each in known.get("completedapps", ()):
-        if each.get("id") == application:
-            return FenceFinding(Proof.APPLICATION, f"the master says that {application} ended ({each.get('state')})")
-    return FenceFinding(None, f"the master does not know {application}")
+    return prove_gone(guard.here, guard.spark, hosting, who)

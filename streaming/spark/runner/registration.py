@@ -2,8 +2,8 @@
 
 A silent heartbeat proves nothing: a host that is merely cut off from the store continues its batches, and a second
 driver on the same checkpoint would write them again. So the name stays with the process that registered it until that
-gives it back. It is free, too, once the process is seen to be gone from the process table of its own host, or a person
-confirms that.
+gives it back. It is free, too, once the process is seen to be gone from the process table of its own host. The cluster
+manager that ran it can prove its end as well, and a person can confirm it.
 """
 
 import time
@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from state.model.entities import Event, RunnerFact
+from state.settings.keys import Spark
 from state.store.runner_store import RunnerStore
 from streaming.process import Identity, end_orphans, is_gone, orphans
 from streaming.spark.errors import NameTaken
 from streaming.spark.hosting import Hosting, logger_about
+from streaming.spark.masters.ending import Ending
+from streaming.spark.masters.proof import driver_ended
 
 STALE_AFTER = timedelta(seconds=10)
 """A heartbeat younger than this shows a live process, whatever a person says."""
@@ -33,13 +36,13 @@ class NameTakeover:
 
 
 def clear_name(
-    store: RunnerStore, runner: str, here: Identity, consent: NameTakeover | None = None
+    store: RunnerStore, runner: str, here: Identity, consent: NameTakeover | None = None, spark: Spark | None = None
 ) -> RunnerFact | None:
     """Make room under a name before Spark is started for it, and return the registration that had it, if any.
 
     A dead process of this host leaves its JVM behind for a moment: that is killed, so that no batch of it runs beside
-    ours. Where no process can look, a consent is recorded in the history and then believed, unless the heart still
-    beats. Raises ``NameTaken`` and ``StoreError``.
+    ours. On another host the cluster manager of ``spark`` proves the end of a driver that it runs. Else a consent is
+    recorded in the history and then believed, unless the heart still beats. Raises ``NameTaken`` and ``StoreError``.
     """
     other = next((fact for fact in store.runners() if fact.runner == runner), None)
     if other is None:
@@ -50,10 +53,13 @@ def clear_name(
             f"runner {runner} has ended, but the JVM that it launched on {other.host} cannot be killed",
             hint="end that process first: it may still write",
         )
-    if not gone:
+    ending = driver_ended(spark, other) if gone is None and spark is not None else Ending(False, "")
+    if ending.is_proven:
+        logger_about({"runner": runner}).info("earlier driver has ended", instance=other.instance, proof=ending.detail)
+    elif not gone:
         now = store.now()
         if gone is not None or consent is None or abs(now - other.seen_at) < STALE_AFTER:
-            raise _taken(other, now, alive=gone is False)
+            raise _taken(other, now, alive=gone is False, seen=ending.detail)
         store.note(_taken_over(other, consent, now))
     store.unregister(other.runner, other.instance)
     return other
@@ -149,7 +155,7 @@ def _has_no_jvm(dead: RunnerFact, here: Identity, seconds: float) -> bool:
     return True
 
 
-def _taken(other: RunnerFact, now: datetime, *, alive: bool) -> NameTaken:
+def _taken(other: RunnerFact, now: datetime, *, alive: bool, seen: str = "") -> NameTaken:
     silent = abs(now - other.seen_at)  # a time to come was written by a clock that was set back since
     who = f"pid {other.pid} on {other.host}, last seen {other.seen_at:%Y-%m-%d %H:%M:%S} UTC"
     if alive or silent < STALE_AFTER:
@@ -159,7 +165,7 @@ def _taken(other: RunnerFact, now: datetime, *, alive: bool) -> NameTaken:
         )
     return NameTaken(
         f"runner {other.runner} may still be running as {who}, {silent.total_seconds():.0f} s ago: "
-        "its host cannot be checked from here",
+        f"its host cannot be checked from here{seen and '; '}{seen}",
         hint="start it on that host, or end it there; if you know that it has ended: "
         f'tideover take-over {other.runner} --reason "why", then start it here',
     )

@@ -150,7 +150,7 @@ def run_runner(
         )
     log = logger_about({"runner": name})
     here, instance = own_identity(), uuid.uuid4().hex
-    former = clear_name(store, name, here, take_over)
+    former = clear_name(store, name, here, take_over, settings.spark)
     if former is not None:
         log.info("taking the name over", pid=former.pid, host=former.host, last_seen=former.seen_at.isoformat())
     tasks = _count_tasks(settings, name)

@@ -416,13 +416,20 @@ def test_a_key_that_this_user_may_not_read_is_left_to_who_connects(
 
 
 @pytest.mark.parametrize("master", ["yarn", "k8s://https://one:6443", "spark://one:7077"])
-def test_only_a_standalone_master_has_a_page_that_proves_an_end(tmp_path: Path, master: str) -> None:
+def test_a_standalone_master_and_yarn_prove_an_end(tmp_path: Path, master: str) -> None:
     text = GOOD + f"spark: {{master: '{master}', master_ui: 'http://one:8080'}}\n"
-    if master.startswith("spark:"):
+    if not master.startswith("k8s:"):
         assert load(written(tmp_path, text)).settings.spark.master_ui == "http://one:8080"
     else:
-        (mistakes,) = mistakes_of(tmp_path, text)
-        assert mistakes == f"spark: master_ui needs a standalone master, but master is {master}: remove it"
+        (mistake,) = mistakes_of(tmp_path, text)
+        assert mistake == f"spark: master_ui needs a standalone master or YARN, but master is {master}: remove it"
+
+
+@pytest.mark.parametrize(("address", "wrong"), [("rm:8088", "rm:8088"), ("http://a:1,,http://b:1", "http://a:1,,http")])
+def test_a_cluster_manager_is_named_by_web_addresses(tmp_path: Path, address: str, wrong: str) -> None:
+    (mistake,) = mistakes_of(tmp_path, GOOD + f"spark: {{master_ui: '{address}'}}\n")
+    assert mistake.startswith(f"spark.master_ui: {wrong}")
+    assert "begin it with http:// or https://" in mistake
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,10 @@
 import json
 import os
 import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import pytest
 
@@ -186,14 +184,13 @@ def fenced(
     folder: Path,
     hosting: Process | None,
     *here: RunHere,
-    master_ui: str | None = None,
     file_sink: Path | None = None,
     wait_seconds: float = 0.05,
 ) -> FenceReport:
     guard = FenceContext(
         instance="mine",
         here=HERE,
-        spark=Spark(master_ui=master_ui),
+        spark=Spark(),
         files=LocalFiles(),
         knows=lambda _: True,
         still=lambda: None,
@@ -576,48 +573,6 @@ def test_the_file_sinks_own_log_counts_more_than_callbacks(folder: Path) -> None
     planned = fenced(folder, process(instance="mine"), run, file_sink=log.parent).checkpoint.planned
     assert planned is not None
     assert planned.sink is SinkState.HAS
-
-
-class _Master(BaseHTTPRequestHandler):
-    answer: ClassVar[bytes] = b""
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(self.answer)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture
-def master() -> Iterator[str]:
-    server = HTTPServer(("127.0.0.1", 0), _Master)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join(60.0)
-
-
-@pytest.mark.parametrize(
-    ("answer", "proof", "detail"),
-    [
-        (b'{"activeapps": [{"id": "app-1"}], "completedapps": []}', None, "app-1 is active"),
-        (b'{"completedapps": [{"id": "app-1", "state": "KILLED"}]}', Proof.APPLICATION, "ended (KILLED)"),
-        (b'{"activeapps": [], "completedapps": []}', None, "does not know app-1"),
-        (b"<html>", None, "did not answer"),
-    ],
-)
-def test_the_master_shows_whether_an_application_ended(
-    folder: Path, master: str, monkeypatch: pytest.MonkeyPatch, answer: bytes, proof: Proof | None, detail: str
-) -> None:
-    monkeypatch.setattr(_Master, "answer", answer)
-    hosting = process(host="elsewhere", spark_master="spark://m:7077", application_id="app-1")
-    report = fenced(folder, hosting, master_ui=master)
-    assert report.proof is proof
-    assert detail in report.detail
 
 
 def test_a_pid_that_was_given_to_another_process_is_not_the_same_process() -> None:

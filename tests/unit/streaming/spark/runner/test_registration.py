@@ -9,11 +9,13 @@ from typing import cast
 import pytest
 
 from state.model.entities import RunnerFact
+from state.settings.keys import Spark
 from streaming.process import own_identity
 from streaming.spark.errors import NameTaken
 from streaming.spark.hosting import Hosting
 from streaming.spark.runner import registration
 from streaming.spark.runner.registration import STALE_AFTER, NameTakeover, Registration, clear_name
+from tests.json_server import attempt_xml, json_server
 from tests.memory_store import MemoryStore
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -123,6 +125,47 @@ def test_a_jvm_that_cannot_be_killed_keeps_the_name(monkeypatch: pytest.MonkeyPa
     with pytest.raises(NameTaken, match="cannot be killed"):
         clear_name(store, "a", HERE)
     assert len(store.runners()) == 1
+
+
+ATTEMPT = "appattempt_1_0007_000001"
+ON_YARN = replace(OTHER, spark_master="yarn", application_id=ATTEMPT)
+
+
+def yarn_says(state: str, code: int) -> dict[str, object]:
+    seen = f"AM Container for {ATTEMPT} exited with  exitCode: {code}"
+    path = f"ws/v1/cluster/apps/application_1_0007/appattempts/{ATTEMPT}"
+    return {path: attempt_xml(state, seen)}
+
+
+@pytest.mark.parametrize("silent", [timedelta(0), SILENT])
+def test_the_end_of_an_attempt_on_yarn_frees_the_name_at_once(silent: timedelta) -> None:
+    store = store_with(ON_YARN, silent=silent)
+    with json_server(**yarn_says("FAILED", 137)) as yarn:
+        assert clear_name(store, "a", HERE, None, Spark(master_ui=yarn.url)) == ON_YARN
+    assert store.runners() == []
+
+
+@pytest.mark.parametrize(
+    ("fact", "state", "code", "seen"),
+    [
+        (ON_YARN, "RUNNING", 137, f"; YARN says that {ATTEMPT} is RUNNING"),
+        (ON_YARN, "FAILED", -100, f"; YARN says that {ATTEMPT} is FAILED, and does not give its node"),
+        (replace(ON_YARN, application_id="application_1_0007"), "FAILED", 137, "checked from here"),
+        (replace(ON_YARN, spark_master="local[4]"), "FAILED", 137, "checked from here"),
+    ],
+)
+def test_a_name_stays_taken_where_yarn_proves_no_end(fact: RunnerFact, state: str, code: int, seen: str) -> None:
+    """A lost node, and a driver outside of YARN, may run on."""
+    store = store_with(fact, silent=SILENT)
+    with json_server(**yarn_says(state, code)) as yarn, pytest.raises(NameTaken) as taken:
+        clear_name(store, "a", HERE, None, Spark(master_ui=yarn.url))
+    assert str(taken.value).endswith(seen)
+    assert len(store.runners()) == 1
+
+
+def test_without_an_address_of_yarn_the_refusal_names_the_setting() -> None:
+    with pytest.raises(NameTaken, match=r"spark\.master_ui is not set"):
+        clear_name(store_with(ON_YARN, silent=SILENT), "a", HERE, None, Spark())
 
 
 def hosting(store: MemoryStore, instance: str) -> Hosting:
