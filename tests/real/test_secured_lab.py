@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from lab.access import KINDS
+from lab.access import KINDS, Access
+from orchestrator.cli.app import main
+from orchestrator.config.load import load
 from tests.waiting import until
 from tests.world import ROOT, RunningWorld, running_world
 
@@ -34,6 +36,25 @@ def test_a_secured_world_replicates_and_refuses_who_has_no_credentials(kind: str
         passwords = [path.read_text().strip() for path in world.directory.glob("secrets/*/*.password")]
         assert len(passwords) == (0 if kind == "mtls" else 6)
         assert not any(word in world.config.read_text() for word in passwords)
+        assert_init_finds_both(world, tmp_path)
+
+
+def assert_init_finds_both(world: RunningWorld, folder: Path) -> None:
+    """``init`` logs in as Tideover's own user by files such as Kafka's tools take."""
+    made, words = folder / "init" / "tideover.yaml", ["init"]
+    made.parent.mkdir()
+    for cluster in ("east", "west"):
+        access = Access.found(world.directory / "secrets" / cluster)
+        assert access is not None
+        file = folder / f"{cluster}.properties"
+        lines = (f"{key}={value}\n" for key, value in access.java("tideover").items())
+        file.write_text("".join(lines), encoding="ascii")
+        words += ["--cluster", f"{cluster}={world.bootstrap(cluster)}", "--command-config", f"{cluster}={file}"]
+    assert main([*words, "--write", str(made)]) == 0
+    settings = load(made).settings
+    assert settings.route("east", "west") is not None
+    for cluster, found in settings.clusters.items():
+        assert found.security.protocol == load(world.config).settings.clusters[cluster].security.protocol
 
 
 def records_on(world: RunningWorld, cluster: str) -> int:

@@ -1,28 +1,36 @@
 """``init``: the first configuration, made from what the clusters answer."""
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import yaml
 
 from orchestrator.cli import render
 from orchestrator.cli.serve.inventory import create, found_below, said
+from orchestrator.config.client_properties import ClientSecurity, read_client_properties
 from orchestrator.config.first_routes import FirstRoute, routes_between
 from orchestrator.config.load import load
+from orchestrator.config.property_reading import FOLDER
+from orchestrator.config.secret_files import secret_files
 from orchestrator.errors import ConfigError, UsageError
 from state.plain_text import amount
-from streaming.errors import KafkaError
+from streaming.errors import CredentialRefused, KafkaError
+
+if TYPE_CHECKING:
+    from state.settings.keys import Cluster, Tideover
 
 _LOOK_SECONDS = 10.0
+_LOGIN = "where it wants TLS or a login, name the file of Kafka's tools: --command-config NAME=FILE"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answered:
     """What a cluster answered."""
 
-    bootstrap: tuple[str, ...]
     id: str | None
     topics: frozenset[str]
 
@@ -30,11 +38,15 @@ class Answered:
 @click.command()
 @click.option("--cluster", "clusters", multiple=True, required=True, metavar="NAME=HOST:PORT[,HOST:PORT]",
               help="A cluster and its bootstrap servers, home first. At least two.")  # fmt: skip
+@click.option("--command-config", "files", multiple=True, metavar="[NAME=]FILE",
+              help="A properties file of Kafka's own tools, for one cluster or for all others.")  # fmt: skip
 @click.option("--checkpoints", "paths", multiple=True, type=click.Path(exists=True, path_type=Path), metavar="PATH",
               help="As inventory takes it: checkpoints or event logs, for the queries.")  # fmt: skip
 @click.option("--application", metavar="NAME", help="The application of checkpoints that no event log is about.")
 @click.option("--write", "file", type=click.Path(path_type=Path), default="tideover.yaml", show_default=True)
-def init(clusters: tuple[str, ...], paths: tuple[Path, ...], application: str | None, file: Path) -> None:
+def init(
+    clusters: tuple[str, ...], files: tuple[str, ...], paths: tuple[Path, ...], application: str | None, file: Path
+) -> None:
     """Write a first configuration. Reads the id and the topics of each cluster, and changes nothing there.
 
     The id of each cluster is written down, so that no other cluster is taken for it later. A route is declared where
@@ -42,36 +54,84 @@ def init(clusters: tuple[str, ...], paths: tuple[Path, ...], application: str | 
     a dot. With --checkpoints also applications and queries. The file is checked before it appears, and an existing one
     is never overwritten. Exit 2: a cluster did not answer, or something could not be decided.
 
+    For TLS and logins, --command-config names the file that Kafka's tools take. Its secrets go into files of their
+    own, in the folder secrets beside the configuration, which names them.
+
     \b
     Examples:
       tideover init --cluster east=localhost:19092 --cluster west=localhost:29092
       tideover init --cluster east=e1:9092,e2:9092 --cluster west=w1:9092 \\
         --checkpoints /data/shop/checkpoints --application shop
+      tideover init --cluster east=e1:9093 --cluster west=w1:9093 \\
+        --command-config east.properties --command-config west=west.properties
     """
     if file.exists():
         raise UsageError(f"{file} is there already", hint="name another file by --write, or move that one away")
     named = _named(clusters)
-    answered = {name: look(name, servers) for name, servers in named.items()}
-    _check_apart(answered)
-    known: dict[str, dict[str, object]] = {"runners": {}, "queries": {}}
-    topics: Collection[str] = ()
-    if paths:
-        from streaming.spark.inventory.candidates import configuration_of  # imported when needed: it reads no cluster
-
-        found = found_below(paths, application)
-        known = configuration_of(found, tuple(named))
-        topics = sorted({topic for each in found if each.query in known["queries"] for t in each.topics for topic in t})
-        for line in said(found):
-            render.talk(line)
-    routes, remarks = routes_between({name: each.topics for name, each in answered.items()}, topics)
-    for remark in remarks:
-        render.talk(remark)
-    _write(file, answered, routes, known)
+    secured = _secured(files, named)
+    secrets = {name: text for each in secured.values() for name, text in each.files.items()}
+    with secret_files(file.parent / FOLDER, secrets):
+        groups = {name: _group(servers, secured.get(name)) for name, servers in named.items()}
+        settings = _checked(file, _whole(groups, {}, (), {}), "the clusters cannot be configured")
+        answered = {name: look(name, settings.clusters[name]) for name in named}
+        _check_apart(answered)
+        known, topics = _queries(paths, application, tuple(named))
+        routes, remarks = routes_between({name: each.topics for name, each in answered.items()}, topics)
+        for remark in remarks:
+            render.talk(remark)
+        whole = _whole(groups, {name: each.id for name, each in answered.items()}, routes, known)
+        _checked(file, whole, "what was found makes no configuration")
+        create(file, whole)
+    if secrets:
+        render.talk(f"{file.parent / FOLDER} has {amount(len(secrets), 'file')} with secrets; only you may read them")
     render.talk(
         f"{file}: {amount(len(answered), 'cluster')}, {amount(len(routes), 'route')}, "
-        f"queries: {len(known['queries'])}; "
+        f"queries: {len(known.get('queries', ()))}; "
         f"look through it, then: tideover -c {file} config check"
     )
+
+
+def _queries(
+    paths: Sequence[Path], application: str | None, clusters: tuple[str, ...]
+) -> tuple[dict[str, dict[str, object]], Collection[str]]:
+    """Runners and queries of what lies below the paths, and the topics that these queries read."""
+    if not paths:
+        return {"runners": {}, "queries": {}}, ()
+    from streaming.spark.inventory.candidates import configuration_of  # imported when needed: it reads no cluster
+
+    found = found_below(paths, application)
+    known = configuration_of(found, clusters)
+    for line in said(found):
+        render.talk(line)
+    return known, sorted(
+        {t for each in found if each.query in known["queries"] for topics in each.topics for t in topics}
+    )
+
+
+def _secured(files: Sequence[str], named: Mapping[str, tuple[str, ...]]) -> dict[str, ClientSecurity]:
+    """By cluster, what the properties files say. Raises ``UsageError``, and ``ConfigError`` with a file's mistakes."""
+    chosen: dict[str, Path] = {}
+    common: list[Path] = []
+    for each in files:
+        name, equals, file = each.partition("=")
+        if not equals or name not in named:
+            common.append(Path(each))
+        elif name in chosen:
+            raise UsageError(f"--command-config names {name} twice", hint="one file says how a cluster is reached")
+        else:
+            chosen[name] = Path(file)
+    if len(common) > 1:
+        raise UsageError(
+            f"{common[0]} and {common[1]} are both for each cluster",
+            hint="--command-config east=FILE is for east alone",
+        )
+    chosen = {name: common[0] for name in named if common} | chosen
+    found: dict[str, ClientSecurity] = {}
+    for name, path in chosen.items():
+        found[name] = read_client_properties(path, cluster=name, servers=named[name])
+        if found[name].unused:
+            render.talk(f"{path}: not needed for {name}: {', '.join(found[name].unused)}")
+    return found
 
 
 def _named(clusters: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -89,27 +149,18 @@ def _named(clusters: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def look(name: str, servers: tuple[str, ...]) -> Answered:
+def look(name: str, cluster: "Cluster") -> Answered:
     """A cluster's id and topics. Raises ``UsageError`` with what was wrong."""
-    from pydantic import ValidationError  # imported when needed: help need not wait for it
-
-    from state.settings.keys import Cluster
-    from streaming.kafka.link import Link
+    from streaming.kafka.link import Link  # imported when needed: help need not wait for it
 
     seen: list[str] = []
-    try:
-        cluster = Cluster.model_validate({"bootstrap": servers})
-    except ValidationError as error:
-        raise UsageError(f"--cluster {name}: {error.errors()[0]['msg']}") from None
     try:
         with Link(cluster, name=name, identify=lambda known: seen.append(known) if known is not None else None) as link:
             topics = frozenset(link.names(timeout=_LOOK_SECONDS))
     except KafkaError as error:
-        raise UsageError(
-            f"{name} did not answer: {error}",
-            hint="init cannot log in: where TLS or a password is wanted, write the file by hand",
-        ) from None
-    return Answered(bootstrap=servers, id=seen[-1] if seen else None, topics=topics)
+        said = str(error) if isinstance(error, CredentialRefused) else f"{name} did not answer: {error}"
+        raise UsageError(said, hint=_LOGIN if cluster.security.protocol == "PLAINTEXT" else error.hint) from None
+    return Answered(id=seen[-1] if seen else None, topics=topics)
 
 
 def _check_apart(answered: Mapping[str, Answered]) -> None:
@@ -123,30 +174,36 @@ def _check_apart(answered: Mapping[str, Answered]) -> None:
             by_id[each.id] = name
 
 
-def _write(
-    file: Path,
-    answered: Mapping[str, Answered],
+def _group(servers: Sequence[str], secured: ClientSecurity | None) -> dict[str, object]:
+    found: dict[str, object] = {"bootstrap": list(servers)}
+    return found if secured is None or not secured.group else {**found, "security": dict(secured.group)}
+
+
+def _whole(
+    clusters: Mapping[str, Mapping[str, object]],
+    ids: Mapping[str, str | None],
     routes: Sequence[FirstRoute],
     known: Mapping[str, Mapping[str, object]],
-) -> None:
-    """The file is checked under another name first: nothing half done is left."""
+) -> str:
+    """The text of the configuration."""
     whole = {
         "store": "sqlite:///tideover.db",
-        "clusters": {
-            name: {"bootstrap": list(each.bootstrap)} | ({} if each.id is None else {"id": each.id})
-            for name, each in answered.items()
-        },
+        "clusters": {name: {**each, **({"id": ids[name]} if ids.get(name) else {})} for name, each in clusters.items()},
         "routes": [each.as_yaml() for each in routes],
         **known,
     }
-    text = yaml.safe_dump(whole, sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(whole, sort_keys=False, allow_unicode=True)
+
+
+def _checked(file: Path, text: str, wrong: str) -> "Tideover":
+    """What the text means as that file. It is read under another name, of which nothing is left."""
     draft = file.with_name(f".{file.name}.draft")
     draft.unlink(missing_ok=True)
     create(draft, text)
     try:
-        load(draft, {})
-        create(file, text)
+        return load(draft, os.environ).settings
     except ConfigError as error:
-        raise UsageError(f"what was found makes no configuration: {error}", hint=error.hint) from None
+        mistakes = list(error.mistakes) or [str(error)]
+        raise ConfigError(f"{wrong}:", hint=error.hint, mistakes=mistakes) from None
     finally:
         draft.unlink(missing_ok=True)

@@ -18,9 +18,7 @@ EAST, WEST = "A" * 22, "B" * 22
 def made(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ids: Mapping[str, str], *words: str | Path
 ) -> tuple[int, str]:
-    monkeypatch.setattr(
-        module, "look", lambda name, servers: Answered(bootstrap=servers, id=ids[name], topics=frozenset({"orders"}))
-    )
+    monkeypatch.setattr(module, "look", lambda name, cluster: Answered(id=ids[name], topics=frozenset({"orders"})))
     code = main(["init", *map(str, words)])
     return code, capsys.readouterr().err
 
@@ -87,3 +85,41 @@ def test_a_cluster_that_does_not_answer_is_named(
         ["init", "--cluster", "east=127.0.0.1:1", "--cluster", "west=127.0.0.1:2", "--write", str(tmp_path / "x")]
     )
     assert (code, "east did not answer" in capsys.readouterr().err) == (2, True)
+
+
+def test_a_secret_of_a_properties_file_is_never_in_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secured = tmp_path / "client.properties"
+    secured.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nacks=all\nsasl.jaas.config="
+        'org.apache.kafka.common.security.plain.PlainLoginModule required username="ann" password="hidden";\n'
+    )
+    file = tmp_path / "made.yaml"
+    words = ("--cluster", "east=e:1", "--cluster", "west=w:1", "--write", file, "--command-config")
+    code, said = made(monkeypatch, capsys, {"east": EAST, "west": EAST}, *words, f"east={secured}")
+    assert (code, "are one cluster" in said, list(tmp_path.iterdir())) == (2, True, [secured])
+    code, said = made(monkeypatch, capsys, {"east": EAST, "west": WEST}, *words, f"east={secured}")
+    assert (code, "hidden" in said + file.read_text(), "not needed for east: acks" in said) == (0, False, True)
+    clusters = load(file, {}).settings.clusters
+    assert (clusters["east"].security.protocol, clusters["west"].security.protocol) == ("SASL_PLAINTEXT", "PLAINTEXT")
+    assert (tmp_path / "secrets" / "east.password").read_text() == "hidden"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--command-config", "a.properties", "--command-config", "b.properties"), "are both for each cluster"),
+        (("--command-config", "east=a", "--command-config", "east=b"), "names east twice"),
+        (("--command-config", "none.properties"), "none.properties cannot be read: No such file"),
+        (("--cluster", "s o=x:1"), "the clusters cannot be configured:\n  clusters.s o"),
+    ],
+)
+def test_a_wrong_properties_file_or_name_leaves_nothing(
+    words: tuple[str, ...], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    both = ("--cluster", "east=e:1", "--cluster", "west=w:1")
+    code, said = made(monkeypatch, capsys, {}, *both, *words)
+    assert (code, why in said, list(tmp_path.iterdir())) == (2, True, []), said
