@@ -1,7 +1,7 @@
 """``python -m bench``: take the measurements, write ``report.json`` and ``report.md``, print the page.
 
-Exit code 0: all were taken, whatever they say; 2: one came to no end, and the report says which and why, or files
-differ from the commit, and nothing was measured (``--draft`` measures all the same).
+Exit code 0: all were taken, whatever they say. Exit code 2: one came to no end, and the report says which and why. Or
+files differ from the commit, and nothing was measured (``--draft`` measures all the same).
 """
 
 import argparse

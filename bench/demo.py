@@ -1,12 +1,13 @@
 """``make demo`` from its start to the kill, beside the start of two clusters and Spark alone.
 
 Ours is the demo as it is typed, its lines timed as they come. It plays on to its verdict, and one that does not keep
-what it promises fails the measurement. The floor is all that must be there before a kill means something, with nothing
-of Tideover: the same clusters and replicator, then a plain driver with the same queries, and the load as soon as each
-has committed its first batch, which is empty; until each has committed one with data.
+what it promises fails the measurement. The floor is all that must be there before a kill means something, with
+nothing of Tideover. These are the same clusters and replicator, then a plain driver with the same queries. The load
+begins as soon as each has committed its first batch, which is empty. It ends when each has committed one with data.
 
-Both are taken twice, one after the other: with archives of classes, as ``make test`` or ``make archives`` leaves them
-on a machine, and without, as where the demo is the first command. A plain driver maps none; its clusters do.
+Both are taken twice, one after the other. First with archives of classes, as ``make test`` or ``make archives``
+leaves them on a machine. Then without, as where the demo is the first command. A plain driver maps none, and its
+clusters do.
 """
 
 import json

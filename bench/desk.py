@@ -4,7 +4,7 @@ One world of two clusters, MirrorMaker 2 and load, one runner with one query tha
 carries out requests and serves the pages. A round is a failover. Then the load ends, replication is
 reversed, and the next round goes the other way. Rounds without and with pages take turns, so that both see the same
 machine, and both go both ways. The pages are connections that do what a browser does with the script of the page
-(``bench.desk_pages``), in a process of their own on the same cores; what a browser itself costs is not in it.
+(``bench.desk_pages``), in a process of their own on the same cores. What a browser itself costs is not in it.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Pages of the desk that are open: ``python -m bench.desk_pages PORT COUNT FILE``, until SIGTERM.
 
-Each does what a browser does with ``desk.js``, over real connections: it keeps one for its page, requests to follow the
+Each does what a browser does with ``desk.js``, over real connections. It keeps one for its page, requests to follow the
 history, and fetches its page each ten seconds, and soon after each line if it may follow. Half of them show the
 overview, half a query. What came of it is written to FILE as JSON: fetches, refusals, and seconds of each answer.
 """

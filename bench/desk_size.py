@@ -2,7 +2,7 @@
 
 A store is filled as runners and a leading controller leave it, in an SQLite file, and a server of the desk reads from
 it. No cluster runs, for the desk queries none. Each page is requested more than a second after the one before, so that
-none is as it was drawn already; the figure is from the request to the last byte, on a machine that does nothing else.
+none is as it was drawn already. The figure is from the request to the last byte, on a machine that does nothing else.
 """
 
 import time

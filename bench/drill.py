@@ -1,7 +1,7 @@
 """What a drill costs production: the batches of a query while a drill of it is under way, and while none is.
 
 One world of two clusters, MirrorMaker 2 and load, and one runner that hosts one query with state, warmed up. A pair is
-a drill, and a while as long without one, next to each other; every second pair runs the other way round, so that a
+a drill, and a while as long without one, next to each other. Every second pair runs the other way round, so that a
 slow drift of the machine falls on both. A batch lasts from its entry in ``offsets`` to its entry in ``commits``, by the
 times of the files; it belongs to the while in which it began. The start of the command's process comes before the
 drill, and is in neither.

@@ -1,11 +1,11 @@
 """The exact place of 500 partitions on one real broker, found by content.
 
-Two topics on one broker take the part of two clusters: the old one, and its copy behind foreign records, so that
-no offset agrees. Several records share each millisecond, so a time cannot name a place. The tracker's own reader reads
+Two topics on one broker take the part of two clusters: the old one, and its copy behind foreign records, so that no
+offset agrees. Several records share each millisecond, so a time cannot name a place. The tracker's own reader reads
 what is remembered from the old topic; its time is a row of its own. The resolver looks up all partitions at once:
-topics, ends, begins, times, records. *warm*: by a client that is connected; *cold*: from making it on. *From
-the store*: as an operation does it, from the rows of a query whose last twelve batches are tracked with all that is
-remembered, to the offsets at which it resumes.
+topics, ends, begins, times, records. *warm*: by a client that is connected; *cold*: from making it on. *From the
+store*: as an operation does it. It begins at the rows of a query whose last twelve batches are tracked with all that
+is remembered, and ends at the offsets at which it resumes.
 
 Every place is checked against the one that was written: one too late or inexact fails the measurement. No other tool
 finds it. Beside it is a look-up by time alone, with the records that it would repeat.

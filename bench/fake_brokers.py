@@ -1,7 +1,7 @@
 """``python -m bench.fake_brokers``: brokers that answer where topics are led and what lies at a time, and nothing else.
 
 A real cluster of 100,000 partitions does not fit on a machine that also runs the clients. These answer by the same
-protocol on real sockets, in a process of their own, and keep each answer: the second equal question costs a broker
+protocol on real sockets, in a process of their own, and keep each answer. The second equal question costs a broker
 next to nothing, so a figure is the client's cost and loopback's. What a real broker takes to search its indexes is
 not in it.
 

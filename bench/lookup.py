@@ -1,10 +1,10 @@
 """3,500 partitions looked up by time on one real broker: ours, librdkafka's, and Kafka's own tool.
 
-In the figures: *warm*, the look-up alone, by a client that is connected and knows the leaders; *cold*, everything from
-making the client to closing it (connect, version negotiation, metadata, look-up), in a process that has its
-libraries imported. GetOffsetShell is a program, so its figure holds the start of its JVM as well, as it does for
-its users. Not in the figures: starting Python, making the broker's page cache warm (every partition is queried
-once before), networks (all on loopback), replication, more than one leader.
+In the figures, *warm* is the look-up alone, by a client that is connected and knows the leaders. *Cold* is everything
+from making the client to closing it (connect, version negotiation, metadata, look-up), in a process that has its
+libraries imported. GetOffsetShell is a program, so its figure holds the start of its JVM as well, as it does for its
+users. Not in the figures: starting Python, making the broker's page cache warm (every partition is queried once
+before), networks (all on loopback), replication, more than one leader.
 
 Each partition holds records around the requested time, so that the broker has to search an index and a log.
 Every answer is checked: a wrong one of ours fails the measurement, wrong ones of others are counted.

@@ -1,8 +1,8 @@
 """``tideover run`` whose queries can be restarted the plain way: ``stop()`` and ``start()`` of Spark, in the same JVM.
 
 What a switchover is compared with is the very query, in the driver that it runs in, warmed up by the same batches.
-A file ``restart`` in the folder that ``BENCH_DOOR`` names requests it: a writer is built for each running query where
-it is now, all are stopped, one after the other, and each writer is started. ``restarted`` then says when that was. The
+A file ``restart`` in the folder that ``BENCH_DOOR`` names requests it. A writer is built for each running query where
+it is now. All are stopped, one after the other, and each writer is started. ``restarted`` then says when that was. The
 runner's own thread, which would see that its run has ended, sees it active during that time.
 
 Arguments are those of ``tideover``.

@@ -1,6 +1,6 @@
 """The arithmetic of a report: what a handful of samples says, and how two handfuls compare.
 
-Pure. The median stands for the samples, because one run in ten meets a garbage collection; minimum and maximum stay
+Pure. The median stands for the samples, because one run in ten meets a garbage collection. Minimum and maximum stay
 beside it, because with few samples they are all that can be said of the spread. No confidence interval is made up from
 three runs.
 """

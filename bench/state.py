@@ -1,8 +1,8 @@
 """The pause of a query in a switchover, with little state and with gigabytes of it.
 
-For each kind of state, and for ``switch`` and ``carry``, a world of its own: the first records make state of the size
-wanted (``bench.widening``), the others touch little of it. When the query has caught up, rounds of a plain restart and
-a switchover follow, as in ``bench.switchover``, each the other way.
+For each kind of state, and for ``switch`` and ``carry``, there is a world of its own. The first records make state of
+the size wanted (``bench.widening``), the others touch little of it. When the query has caught up, rounds of a plain
+restart and a switchover follow, as in ``bench.switchover``, each the other way.
 
 A restart, by Spark or by ``carry``, loads the state from the checkpoint; a run that continues has it. So the pause of
 ``switch`` is held against the one with little state, and that of ``carry`` against Spark's own restart.

@@ -1,17 +1,17 @@
 """From the decision to the first batch committed on the standby: by a warmed and by a cold runner, and naively.
 
-Four worlds per sample, each with two clusters, MirrorMaker 2, load, and one stateful query: hosted by a runner that is
-warmed up and has run for a while, as one in service has, once by ``carry`` and twice by ``switch``; and by one that
-never was warmed up (its first move, all classes of the move still to be loaded), by ``carry``.
-The primary is killed, or frozen once with ``switch``, and the query is failed over. Then the runner is stopped
-and the naive way is taken on the same standby: a new driver process with ``startingOffsetsByTimestamp`` from five
+Four worlds per sample, each with two clusters, MirrorMaker 2, load, and one stateful query. It is hosted by a runner
+that is warmed up and has run for a while, as one in service has, once by ``carry`` and twice by ``switch``. Another
+one never was warmed up (its first move, all classes of the move still to be loaded): it moves by ``carry``. The
+primary is killed, or frozen once with ``switch``, and the query is failed over. Then the runner is stopped and the
+naive way is taken on the same standby. That is a new driver process with ``startingOffsetsByTimestamp`` from five
 seconds before the kill and a new checkpoint, the same pipeline and session settings.
 
-In our figure: hold, fence, look-up, forecast, preparing and checking the checkpoint, start, the bridge batch if there
-is one, and the first batch that can hold data, to its commit. It starts when the operation is recorded; *typed* starts
-half a second earlier, with the command line's own process, and so is what an operator feels. In the naive figure:
-process start to commit of the first batch, and nothing of what a person does before. Not in either: noticing that the
-cluster is gone. The naive driver starts without its state, and what it lost or repeated is unknown.
+In our figure: hold, fence, look-up, forecast, preparing and checking the checkpoint, start, and the bridge batch if
+there is one. The first batch that can hold data is in it, to its commit. It starts when the operation is recorded;
+*typed* starts half a second earlier, with the command line's own process, and so is what an operator feels. In the
+naive figure: process start to commit of the first batch, and nothing of what a person does before. Not in either:
+noticing that the cluster is gone. The naive driver starts without its state, and what it lost or repeated is unknown.
 """
 
 import json
@@ -115,7 +115,7 @@ def _rows(moves: Mapping[str, list[Moved]], naive: list[float]) -> list[Row]:
     beside = Other(name=WHAT, spread=Spread.of(naive))
     note = (
         "Ours from the recorded decision (typed: from the start of the command) to the first batch with data committed "
-        "on the standby, look-up, fence and state included; naive from process start to its first commit."
+        "on the standby, look-up, fence and state included. Naive from process start to its first commit."
     )
     rows = []
     for kind in _PROGRAMS:

@@ -2,7 +2,7 @@
 
 One world of two clusters, MirrorMaker 2 and load, and one runner, warmed up, with one query with state, or with three
 queries that go at once. A round restarts the queries the plain way (``bench.restarting_runner``: ``stop()`` and
-``start()`` of Spark with the same checkpoint, under the same load, in the same JVM), and then switches them over. Then
+``start()`` of Spark with the same checkpoint, under the same load, in the same JVM). Then it switches them over. Then
 the load ends, replication is reversed, and the next round goes the other way.
 
 Both figures are read off the checkpoints, by the times of the files in ``commits``. *Pause*: from the last batch that
@@ -10,9 +10,9 @@ was committed on the old cluster to the first batch with data that was committed
 call of ``stop()`` to the first batch with data behind the call of ``start()``. So what a query waits between two
 triggers is in the pause, and not in the restart.
 
-Beside both is the time between two commits when nothing is done. The pause of a move by ``switch`` is held
-against that, for it neither stops nor starts anything; ``switchover-carry`` moves one query by ``carry``, and its pause
-is held against the restart.
+Beside both is the time between two commits when nothing is done. The pause of a move by ``switch`` is held against
+that, for it neither stops nor starts anything. The round ``switchover-carry`` moves one query by ``carry``, and its
+pause is held against the restart.
 """
 
 import json

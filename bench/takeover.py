@@ -6,7 +6,7 @@ primary and ``a`` are killed, and after a second ``b``'s query is failed over: t
 runner ``c`` is started for the other query, and that is failed over as soon as ``c`` is up: the cold figure. At last
 the naive way is taken: a new driver, as in the measurement *switch*. Then the primary is started again.
 
-Warm, from the decision: the operation's record to the commit. It holds the proof that ``a`` and its JVM are gone; a
+Warm, from the decision: the operation's record to the commit. It holds the proof that ``a`` and its JVM are gone. A
 runner that died a second ago still passes for a living one where no process has seen that it is dead. Warm, from the
 kill: the same, and the second that passes before the decision. Cold and naive, from the start of the new process: there
 was no detection and no decision. No round is begun late, so that all of it stays within minutes.

@@ -1,7 +1,7 @@
 """A thousand queries of a hundred partitions leave a dead cluster at once, in the simulation.
 
 No machine that runs this has room for 100,000 partitions on real brokers and a thousand real queries, so clusters,
-Spark and the clock are those of ``tests.simulation``: the requests, the judgement, the look-up by time and the writes
+Spark and the clock are those of ``tests.simulation``. The requests, the judgement, the look-up by time and the writes
 are the product's own, in one process. The figures are the processor time and the statements of one move among 20
 queries, 100 and 1,000. What does not rise with the number of queries has no wall there. The simulated parts are in the
 processor time too, so a real controller's is in ``size``, on real brokers and PostgreSQL.

@@ -10,8 +10,8 @@ A day of second steps is taken of one partition with 100 records a second, and m
 of all partitions, multiplied too. The other way of keeping the same is a table with one row for each step and
 partition: one hour of it is written and multiplied.
 
-For the cost of writing, a real ``RunProgress`` holds 3,500 partitions with the records before each end; every second
-the recorder looks, as after each batch, every minute a step is taken and the store is written, for one hour.
+For the cost of writing, a real ``RunProgress`` holds 3,500 partitions with the records before each end. Every second
+the recorder looks, as after each batch. Every minute a step is taken and the store is written, for one hour.
 """
 
 import math

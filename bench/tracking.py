@@ -12,7 +12,7 @@ make any again. A partition count ends after ``_COUNT_SECONDS`` with the pairs t
 With tracking: what the runner does, by the runner's own classes. The checkpoint is followed, every batch goes to the
 ``Tracker``, which reads the records before each end, samples the ends of the cluster and writes positions to SQLite.
 Without: none of it, so that the cost of following is in the figure. The processor time is that of the Python threads
-that tracking started, over the batches of a block; their calls to the JVM (what a batch read) is not in it.
+that tracking started, over the batches of a block. Their calls to the JVM (what a batch read) is not in it.
 
 The difference is a difference of two noisy numbers: where its range crosses zero it says "less than the noise" only.
 The share is the tighter figure: the processor time of a batch's tracking in percent of the batch's time without it.
@@ -139,8 +139,11 @@ def adopt(store: RunnerStore, checkpoint: str, *, query: str = "bench", cluster:
 def _block(
     query: StreamingQuery, batches: int, deadline: float, clock: Callable[[], float] = time.monotonic
 ) -> tuple[list[float], float]:
-    """How many batches with data, after the one that is running: their durations in milliseconds, and by how much the
-    clock advanced from the end of that one to the end of the last. Raises ``TimeIsUp`` at the deadline."""
+    """Await this many batches with data, after the one that is running: their durations in milliseconds.
+
+    And by how much the clock advanced from the end of that one to the end of the last. Raises ``TimeIsUp`` at the
+    deadline.
+    """
     reports, seen = java_query(query), dict[int, float]()
     first, began = _newest(reports), None
     while len(seen) < batches:

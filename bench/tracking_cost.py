@@ -2,9 +2,9 @@
 
 No Spark takes part: the tracker gets batches as a checkpoint reports them, each after records were written to
 every partition. A sample is the processor time of the tracker's threads (its own, and its connection's) from the word
-of a batch until the store has the batch's positions; so a sample of the cluster's ends is in it where one was due. The
-tracker rests between its looks as long as it takes to stay within its share of a core, and every batch here waits for
-that: no two are read together.
+of a batch until the store has the batch's positions. So a sample of the cluster's ends is in it where one was due. The
+tracker rests between its looks as long as it takes to stay within its share of a core. Every batch here waits for that:
+no two are read together.
 """
 
 import threading

@@ -1,11 +1,11 @@
 """How soon a controller sees a cluster die, and what it costs while nothing happens.
 
 One world with two clusters, MirrorMaker 2 and one controller. The primary's broker is killed, or frozen, by a signal
-that this process sends itself, so that no command's start is in the figure; the verdict's own time is read from the
+that this process sends itself, so that no command's start is in the figure. The verdict's own time is read from the
 history. Then the broker is started, or thawed, and the next round begins when it is believed UP again.
 
-At rest: the same controller, with a topic of 3,500 partitions on both clusters, 20 records in each, that its one query
-runs on, from the end of each; so every sample of readiness finds 3,500 places, by time. Memory and processor time of
+At rest: the same controller, with a topic of 3,500 partitions on both clusters, 20 records in each, on which its one
+query runs, from the end of each. So every sample of readiness finds 3,500 places, by time. Memory and processor time of
 the controller's process over four minutes, from ``/proc``. Then the query's runner ends.
 """
 

@@ -11,14 +11,14 @@ from tests.alignment.world import Answer
 
 ABOUT = """
 Two real brokers (Kafka 4.3.1, one a cluster) with a real MirrorMaker 2 between them, and one topic of four partitions
-for each case. Foreign records come first on the standby, so that no offsets agree. Positions are drawn at random;
-what a query would remember there is read from the primary by the tracker's own reader, and the resolver answers for
+for each case. Foreign records come first on the standby, so that no offsets agree. Positions are drawn at random.
+What a query would remember there is read from the primary by the tracker's own reader. The resolver answers for
 the four partitions of a topic together, with `methods: [exact, timestamp]` and a buffer of 15 minutes. Every record
 has a number in a header, which no fingerprint covers; another client reads both logs whole and judges each place by
 the numbers. Where the replicator was killed, half of the positions are drawn among those right after a record that
 it has sent twice:
 
-- *exact*: right after the first copy of the last record read, or at the end where the standby lacks it: nothing is
+- *exact*: right after the first copy of the last record read, or at the end where the standby lacks it. Nothing is
   lost, and nothing is read twice but what the replicator itself sent twice (*of these, re-sent follow*);
 - *earlier*: nothing is lost, some records are read again; *most* is the largest number of them at one position;
 - *later*: a record that was not read lies before the place. Must be 0.

@@ -26,7 +26,7 @@ DOWN_SECONDS: dict[Fault, float] = {"kill": 2.0, "freeze": 3.0}
 COMMIT_SECONDS = (3.0, 5.0)
 """The same of the first commit, median and 95th percentile: set for a kill, and a freeze is held to it, too."""
 ABOUT = """
-Each run is a new world (two Kafka clusters, MirrorMaker 2), four queries, 2,000 records/s, one controller with
+Each run is a new world (two Kafka clusters, MirrorMaker 2). It has four queries, 2,000 records/s, one controller with
 `policy.automatic: true`, a fault at a random moment, and no operator. Three queries keep their state; all move at once.
 Seconds from the fault: to the verdict DOWN, and to the first batch on the standby of the first and of the last of them.
 Exposed records were acknowledged and never came to the standby. Judged shows how the delivered records were
@@ -40,7 +40,7 @@ COLUMNS: Columns = {
     "judged": lambda note: note["judged"] or "not judged",
 }
 WHY_LATE = (
-    "Of the median {commit:.2f} s, {down:.2f} s pass until the verdict; in the rest all queries switch at once, on the"
+    "Of the median {commit:.2f} s, {down:.2f} s pass until the verdict. In the rest all queries switch at once, on the"
     " cores that the clusters, the replicator and the producers are busy on as well."
 )
 

@@ -24,9 +24,9 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(14400)]
 
 COMMAND = "SEED={seed} SOAK_MINUTES={minutes} make reports ONLY=soak"
 ABOUT = """
-Two Kafka clusters, MirrorMaker 2, four queries under load, automatic mode, two controllers. Strikes are random: the
-primary's broker freezes for less than the limit, once or several times in a row; one controller or both freeze for 1 to
-6 s, the broker at times with them; no packet passes between the controllers and the primary for 0.3 to 10 s; every core
+Two Kafka clusters, MirrorMaker 2, four queries under load, automatic mode, two controllers. Strikes are random. The
+primary's broker freezes for less than the limit, once or several times in a row. One controller or both freeze for 1 to
+6 s, the broker at times with them. No packet passes between the controllers and the primary for 0.3 to 10 s. Every core
 is busy for 2 to 5 s.
 """
 AFTER = (
