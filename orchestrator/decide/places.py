@@ -7,6 +7,7 @@ refuses. No gate takes an unknown number for 0.
 from collections.abc import Iterable, Sequence
 
 from orchestrator.decide.move_facts import MoveFacts
+from state.plain_text import few
 from streaming.resume.model import AtMost, Target
 
 
@@ -78,5 +79,4 @@ def targets_of(facts: MoveFacts) -> tuple[Target, ...]:
 
 
 def named(targets: Iterable[Target]) -> str:
-    names = list(dict.fromkeys(f"{target.topic}-{target.partition}" for target in targets))
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return few(list(dict.fromkeys(f"{target.topic}-{target.partition}" for target in targets)))

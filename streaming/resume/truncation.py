@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from state.model.entities import Position, TopicPartition
+from state.plain_text import few
 from streaming.cluster_log import EpochEnd, PartitionError
 
 
@@ -197,8 +198,7 @@ class LogTruncation:
             f"{'an unknown offset' if offset is None else offset})"
             for place, offset in sorted(self.divergent_offsets.items())
         ]
-        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-        return f"log truncation on {self.cluster}: {', '.join(named[:_NAMED])}{more}"
+        return f"log truncation on {self.cluster}: {few(named, _NAMED)}"
 
 
 def truncation_of(cluster: str, standings: Iterable[Standing]) -> LogTruncation | None:

@@ -16,6 +16,7 @@ from orchestrator.decide.move.plan import headline
 from orchestrator.decide.operation.snapshot import awaits_start, is_stuck
 from state.model.cluster_status import GONE, WELL, ClusterStatus, Verdict
 from state.model.entities import COMPLETE, Desired, OperationKind, Phase, RunState
+from state.plain_text import few
 from state.settings.keys import Tideover
 
 SILENT_FOR = timedelta(seconds=60)
@@ -333,11 +334,10 @@ def _shown_together(troubles: Iterable[_Trouble]) -> Iterator[Concern]:
         causes.setdefault(each.cause, []).append(each)
     for alike in causes.values():
         first, names = alike[0], [each.query for each in alike]
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         verb = first.verbs[len(names) > 1]
         yield Concern(
             urgent=first.urgent,
-            what=f"{', '.join(names[:NAMED])}{more} {verb}{first.what}",
+            what=f"{few(names, NAMED)} {verb}{first.what}",
             since=min((each.since for each in alike if each.since is not None), default=None),
             todo=first.todo,
             anchor=first.anchor,

@@ -16,6 +16,7 @@ from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.move_facts import MoveFacts
 from state.model.column_uses import TIMES, Column, ColumnUse
 from state.model.entities import OperationKind, TopicPartition
+from state.plain_text import few
 from state.settings.keys import Resume
 from streaming.resume.model import Target
 
@@ -121,8 +122,8 @@ def event_time(facts: MoveFacts) -> Gate | None:
         if future is not None:
             return future
         if not odd:
-            return f"it is unknown whether {_few(unknown)} uses CreateTime or LogAppendTime, and how many would be late"
-        return f"{_few(odd)} uses LogAppendTime, so the times of copies differ: {_shift(facts, uses)}"
+            return f"it is unknown whether {few(unknown)} uses CreateTime or LogAppendTime, and how many would be late"
+        return f"{few(odd)} uses LogAppendTime, so the times of copies differ: {_shift(facts, uses)}"
 
     return _judged(facts, "event-time", TIMES, kept, consequence, is_known=bool(odd or future))
 
@@ -335,10 +336,6 @@ def _names(uses: Iterable[ColumnUse]) -> list[str]:
 def _listed(names: Iterable[str], word: str = "and") -> str:
     found = list(dict.fromkeys(str(name) for name in sorted(names)))
     return f" {word} ".join(filter(None, (", ".join(found[:-1]), found[-1]))) if found else ""
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _seconds(milliseconds: int) -> str:

@@ -19,7 +19,7 @@ from orchestrator.decide.places import most_seconds
 from orchestrator.decide.replication_age import replication_json, replication_text, worst_of
 from state.model.entities import RulesFound
 from state.model.maintenance import ReadinessFact, ReplicationSample
-from state.plain_text import amount
+from state.plain_text import amount, few
 from state.settings.connection_estimate import ConnectionNeed
 from streaming.cluster_log import TopicFacts
 from streaming.probe.answers import ClusterAnswers
@@ -116,7 +116,7 @@ def retention_reach(given: ReadinessFacts) -> Gate | None:
         f"{given.facts.target} has deleted records of {least} that were not read yet: its oldest record "
         "is newer than what was read last"
         if bad
-        else f"it is unknown whether {given.facts.target} keeps records of {_few(unknown)} that were not read yet",
+        else f"it is unknown whether {given.facts.target} keeps records of {few(unknown)} that were not read yet",
     )
 
 
@@ -160,8 +160,8 @@ def time_comparable(given: ReadinessFacts) -> Gate | None:
         not needed or not appended,
         "not used" if not needed else "LogAppendTime" if appended else UNKNOWN if unknown else "CreateTime",
         "CreateTime where time may decide",
-        comparable(_few(unknown)) if needed else "no method of this query uses time",
-        f"{_few(appended)} uses LogAppendTime: its timestamps are not the producer's",
+        comparable(few(unknown)) if needed else "no method of this query uses time",
+        f"{few(appended)} uses LogAppendTime: its timestamps are not the producer's",
     )
 
 
@@ -274,7 +274,7 @@ def connections(given: ReadinessFacts) -> Gate | None:
         return None
     limit = max(_LEAST_PATIENCE_SECONDS, given.facts.policy.outage_patience.total_seconds())
     if need.connections is None or need.seconds is None:
-        text = f"the partitions of {_few(list(need.unknown))} are not known"
+        text = f"the partitions of {few(list(need.unknown))} are not known"
         return answer("connections", False, UNKNOWN, f"{limit:g} s", "", text)
     text = (
         f"a move of {need.queries} queries opens about {need.connections} connections to {need.cluster}, which takes "
@@ -327,7 +327,3 @@ def _kept(given: ReadinessFacts) -> ReadinessFact | None:
     renewed = {"answers-consistent"} if any(not each.error for each in given.answers) else set()
     renewed |= {"schemas-agree"} if given.schemas is not None and not given.schemas.error else set()
     return before and replace(before, gates=tuple(each for each in before.gates if each["name"] not in renewed))
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -7,7 +7,7 @@ from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.gates.loss import replayed
 from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.times import instant
-from state.plain_text import amount
+from state.plain_text import amount, few
 
 
 def time_past(facts: MoveFacts) -> Gate | None:
@@ -88,10 +88,10 @@ def retention(facts: MoveFacts) -> Gate | None:
     if rewind is None or facts.resumes_at is None:
         return None
     gone = rewind.earliest
-    begins = ", ".join(
+    begins = few([
         f"{key.topic}-{key.partition} begins at {instant(time) or 'an unknown time'}"
-        for key, time in sorted(gone.items())[:3]
-    ) + (f" and {len(gone) - 3} more" if len(gone) > 3 else "")
+        for key, time in sorted(gone.items())
+    ])  # fmt: skip
     return answer(
         "retention",
         not gone or "gap" in facts.consents,
