@@ -214,6 +214,10 @@ def test_an_end_keeps_its_time_while_its_newest_record_is_not_replicated(
         partitions = link.describe(["orders"], timeout=60)["orders"].partitions
         number = next(each for each, facts in partitions.items() if facts.leader != 2)
         partition = TopicPartition("orders", number)
+        until(  # a test before this one may have killed or frozen it: the leader does not wait for one that lags
+            lambda: 2 in link.describe(["orders"], timeout=60)["orders"].partitions[number].in_sync,
+            "broker 2 is not in sync",
+        )
         on_all, on_the_leader = (
             Delivery({"bootstrap.servers": bootstrap[0], "acks": acks, "log_level": 0}) for acks in ("all", "1")
         )
