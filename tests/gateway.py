@@ -38,8 +38,13 @@ class Gateway:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(THREAD_SECONDS)
 
     async def _taken(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        host, port = self._target.split(":")
+        target = self._target
+        host, port = target.split(":")
         there, back = await asyncio.open_connection(host, int(port))
+        if target != self._target:  # it was turned in between, and has hung up what was open then
+            writer.close()
+            back.close()
+            return
         self._open |= {writer, back}
         await asyncio.gather(_carry(reader, back), _carry(there, writer))
 
