@@ -106,8 +106,14 @@ def test_real_faults_fire_the_alerts_that_are_for_them(tmp_path: Path) -> None:
         ):
 
             def fires(name: str) -> dict[str, Any]:
-                until(lambda: name in firing(address), f"{name} does not fire: {sorted(firing(address))}")
-                return firing(address)[name]
+                found: dict[str, dict[str, Any]] = {}
+
+                def is_there() -> bool:
+                    found.update(firing(address))
+                    return name in found
+
+                until(is_there, f"{name} does not fire")
+                return found[name]
 
             until(lambda: {"NotReady", "DrillOverdue"} <= firing(address).keys(), "no runner, and no drill ever")
             until(lambda: "NoLeader" not in firing(address), "it leads")

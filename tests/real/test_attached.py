@@ -106,6 +106,7 @@ def could_move(application: Application) -> bool:
 
 
 def test_a_second_driver_is_refused_while_the_first_one_reads_on(sites: Sites, shop: Application) -> None:
+    sites.await_exact(shop, "the first driver has read all")
     refused = shop.type("release", "archive", "--yes")
     assert (refused.code, f"shop may still run as pid {shop.job.pid}" in refused.err) == (1, True)
     second = sites.application(shop.folder)
@@ -324,9 +325,7 @@ def test_an_application_without_the_store_moves_by_its_controller(sites: Sites, 
 
 def by_controller(sites: Sites, folder: Path) -> tuple[Application, Path]:
     """An application that knows the controllers alone, and the configuration of these, with the store."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        listen = f"127.0.0.1:{free.getsockname()[1]}"
+    listen = f"127.0.0.1:{free_port()}"
     application = sites.application(folder, "keyless")
     (folder / "token").write_text(TOKEN, encoding="utf-8")
     (folder / "token").chmod(0o600)
