@@ -259,7 +259,7 @@ def _watch_it(on: Stage, _: Script, struck_at: float) -> tuple[int, list[str]]:
     while time.time() < struck_at + _MOVED_SECONDS:
         rows = on.query("list")
         if all(row["cluster"] == "west" and row["operation"] is None for row in rows):
-            held = {event["query"]: event["operation"] for event in on.query("history") if event["kind"] == "hold"}
+            held = {event["query"]: event["operation"] for event in on.query("history", "--kind", "hold")}
             return 0, [held[row["query"]] for row in rows]
         time.sleep(0.5)
     reported = "\n".join(
