@@ -143,12 +143,8 @@ class Behind:
         if self._ring.is_all or self._keeps_offsets or self.needs_contents:
             return []
         rest = range(self._last + 1, len(self.records))
-        return [at for at in rest if self._may_be_old(self.records[at])]
-
-    def _may_be_old(self, record: LogRecord) -> bool:
-        if record.append_time or not (self._is_timeless or record.timestamp_ms <= self._read_until_ms):
-            return False
-        return self._ring.newest(record) < 0
+        old = [at for at in rest if self._is_timeless or self.records[at].timestamp_ms <= self._read_until_ms]
+        return [at for at in old if not self.records[at].append_time and self._ring.newest(self.records[at]) < 0]
 
     def recalled(self, late: Sequence[int], earlier: Sequence[LogRecord], *, place: int) -> Resent:
         """What latecomers are copies of ``earlier`` records, each with its time, and all before the last of them."""

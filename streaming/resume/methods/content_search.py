@@ -501,6 +501,10 @@ class Search:
         place = self._survivors[index]
         first = 0 if self._from_begin else self.lo
         here = [record for record in self.records if first <= record.offset < place]
+        excess = self._excess(here)
+        if excess is not None:
+            text = f"records that equal the one at {excess.offset} are there more often than they were read"
+            return NoPlace(Cause.MISMATCH, text)
         stranger = self.matcher.stranger(here, from_begin=self._from_begin)
         if stranger is not None:
             return NoPlace(
@@ -515,12 +519,9 @@ class Search:
         )
         behind = len(self.records) - at - 1
         unseen = min(missing - (newest - oldest), behind)  # what was read and is not remembered may lie there
-        excess = self._excess(here)
-        if excess is not None:
-            unseen, place, note = unseen + self._count(excess.offset, place), excess.offset, AMBIGUOUS
         return Found(
             place,
-            exact=missing == 0 and is_known and excess is None,
+            exact=missing == 0 and is_known,
             is_partial=missing > 0,
             missing=missing if is_known else self._all_read(),
             repeats=unseen if is_known else None,

@@ -632,6 +632,13 @@ WORLDS = {
         now=10,
         compacted=True,
     ),
+    "a compacted log with an older record before equal ones": _one(
+        "0 20 p0, 1 0 p0, 2 20 p0, 3 20 p0",
+        "0 0 p0 of 1, 1 20 p0 of 2, 2 20 p0 of 3, 3 10 x",
+        position=1,
+        now=30,
+        compacted=True,
+    ),
     "an unread record like the oldest one read, all of one content": _one(
         "0 0 p0, 1 10 p0, 2 50 p0, 3 60 p0, 4 20 p0, 5 70 p0, 6 80 p0, 7 30 p0, 8 40 p0, 9 0 p0",
         "0 40 p0 of 8, 1 0 p0 of 9",
