@@ -91,8 +91,8 @@ class ResumeOffsets:
         sampled, positions = self._ends(facts, report), self._read(facts, report, self._remembered(facts, report))
         facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
         wants, ends = self._wants(facts, report.offsets, positions, sampled)
-        asked_at, found = self._clock.monotonic(), self._resolve(facts, wants, ends)
-        self._ahead = _LookedUp(at=asked_at, target=facts.target, wants=wants, resolution=found)
+        looked_up_at, found = self._clock.monotonic(), self._resolve(facts, wants, ends)
+        self._ahead = _LookedUp(at=looked_up_at, target=facts.target, wants=wants, resolution=found)
 
     def _fresh_ahead(self) -> _LookedUp | None:
         """A fence may be waited for by the hour, and the standby's retention and its topics do not wait."""

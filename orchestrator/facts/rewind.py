@@ -95,7 +95,7 @@ def with_rewound(
         for place in places
         if _is_gone(place, wanted, answers, rewind.to_time_ms)
     }
-    resolution = Resolution(targets=targets, asked_at=now, seconds=time.monotonic() - began)
+    resolution = Resolution(targets=targets, looked_up_at=now, seconds=time.monotonic() - began)
     facts = replace(facts, rewind=replace(rewind, earliest=earliest), resolution=resolution)
     return replace(facts, choice=choose_rewound(report, fresh=facts.fresh, stateful=facts.stateful))
 

@@ -41,8 +41,8 @@ class SchemaQuestions:
         """What the ids in these topics mean on both clusters; ``topics`` has their names by those on ``source``."""
         key = (source, target, *sorted(topics.items()))
         with self._lock:
-            asked_at, answers = self._known.get(key, (0.0, None))
-        if answers is not None and self._monotonic() - asked_at < VALID_SECONDS:
+            looked_up_at, answers = self._known.get(key, (0.0, None))
+        if answers is not None and self._monotonic() - looked_up_at < VALID_SECONDS:
             return answers
         answers = self._answers(source, target, topics, now())
         with self._lock:

@@ -91,7 +91,7 @@ def resolve(
     targets += _answer(run, cases)
     return Resolution(
         targets=in_order(targets, wants),
-        asked_at=now,
+        looked_up_at=now,
         seconds=time.monotonic() - began,
         missing_topics=tuple(missing),
         fewer_partitions=counts,

@@ -147,7 +147,7 @@ class Resolution:
     """The answer for all partitions of the question."""
 
     targets: tuple[Target, ...]
-    asked_at: datetime
+    looked_up_at: datetime
     seconds: float
     missing_topics: tuple[str, ...] = ()
     fewer_partitions: Mapping[str, tuple[int, int]] | None = None

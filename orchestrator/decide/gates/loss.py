@@ -204,7 +204,7 @@ def _is_exposure_unknown(target: Target, *, attended: bool) -> bool:
 
 def _since_sampled(facts: MoveFacts) -> str:
     """How old the oldest sample is that an exposure goes by; empty where none is known."""
-    at = facts.resumes_at.asked_at if facts.resumes_at is not None else None
+    at = facts.resumes_at.looked_up_at if facts.resumes_at is not None else None
     samples = [target.sampled_at for target in targets_of(facts) if target.sampled_at is not None]
     if at is None or not samples:
         return ""

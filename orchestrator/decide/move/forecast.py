@@ -34,13 +34,13 @@ MOST_FOLLOWED = 200_000
 
 def followed_of(
     targets: Iterable[Target],
-    asked_at: datetime,
+    looked_up_at: datetime,
     *,
     planned: bool = False,
     committed_only: Collection[str] = frozenset(),
     repartitioned: Collection[str] = (),
 ) -> Followed:
-    """What is kept to measure by; ``asked_at``: when the resume offsets were looked up.
+    """What is kept to measure by; ``looked_up_at``: when the resume offsets were looked up.
 
     Topics that are ``repartitioned`` have other partitions than on the cluster that was left, and are not measured.
     A planned move leaves nothing behind: what the target lacked then is on its way there, and will be read. Sources in
@@ -56,11 +56,11 @@ def followed_of(
         _row(target, each, margin, planned=planned, committed=target.source in committed_only) for target in known
     )
     rows += tuple(_scattered(target, committed=target.source in committed_only) for target in apart)
-    return Followed(asked_at_ms=_milliseconds(asked_at), compared=planned, partitions=rows)
+    return Followed(asked_at_ms=_milliseconds(looked_up_at), compared=planned, partitions=rows)
 
 
 def rewound_of(
-    targets: Iterable[Target], asked_at: datetime, *, committed_only: Collection[str] = frozenset()
+    targets: Iterable[Target], looked_up_at: datetime, *, committed_only: Collection[str] = frozenset()
 ) -> Followed:
     """What is kept to measure a rewind by: up to the old position all that is read comes again; nothing is exposed."""
     rows = tuple(
@@ -77,7 +77,7 @@ def rewound_of(
         for target in targets
         if target.target_offset is not None
     )
-    return Followed(asked_at_ms=_milliseconds(asked_at), compared=True, partitions=rows)
+    return Followed(asked_at_ms=_milliseconds(looked_up_at), compared=True, partitions=rows)
 
 
 def _milliseconds(at: datetime) -> int:

@@ -124,10 +124,10 @@ def _followed(facts: MoveFacts) -> Followed | None:
         return None
     committed = facts.settings.committed_only
     if facts.rewind is not None:
-        return rewound_of(place.targets, place.asked_at, committed_only=committed)
+        return rewound_of(place.targets, place.looked_up_at, committed_only=committed)
     counts = place.fewer_partitions or {}
     return followed_of(
-        place.targets, place.asked_at, planned=facts.planned, committed_only=committed, repartitioned=counts
+        place.targets, place.looked_up_at, planned=facts.planned, committed_only=committed, repartitioned=counts
     )
 
 

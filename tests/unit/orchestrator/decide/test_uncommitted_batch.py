@@ -17,7 +17,7 @@ START, END = 10, 14
 
 def at(offset: int, target_offset: int | None, **changes: Any) -> Resolution:
     target = place(**{"offset": offset, "target_offset": target_offset, "timestamp_ms": 1, "end": 99, **changes})
-    return Resolution(targets=(target,), asked_at=datetime(2026, 1, 1, tzinfo=UTC), seconds=0.1)
+    return Resolution(targets=(target,), looked_up_at=datetime(2026, 1, 1, tzinfo=UTC), seconds=0.1)
 
 
 FORMATS = {

@@ -47,7 +47,7 @@ def query(**changes: Any) -> Query:
 
 
 def resolution(*targets: Target, **changes: Any) -> Resolution:
-    return Resolution(targets=targets or (place(),), asked_at=NOW, seconds=0.1, **changes)
+    return Resolution(targets=targets or (place(),), looked_up_at=NOW, seconds=0.1, **changes)
 
 
 def topic(partitions: int = 1, error: PartitionError | None = None) -> TopicFacts:

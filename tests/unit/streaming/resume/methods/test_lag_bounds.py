@@ -157,7 +157,7 @@ BOUND = AtMost(exposure_records=6_500, exposure_seconds=31.0, replay_later_recor
 
 
 def answered(targets: Sequence[Target]) -> list[AtMost | None]:
-    found = Resolution(targets=tuple(targets), asked_at=NOW, seconds=0.1)
+    found = Resolution(targets=tuple(targets), looked_up_at=NOW, seconds=0.1)
     return [each.at_most for each in with_bounds(found, {KEY: BOUND}).targets]
 
 
@@ -171,7 +171,7 @@ def test_a_bound_is_given_where_a_number_is_unknown_and_nowhere_else() -> None:
 
 
 def test_a_bounded_partition_says_what_shows_it() -> None:
-    found = with_bounds(Resolution(targets=(LAGGING,), asked_at=NOW, seconds=0.1), {KEY: BOUND})
+    found = with_bounds(Resolution(targets=(LAGGING,), looked_up_at=NOW, seconds=0.1), {KEY: BOUND})
     assert found.targets[0].note == ("the standby lacks at most 6500 records, of which 6000 were read: by its records")
     assert found.targets[0].exposure_records is None, "a bound is no measured number"
 
