@@ -18,6 +18,13 @@ class Mistake(NamedTuple):
 CATALOGUE = (
     Mistake(
         "streaming/resume/methods/content_search.py",
+        "if not (walk.unbroken or self.matcher.is_distinctive):",
+        "if False:",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "an unread record between a few that were read is taken for what fills a hole, and skipped",
+    ),
+    Mistake(
+        "streaming/resume/methods/content_search.py",
         "few = older < FIRST_COPIES and self.records[0].offset >= before - older",
         "few = False",
         ("tests/unit/streaming/resolve/test_resolver_worlds.py",),

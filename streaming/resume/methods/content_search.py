@@ -486,6 +486,8 @@ class Search:
             is_sole = self.matcher.is_distinctive and self.matcher.known.alike(self.records[at].digest) == 1
             if is_alone and not is_sole:
                 return False  # an unread record may equal it, and nothing remembered lies before it
+            if not (walk.unbroken or self.matcher.is_distinctive):
+                return False  # so may this one, and what fills a hole before it may be unread as well
             if self.records[at].append_time or (self.cut and at + 1 == walk.agreed):
                 return False
             room = self.matcher.records[index].offset - self.matcher.records[0].offset - index

@@ -639,6 +639,13 @@ WORLDS = {
         now=30,
         compacted=True,
     ),
+    "the last ones left out, an unread one in a hole, and one like a read one": _one(
+        "5 0 p4, 6 0 p3, 7 0 p4, 11 0 p2, 13 1000 p0, 20 0 p0, 22 0 p2",
+        "0 0 p4 of 5, 1 0 p3 of 6, 2 0 p4 of 7, 3 0 p0 of 20, 4 0 p2 of 22",
+        position=19,
+        written_end=24,
+        now=2000,
+    ),
     "an unread record like the oldest one read, all of one content": _one(
         "0 0 p0, 1 10 p0, 2 50 p0, 3 60 p0, 4 20 p0, 5 70 p0, 6 80 p0, 7 30 p0, 8 40 p0, 9 0 p0",
         "0 40 p0 of 8, 1 0 p0 of 9",
