@@ -56,7 +56,7 @@ def _reverse(chosen: argparse.Namespace) -> int:
 
 
 def _replay_tail(chosen: argparse.Namespace) -> int:
-    records = records_of(chosen.file, chosen.topic)
+    records = records_of(chosen.file, chosen.topic, unread=chosen.unread)
     writer = Writer(chosen.target, _cluster(chosen.config, chosen.target))
     if not writer.has(chosen.topic):
         raise Refused(f"{chosen.target} has no topic {chosen.topic}", hint="create it first; nothing was written")
@@ -113,6 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     tail.add_argument("--to", dest="target", required=True, metavar="CLUSTER", help="written to")
     tail.add_argument("--topic", required=True, help="written to; it must exist")
+    tail.add_argument("--unread", action="store_true", help="only what the query had not read before it left")
     tail.add_argument("file", type=Path, help="what tideover show-op ID --tail -o json printed")
     tail.set_defaults(run=_replay_tail)
     return parser

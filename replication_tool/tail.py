@@ -10,14 +10,16 @@ from replication_tool.errors import Refused
 from replication_tool.producer import Record
 
 
-def records_of(file: Path, topic: str) -> Sequence[Record]:
+def records_of(file: Path, topic: str, *, unread: bool = False) -> Sequence[Record]:
     """The records that the standby lacked and still lacks, as they were; those not committed are left out.
 
+    ``unread`` leaves out those that the query had read before it left, too: its sink has their results already.
     Raises Refused where the file is not such a report.
     """
     try:
         tail = json.loads(file.read_text(encoding="utf-8"))["records"]
-        return [_record(each, topic) for each in tail if each.get("committed", True) and not each["on_standby"]]
+        wanted = [each for each in tail if each.get("committed", True) and not each["on_standby"]]
+        return [_record(each, topic) for each in wanted if not (unread and each["read_before"])]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         hint = f"make it: tideover show-op ID --tail -o json > {file.name}"
         raise Refused(f"{file} is not the tail of an operation: {error!r}", hint=hint) from error

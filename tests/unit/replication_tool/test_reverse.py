@@ -238,6 +238,14 @@ def test_a_tail_becomes_records_as_they_were(tmp_path: Path) -> None:
     ]
 
 
+def test_records_that_the_query_had_read_are_left_out_if_wanted(tmp_path: Path) -> None:
+    file = tmp_path / "tail.json"
+    reported = [{**ENTRY, "value": str(known), "read_before": known} for known in (True, False, None)]
+    file.write_text(json.dumps({"records": reported}), encoding="utf-8")
+    assert [each.value for each in records_of(file, "side")] == [b"True", b"False", b"None"]
+    assert [each.value for each in records_of(file, "side", unread=True)] == [b"False", b"None"]
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"records": [1]}', '{"records": [{"on_standby": false}]}'])
 def test_a_file_that_is_no_tail_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "tail.json"
