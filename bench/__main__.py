@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import (
+    attachment,
     crowd,
     demo,
     desk,
@@ -48,8 +49,8 @@ from reports.result import write
 from streaming import class_archive
 
 _MODULES = (
-    lookup, lookup_100k, exact, tracking, tracking_cost, timeline, switch, switchover, switchover_four, state, light,
-    drill, takeover, watch, desk, desk_size, size, thousand, crowd, demo,
+    lookup, lookup_100k, exact, tracking, tracking_cost, timeline, switch, switchover, switchover_four, state,
+    attachment, light, drill, takeover, watch, desk, desk_size, size, thousand, crowd, demo,
 )  # fmt: skip
 MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
     **{module.NAME: module.measure for module in _MODULES},

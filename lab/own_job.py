@@ -71,12 +71,12 @@ def play(job: Path, directory: Path, base_port: int, say: Say) -> Count:
     """From an empty directory to the verdict. Raises StoryFailed."""
     with stage(directory, say) as on:
         open_world(on, Script(base_port=base_port))
-        east, out = _declare(on), on.world / APPLICATION
+        east, out = declare(on), on.world / APPLICATION
         controller = on.start_controller()
         shop = Shop(on, job, east, out)
         shop.start()
         traffic = on.start_traffic("east", _RATE, _LONGEST_SECONDS)
-        _until(lambda: _can_move(on), "tideover check: both queries could be moved", shop)
+        _until(lambda: can_move(on), "tideover check: both queries could be moved", shop)
         time.sleep(_CALM_SECONDS)
         on.stop(traffic)
         time.sleep(_CALM_SECONDS)  # the replicator copies within a second: what it has not is lost with the cluster
@@ -99,7 +99,7 @@ def play(job: Path, directory: Path, base_port: int, say: Say) -> Count:
         return count(on.world, out)
 
 
-def _declare(on: Stage) -> str:
+def declare(on: Stage) -> str:
     """The application's queries by their checkpoints; the servers that its code names."""
     with changing(on.config) as declared:
         declared["runners"] = {APPLICATION: {}}
@@ -123,21 +123,25 @@ class Shop:
     job: Path
     bootstrap: str
     out: Path
+    is_attached: bool = True
 
     def start(self) -> None:
-        """As its user does, with ``tideover submit --`` in front."""
+        """As its user does, with ``tideover submit --`` in front where Tideover is attached."""
         home = Path(pyspark.__file__).parent
         self.on.environment |= {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
         jars = ",".join(str(path) for path in jar_paths(f"spark-{pyspark.__version__}"))
         small = ("spark.ui.enabled=false", "spark.sql.shuffle.partitions=2", "spark.driver.host=127.0.0.1",
                  "spark.driver.bindAddress=127.0.0.1")  # fmt: skip
         options = [word for each in small for word in ("--conf", each)]
+        plain = (str(home / "bin" / "spark-submit"), "--master", "local[4]", "--jars", jars, *options, str(self.job),
+                 self.bootstrap, str(self.out))  # fmt: skip
+        if not self.is_attached:
+            self.process = self.on.launch(self.out.name, *plain)
+            return
         self.on.say(f"tideover submit -- spark-submit {os.path.relpath(self.job)} {self.bootstrap} FOLDER")
         self.process = self.on.start(
-            APPLICATION, "orchestrator", "-c", str(self.on.config), "submit", "--application", APPLICATION, "--",
-            str(home / "bin" / "spark-submit"), "--master", "local[4]", "--jars", jars, *options, str(self.job),
-            self.bootstrap, str(self.out),
-        )  # fmt: skip
+            APPLICATION, "orchestrator", "-c", str(self.on.config), "submit", "--application", APPLICATION, "--", *plain
+        )
 
     def look(self) -> None:
         """What a scheduler does: an application that was moved is started again. Raises StoryFailed for other ends."""
@@ -149,7 +153,7 @@ class Shop:
             raise ScenarioFailed(f"the driver ended with exit code {code}: see {APPLICATION}.log")
 
 
-def _can_move(on: Stage) -> bool:
+def can_move(on: Stage) -> bool:
     return on.tideover("check", check=False)[0] == 0
 
 

@@ -67,8 +67,11 @@ class Stage:
         return code, [row["id"] for row in (rows if isinstance(rows, list) else [rows])]
 
     def start(self, name: str, *command: str, inside: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-        """Start a process in the background; its log is ``<name>.log``, and it ends with the run."""
-        words = [*inside, sys.executable, "-m", *command]
+        """Start a module of Python in the background; its log is ``<name>.log``, and it ends with the run."""
+        return self.launch(name, *inside, sys.executable, "-m", *command)
+
+    def launch(self, name: str, *words: str) -> subprocess.Popen[bytes]:
+        """Start any program in the background, as ``start`` does for one of Python."""
         path = self.directory / f"{name}.log"
         said = RunnerLog(path)
         with path.open("ab") as log:
