@@ -94,9 +94,10 @@ def _measure_beside(on: Stage, base_port: int, runs: int, taken: Taken) -> None:
     traffic = on.start_traffic("east", RATE, 3600)
     await_until(on, partial(can_move, on), "the application could not be moved", _READY_SECONDS)
     time.sleep(_WARM_SECONDS)
-    for number in range(_PAIRS):
-        for each in (shop, plain):
-            await_until(on, partial(_has_batches, each, number), "no batches", _COMMIT_SECONDS)
+    for _ in range(_PAIRS):
+        places = [place for each in (shop, plain) for place in _places(each).values()]
+        reached = {place: max(commits(place), default=-1) + _BATCHES for place in places}
+        await_until(on, partial(_have_reached, reached), "no batches", _READY_SECONDS)
         pair = [statistics.median(_lengths(each, _BATCHES)) for each in (shop, plain)]
         taken.attached_batches.append(pair[0])
         taken.plain_batches.append(pair[1])
@@ -125,9 +126,8 @@ def _places(shop: Shop) -> dict[str, Path]:
     return {name: shop.out / "checkpoints" / name for name in QUERIES}
 
 
-def _has_batches(shop: Shop, number: int) -> bool:
-    """Whether both queries have committed as many batches as so many samples take."""
-    return all(max(commits(each), default=-1) >= (number + 2) * _BATCHES for each in _places(shop).values())
+def _have_reached(batches: Mapping[Path, int]) -> bool:
+    return all(max(commits(place), default=-1) >= batch for place, batch in batches.items())
 
 
 def _lengths(shop: Shop, count: int) -> list[float]:

@@ -69,6 +69,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             built.run("a")
             built.until("all is read", lambda: {len(counted(built, name)) for name in NAMES} == {READ})
             built.until("all is tracked", lambda: all(is_tracked(built, name) for name in NAMES))
+            built.until("the uses of all are reported", lambda: all(is_reported(built, name) for name in NAMES))
             yield built
 
 
@@ -80,6 +81,11 @@ def counted(stage: Stage, name: str) -> set[int]:
 def is_tracked(stage: Stage, name: str) -> bool:
     rows = stage.store.positions(name)
     return sum(row.offset for row in rows if row.batch == max(each.batch for each in rows)) == READ + 2 * IN_FRONT
+
+
+def is_reported(stage: Stage, name: str) -> bool:
+    """Whether the runner has said which columns the plan uses: a report of its own, behind the first batch."""
+    return any(fact.columns is not None for fact in stage.store.query_facts(query=name))
 
 
 def gate(stage: Stage, name: str, kind: str = "offset-in-logic") -> dict[str, Any]:
