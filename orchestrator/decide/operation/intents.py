@@ -108,7 +108,8 @@ def unproven(snapshot: Snapshot, run: str, report: FenceReport) -> str:
     """The sentence for a fence that found no proof, with the advice that fits.
 
     Where the very process that hosts the run says so, the run is at work still. It ends on its own or with its process,
-    and a consent would let two runs write.
+    and a consent would let two runs write. An application without the jar outlives the runner that tends it: its
+    ``status`` alone proves its end.
     """
     in_doubt = snapshot.hosted_by
     seen = f"nothing proves that {run} has stopped: {report.detail}; checking again"
@@ -119,7 +120,12 @@ def unproven(snapshot: Snapshot, run: str, report: FenceReport) -> str:
     consent = f"tideover {verb} --consent unfenced"
     if in_doubt is None:
         return f"{seen}. If you know that it has ended: {consent}"
-    if any(fact.instance == in_doubt.instance for fact in snapshot.alive):
+    hosts = any(fact.instance == in_doubt.instance for fact in snapshot.alive)
+    if hosts and snapshot.settings.application is not None:
+        return (
+            f"{seen} until its status exits with 3. If status cannot do that, and you know that it has ended: {consent}"
+        )
+    if hosts:
         return f"{seen} until it ends. If it does not end, end process {in_doubt.pid} on {in_doubt.host}"
     if is_for_another_run(snapshot.operation.consents, in_doubt):
         return f"{seen}. The consent unfenced was given for another run. If you know that this one has ended: {consent}"

@@ -27,6 +27,7 @@ from state.messages import (
 from state.model.cluster_status import GONE, WELL, Verdict
 from state.model.entities import Desired, Intent, IntentKind, IntentState, Phase, RunnerFact, RunState
 from state.model.plan import Plan, PlannedRun, Totals
+from state.settings.keys import ExternalApplication
 from tests.contract import samples
 from tests.simulation.world import settings
 
@@ -329,6 +330,16 @@ def test_who_waits_for_proof_is_advised_by_what_the_run_is_at(
     """A consent while the run's own process is there would let two runs write."""
     waits = at(F, replace(UNPROVEN, request={**UNPROVEN.request, "hosting": RUN.as_json()}), hosting=RUN, alive=alive)
     assert step(consenting(waits, *consents), NOW).sentence.endswith(advice)
+
+
+def test_an_application_without_the_jar_does_not_end_with_its_runner() -> None:
+    commands = ExternalApplication(start=("start", "{cluster}"), stop=("stop",), status=("status",))
+    waits = at(F, replace(UNPROVEN, request={**UNPROVEN.request, "hosting": RUN.as_json()}), hosting=RUN)
+    tended = replace(waits, settings=waits.settings.model_copy(update={"application": commands}))
+    sentence = step(tended, NOW).sentence
+    assert "until its status exits with 3" in sentence
+    assert sentence.endswith(CONSENT)
+    assert "end process" not in sentence
 
 
 def test_every_pair_of_the_table_has_a_cause() -> None:
