@@ -17,6 +17,7 @@ import yaml
 from streaming.companion.jar import companion_jar
 from streaming.jars import jar_paths
 from tests.scene import Said, Typed
+from tests.streams import has_rested
 from tests.waiting import PROCESS_SECONDS, until
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -149,6 +150,10 @@ class Application:
         """What ``archive`` has, repeats included."""
         path = self.out / "archive.txt"
         return [int(line.split()[1]) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def has_rested(self) -> bool:
+        """Whether each query has committed all that it has planned."""
+        return all(has_rested(self.out / "checkpoints" / name) for name in self.queries)
 
     def judge(self, written: set[int]) -> dict[str, int]:
         """Lost and repeated by ``archive``, and by how much the counts and sums of ``totals`` are off."""

@@ -100,6 +100,7 @@ def test_an_unmodified_job_is_moved_and_is_on_the_right_cluster_after_a_kill(sho
         assert moved.code == 0, moved.err + moved.out
         shop.world.traffic(to="west", rate=100, seconds=3)
         until(lambda: shop.judge() == EXACT, "every record once", seconds=SECONDS)
+        until(shop.application.has_rested, "every record once, and committed", seconds=SECONDS)
         assert set(scheduler.codes) <= {MOVED}
         assert scheduler.codes or shop.application.log().count("query continues") == len(QUERIES)
     with Scheduler(shop.application) as scheduler:

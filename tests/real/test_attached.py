@@ -70,8 +70,12 @@ class Sites:
         return sorted(json.loads(value)["id"] for *_, value in found)
 
     def await_exact(self, application: Application, what: str) -> None:
-        """Wait until both queries have each order once."""
+        """Wait until both queries have each order once, and have committed it.
+
+        A driver that is killed between the two appends its last batch to the file again, as plain Spark does.
+        """
         application.until(lambda: application.judge(set(range(self.end))) == EXACT, what)
+        application.until(application.has_rested, f"{what}, and committed")
 
 
 @pytest.fixture(scope="module")
