@@ -79,7 +79,7 @@ def ready(address: str) -> bool:
 
 def firing(address: str) -> dict[str, dict[str, Any]]:
     """The alerts that fire now, by name; of several of one name the last."""
-    with OPENER.open(f"http://{address}/api/v1/alerts", timeout=10) as answer:
+    with OPENER.open(f"http://{address}/api/v1/alerts", timeout=PROCESS_SECONDS) as answer:
         alerts = json.load(answer)["data"]["alerts"]
     return {alert["labels"]["alertname"]: alert for alert in alerts if alert["state"] == "firing"}
 

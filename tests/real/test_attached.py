@@ -130,7 +130,7 @@ def test_a_stranger_at_the_port_of_an_attendant_gets_no_answer(shop: Application
     known = dict(each.split("=", 1) for each in variables if "=" in each)
 
     def answer(lines: str) -> bytes:
-        with socket.create_connection(("127.0.0.1", int(known["PYSPARK_GATEWAY_PORT"])), timeout=5) as stranger:
+        with socket.create_connection(("127.0.0.1", int(known["PYSPARK_GATEWAY_PORT"])), timeout=60) as stranger:
             stranger.sendall(lines.encode())
             try:
                 return stranger.recv(4096)

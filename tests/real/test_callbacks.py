@@ -21,7 +21,7 @@ def answer_to(lines: str) -> bytes:
     """What the callback server answers to a stranger, who knows its protocol and no token."""
     gateway: Any = SparkContext._gateway
     port = gateway._callback_server.port
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as stranger:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as stranger:
         stranger.sendall(lines.encode())
         try:
             return stranger.recv(4096)

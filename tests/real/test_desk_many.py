@@ -130,7 +130,7 @@ def test_each_query_has_its_throughput_and_lag_of_the_last_hour_as_lines(
         )  # fmt: skip
     resized(window, DESKTOP)
     window.go("/")
-    until(lambda: words in window.page_source, "the lines are not there", seconds=20)
+    until(lambda: words in window.page_source, "the lines are not there")
     trends = window.execute_script(TRENDS)
     assert trends[UNMEASURED[0]] == [words, [39, 38]]  # a minute of lag comes before the first rate
     assert trends[UNMEASURED[1]] == ["no history", []]
@@ -244,7 +244,7 @@ def test_three_clicks_request_a_failover_of_all_queries_of_a_dead_cluster(
         window.go("/")
         assert "56 queries wait" in window.part("attention")
         window.press("Plan failover of these 56")
-        until(lambda: "56 of 56 can move" in window.page_source, "there is no plan", seconds=40)
+        until(lambda: "56 of 56 can move" in window.page_source, "there is no plan")
         keep(window, f"plan-{scripts}")
         assert window.overhang == 0
         assert (window.barriers() if scripts else []) == []
