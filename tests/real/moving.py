@@ -26,7 +26,8 @@ class Moving(Scene):
         """Wait until the ids up to ``end`` were read, and both sinks have them."""
         plain = self.clusters[cluster].bootstrap
         self.until(f"rows has {end}", lambda: kept_ids(self.folder / "rows").keys() >= set(range(end)))
-        self.until(f"{end - 1} is copied", lambda: end - 1 in read_ids(plain, COPIES))
+        begin = 0 if cluster == CLUSTERS[0] else BEFORE
+        self.until(f"all up to {end} is copied", lambda: set(read_ids(plain, COPIES)) >= set(range(begin, end)))
         self.until("the positions are tracked", lambda: all(map(self.is_tracked, ("rows", "copied"))))
 
     def is_tracked(self, query: str) -> bool:

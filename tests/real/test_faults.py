@@ -245,7 +245,8 @@ def test_a_runner_that_wakes_up_without_its_queries_writes_no_row(theatre: Theat
 def test_a_kafka_output_follows_its_query_and_holds_every_record_once(theatre: Theatre) -> None:
     here, there = theatre.sides("copied")
     first = theatre.more(LETTERS)
-    theatre.until("the newest is copied here", lambda: first - 1 in theatre.copied()[here])
+    theatre.until("all is copied here", lambda: {first - 1, first - 2} <= theatre.copied()[here].keys())
+    theatre.until("all that it has read is tracked", lambda: theatre.is_tracked("copied", LETTERS))
     said = theatre.failover("copied", there).end()
     assert said.code == 0, said.err
     end = theatre.more(LETTERS)

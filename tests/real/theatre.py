@@ -110,10 +110,11 @@ class Theatre(Stage):
         else:
             self.until(f"boxed has {end}", lambda: end - 1 in self.ids("boxed") and end - 2 in self.ids("boxed"))
         for query in ("rows", "sums") if topic == ORDERS else ("boxed",):
-            self.until(f"all that {query} has read is tracked", partial(self._is_tracked, query, topic))
+            self.until(f"all that {query} has read is tracked", partial(self.is_tracked, query, topic))
         self.until("operations are closed", lambda: not self.store.operations(only_open=True))
 
-    def _is_tracked(self, query: str, topic: str) -> bool:
+    def is_tracked(self, query: str, topic: str) -> bool:
+        """Whether the newest record of each partition that the query has read is remembered."""
         here, _ = self.sides(query)
         ends = position(self.clusters[here].ends[topic], topic=topic, shifted=here != CLUSTERS[0])[topic]
         last = {str(row.partition): row.ring[-1].offset for row in self.store.positions(query) if row.ring}
