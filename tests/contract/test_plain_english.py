@@ -35,6 +35,28 @@ SETTINGS = [
     ROOT / name for name in ("conf", "orchestrator/http/pages/templates", "Makefile", "Dockerfile", "pyproject.toml")
 ]
 """Configuration, manifests, units, templates and scripts: their comments and texts have no dialect word."""
+CODE_FOLDERS = (
+    "bench",
+    "chaos",
+    "conf",
+    "examples",
+    "lab",
+    "orchestrator",
+    "replication_tool",
+    "reports",
+    "state",
+    "streaming",
+)
+"""Their identifiers, and those of the tests, are judged."""
+NAMES = re.compile(
+    r"(?<!\.)\b\w*(?:told|tell|ask|story|stories|stands|stood|heed|anew|meanwhile|nobody|somebody)\w*", re.IGNORECASE
+)
+WORD_OF_NAME = re.compile(
+    r"told|untold|tells?|telling|asks?|asked|asking|unasked|story|stories|stands|stood|heed|heeds|heeded|anew|meanwhile"
+    r"|nobody|somebody"
+)
+STORED = frozenset({"asked_at", "asked_at_ms", "told_at"})
+"""Columns of the store and keys of its documents."""
 END = re.compile(r"(?<=[.?!])[)\"*_]*\s+(?=[A-Z\"'`(\[*])")
 """Of a sentence, before the begin of the next one."""
 LEFT = {"java": 15}
@@ -155,6 +177,31 @@ def test_names_of_tests_have_no_dialect() -> None:
     files = (ROOT / "tests").rglob("test_*.py")
     names = [name for file in files for name in re.findall(r"def (test_\w+)", file.read_text(encoding="utf-8"))]
     assert [name for name in names if DIALECT.search(name.replace("_", " "))] == []
+
+
+def dialect_names(source: str) -> set[str]:
+    """Identifiers of a module with a dialect word in them; an attribute counts where it is defined."""
+    code = PYTHON_TEXT.sub('""', source)
+    names = {name for name in NAMES.findall(code) if name not in STORED}
+    return {name for name in names if any(WORD_OF_NAME.fullmatch(word) for word in words_of(name))}
+
+
+def words_of(name: str) -> list[str]:
+    return [word.lower() for word in re.split(r"_|(?<=[a-z])(?=[A-Z])", name)]
+
+
+def test_identifiers_have_no_dialect() -> None:
+    files = [file for folder in (*CODE_FOLDERS, "tests") for file in (ROOT / folder).rglob("*.py")]
+    found = {str(file.relative_to(ROOT)): dialect_names(file.read_text(encoding="utf-8")) for file in files}
+    assert len(found) > 1_000
+    assert {file: names for file, names in found.items() if names} == {}
+
+
+def test_a_dialect_word_in_an_identifier_is_seen() -> None:
+    source = (
+        "asked_row = tasks = told_at\nclass StoryFailed: pass\ndef _tell_all(ask): file.tell()  # anew\nx = 'told'\n"
+    )
+    assert dialect_names(source) == {"asked_row", "StoryFailed", "_tell_all", "ask"}
 
 
 def test_a_long_sentence_and_a_dialect_word_are_seen() -> None:

@@ -181,7 +181,7 @@ def test_sparks_own_manager_is_refused_on_the_store(spark: SparkSession, folder:
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "told"),
+    ("setting", "value", "reported"),
     [
         ("fs.gs.performance.cache.enable", "true", "true, so a run could overlook a fence"),
         ("fs.gs.client.type", "STORAGE_CLIENT", "STORAGE_CLIENT, and only HTTP_API_CLIENT was tried"),
@@ -189,28 +189,28 @@ def test_sparks_own_manager_is_refused_on_the_store(spark: SparkSession, folder:
     ids=["a cache", "another client"],
 )
 def test_with_a_setting_by_which_two_could_win_nothing_is_created_or_hosted(
-    spark: SparkSession, files: HadoopFiles, store: CloudStorage, setting: str, value: str, told: str
+    spark: SparkSession, files: HadoopFiles, store: CloudStorage, setting: str, value: str, reported: str
 ) -> None:
     folder = join(store.add_bucket(f"other-{uuid.uuid4().hex}"), "revenue")
     assert not files.exists(folder), "a client is made, and it looks at the settings again"
     with addressed(spark, {setting: value}):
-        with pytest.raises(UnsafeFileSystem, match=told):
+        with pytest.raises(UnsafeFileSystem, match=reported):
             files.create_atomically(join(folder, "x"), b"mine")
-        with pytest.raises(UnsafeCheckpoint, match=told):
+        with pytest.raises(UnsafeCheckpoint, match=reported):
             require_exclusive_create(spark, declared(folder), "a", Path("/"))
         rows = spark.readStream.format("rate").load().writeStream.format("noop")
-        with pytest.raises(Exception, match=told):
+        with pytest.raises(Exception, match=reported):
             rows.option("checkpointLocation", join(folder, "started")).start()
     assert files.walk(folder) == {}
 
 
 def test_another_class_behind_the_scheme_is_refused(spark: SparkSession) -> None:
     other = {"fs.gs.impl": "org.apache.hadoop.fs.RawLocalFileSystem"}
-    folder, told = f"gs://class-{uuid.uuid4().hex}/revenue", r"its file system is .*RawLocalFileSystem"
+    folder, reported = f"gs://class-{uuid.uuid4().hex}/revenue", r"its file system is .*RawLocalFileSystem"
     with addressed(spark, other):
-        with pytest.raises(UnsafeFileSystem, match=told):
+        with pytest.raises(UnsafeFileSystem, match=reported):
             HadoopFiles(spark).create_atomically(join(folder, "x"), b"mine")
-        with pytest.raises(UnsafeCheckpoint, match=told):
+        with pytest.raises(UnsafeCheckpoint, match=reported):
             require_exclusive_create(spark, declared(folder), "a", Path("/"))
 
 

@@ -763,16 +763,16 @@ def test_mistakes_of_a_shared_application_are_named_once(
     tmp_path: Path, old: str, new: str, mistakes: list[str]
 ) -> None:
     assert old in SHARED
-    told = mistakes_of(tmp_path, SHARED.replace(old, new))
-    assert len(told) == len(mistakes), told
-    for said, wanted in zip(sorted(told), sorted(mistakes), strict=True):
+    found = mistakes_of(tmp_path, SHARED.replace(old, new))
+    assert len(found) == len(mistakes), found
+    for said, wanted in zip(sorted(found), sorted(mistakes), strict=True):
         assert said.startswith(wanted)
 
 
 def test_queries_of_one_application_have_one_runner_and_the_same_clusters(tmp_path: Path) -> None:
     head, _, rest = SHARED.rpartition("clusters: [east, west]")
-    told = mistakes_of(tmp_path, f"{head}clusters: [west, east]{rest}")
-    assert told == ("queries.counts.clusters: must be as those of revenue, because application shop has both queries",)
+    found = mistakes_of(tmp_path, f"{head}clusters: [west, east]{rest}")
+    assert found == ("queries.counts.clusters: must be as those of revenue, because application shop has both queries",)
 
 
 def test_commands_that_are_typed_for_two_queries_are_a_mistake(tmp_path: Path) -> None:
