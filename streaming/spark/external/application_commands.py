@@ -1,7 +1,8 @@
 """The three commands of an application: start it, stop it, and whether it runs.
 
 A command is a list of words and no line for a shell. ``status`` answers as the Linux Standard Base has it for services:
-0, it runs; 3, it does not. Any other code is no answer, and what may run is treated as running.
+0, it runs; 3, it does not. Any other code is no answer, and what may run is treated as running. A line ``identity=...``
+of its output names what runs, such as a process and its start: another one later is another start of the application.
 """
 
 import contextlib
@@ -28,6 +29,7 @@ COMMAND_SECONDS = 120.0
 STATUS_SECONDS = 20.0
 _RUNS, _ENDED = 0, 3
 _TAIL_BYTES = 2000
+_IDENTITY = "identity="
 
 
 class Status(NamedTuple):
@@ -37,6 +39,8 @@ class Status(NamedTuple):
     """None: it gave no answer."""
     text: str
     """Why not."""
+    identity: str | None = None
+    """Of what runs; None where it prints none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +71,9 @@ class ApplicationCommands:
         }
         return cls(query.application, values, base, frozenset(_referred(settings)))
 
-    def start(self) -> None:
-        """Start it. Raises ``CommandFailed``."""
-        self._require("start", self.application.start)
+    def start(self) -> str | None:
+        """Start it; its identity, where the command prints one. Raises ``CommandFailed``."""
+        return _identity_in(self._require("start", self.application.start))
 
     def stop(self) -> None:
         """Have it stopped; whether it has ended only ``status`` says. Raises ``CommandFailed``."""
@@ -78,20 +82,22 @@ class ApplicationCommands:
     def status(self) -> Status:
         """Whether it runs."""
         try:
-            code, text = self._run(self.application.status, STATUS_SECONDS)
+            code, lines = self._run(self.application.status, STATUS_SECONDS)
         except CommandFailed as error:
             return Status(None, f"status cannot be read: {error}")
         if code in {_RUNS, _ENDED}:
-            return Status(code == _RUNS, "")
-        return Status(None, f"status ended with code {code}, which is neither 0 (it runs) nor 3 (it has ended){text}")
+            return Status(code == _RUNS, "", _identity_in(lines) if code == _RUNS else None)
+        why = f"status ended with code {code}, which is neither 0 (it runs) nor 3 (it has ended){_last_of(lines)}"
+        return Status(None, why)
 
-    def _require(self, name: str, words: Sequence[str]) -> None:
-        code, text = self._run(words, COMMAND_SECONDS)
+    def _require(self, name: str, words: Sequence[str]) -> list[str]:
+        code, lines = self._run(words, COMMAND_SECONDS)
         if code != 0:
-            raise CommandFailed(f"{name} ended with code {code}{text}", hint=f"the command is {words[0]}")
+            raise CommandFailed(f"{name} ended with code {code}{_last_of(lines)}", hint=f"the command is {words[0]}")
+        return lines
 
-    def _run(self, words: Sequence[str], seconds: float) -> tuple[int, str]:
-        """The exit code, and the last line that it printed. Raises ``CommandFailed``.
+    def _run(self, words: Sequence[str], seconds: float) -> tuple[int, list[str]]:
+        """The exit code, and the last lines that it printed. Raises ``CommandFailed``.
 
         Output goes to a file: what is started may keep it open for as long as it runs.
         """
@@ -113,7 +119,17 @@ class ApplicationCommands:
                 raise CommandCutOff(f"{line[0]} did not end within {seconds:.0f} s") from None
             said.seek(max(0, said.tell() - _TAIL_BYTES))
             lines = said.read().decode(errors="replace").strip().splitlines()
-        return code, f": {lines[-1]}" if lines else ""
+        return code, lines
+
+
+def _last_of(lines: Sequence[str]) -> str:
+    return f": {lines[-1]}" if lines else ""
+
+
+def _identity_in(lines: Sequence[str]) -> str | None:
+    """What the last such line says; nothing behind ``identity=`` says nothing."""
+    said = [line.removeprefix(_IDENTITY).strip() for line in lines if line.startswith(_IDENTITY)]
+    return said[-1] or None if said else None
 
 
 def _referred(value: object) -> Iterator[str]:

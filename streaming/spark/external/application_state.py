@@ -39,11 +39,24 @@ class ApplicationState:
     """Of one start of an application, or of what may run of earlier ones.
 
     Once it was seen to have ended it has ended for good: what runs later is another one, which its stop must not meet.
-    While a start may still take effect, ``status`` proves no end of an application that was not seen to run.
+    While a start may still take effect, ``status`` proves no end of an application that was not seen to run. What runs
+    with another identity than before is another start of it, but not while it is stopped: then all of it has to end.
     """
 
-    def __init__(self, commands: ApplicationCommands, notes: StartNotes, stops: Stops | None = None) -> None:
+    def __init__(
+        self,
+        commands: ApplicationCommands,
+        notes: StartNotes,
+        stops: Stops | None = None,
+        *,
+        tells_apart: bool = False,
+        identity: str | None = None,
+    ) -> None:
+        """``tells_apart``: by their identities, starts of the application; ``identity``: of the one that is meant."""
         self.commands = commands
+        self.ended_because = "the application has ended, and its own log says why"
+        self._tells_apart = tells_apart
+        self._identity = identity
         self._notes = notes
         self._stops = Stops() if stops is None else stops
         self._ran = False
@@ -61,8 +74,20 @@ class ApplicationState:
         if self._seen.runs is not False:
             said = self.commands.status()
             self._ran = self._ran or said.runs is True
-            self._seen, self._seen_at = self._ended() if said.runs is False else said, time.monotonic()
+            is_over = said.runs is False or self._is_another(said)
+            self._seen, self._seen_at = self._ended() if is_over else said, time.monotonic()
         return self._seen
+
+    def _is_another(self, said: Status) -> bool:
+        if said.identity is None or not self._tells_apart:
+            return False
+        known, self._identity = self._identity, said.identity
+        if known in {None, said.identity}:
+            return False
+        self.ended_because = (
+            f"the application was started again, and not by Tideover: it was {known}, and {said.identity} runs now"
+        )
+        return True
 
     def _ended(self) -> Status:
         """What an end is worth: one that others could take for no end later, by a note that stayed, is none."""
@@ -100,6 +125,7 @@ class ApplicationState:
 
     def stop(self) -> None:
         """Until it has ended: a command that fails, or that has no effect for a while, is run again."""
+        self._tells_apart = False
         while self._stop_once():
             again_at = time.monotonic() + STOP_AGAIN_SECONDS
             while time.monotonic() < again_at:

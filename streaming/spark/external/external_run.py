@@ -38,7 +38,7 @@ class ExternalRun(Run):
         return self._state.is_active
 
     def error(self) -> str | None:
-        return None if self.is_active else "the application has ended, and its own log says why"
+        return None if self.is_active else self._state.ended_because
 
     def trace(self) -> str | None:
         return None

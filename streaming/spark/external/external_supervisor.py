@@ -155,7 +155,7 @@ class ExternalSupervisor(QuerySupervisor):
             raise RunError(f"it is unknown whether the application of {self.query} runs: {status.text}")
         if status.runs:
             for each in members:
-                of_member(each.query, each.require_started_here)
+                of_member(each.query, partial(each.require_started_here, status.identity))
             return "query joined"
         for each in members:
             of_member(each.query, each.make_ready)
@@ -179,12 +179,14 @@ class ExternalSupervisor(QuerySupervisor):
         log_of = self._hosting.log_of
         return None if row.mapping is None or log_of is None else LogCheck(row, log_of, self._run.begin_stop)
 
-    def _new_state(self) -> ApplicationState:
-        return ApplicationState(self._commands, self._notes, self._application.stops)
+    def _new_state(self, identity: str | None = None) -> ApplicationState:
+        return ApplicationState(
+            self._commands, self._notes, self._application.stops, tells_apart=True, identity=identity
+        )
 
-    def _take(self, members: Sequence["ExternalSupervisor"]) -> None:
+    def _take(self, members: Sequence["ExternalSupervisor"], identity: str | None = None) -> None:
         """Look after a new run; what was seen of the one before counts for nothing. It is stopped if one is to stop."""
-        state = self._new_state()
+        state = self._new_state(identity)
         for each in members:
             each.take_run(ExternalRun(state))
 
@@ -243,10 +245,12 @@ class ExternalSupervisor(QuerySupervisor):
             except BaseException:
                 self._notes.settle()
                 raise
-            seconds = EFFECT_SECONDS
+            seconds, identity = EFFECT_SECONDS, None
             self._application.stops.forget()
             try:
-                self._commands.start()
+                identity = self._commands.start()
+                if identity is not None:
+                    self._notes.identify(identity)
                 for each in members:
                     if each.row.mapping is not None:
                         self._notes.keep(each.row.mapping)
@@ -256,7 +260,7 @@ class ExternalSupervisor(QuerySupervisor):
                 seconds = 0.0  # it said so itself: a stop is owed all the same
                 raise
             finally:
-                self._take(members)
+                self._take(members, identity)
                 self._notes.begin(seconds)
 
     def _await_effect(self, members: Sequence["ExternalSupervisor"]) -> None:
@@ -278,15 +282,18 @@ class ExternalSupervisor(QuerySupervisor):
                     f"start of the application of {self.query} returned, and status did not say that it runs"
                     f"{f': {status.text}' if status.text else ''}"
                 )
+        if status.identity is not None and self._notes.identity() is None:
+            self._notes.identify(status.identity)
         self._notes.settle()
 
-    def require_started_here(self) -> None:
+    def require_started_here(self, identity: str | None) -> None:
         """What runs behind a move must have been started behind it. Raises ``Contradicted``.
 
-        Before the first move it reads the cluster that its own code or scheduler names.
+        Before the first move it reads the cluster that its own code or scheduler names. ``identity``: of what runs.
         """
-        row = self._assignment
-        if row.mapping is not None and not self._notes.has(row.mapping):
+        row, noted = self._assignment, self._notes.identity()
+        is_another = identity is not None and noted not in {None, identity}
+        if row.mapping is not None and (is_another or not self._notes.has(row.mapping)):
             raise Contradicted(
                 f"the application of {row.query} runs, and Tideover did not start it on {row.cluster}: end it, and "
                 "let nothing else start it"

@@ -15,7 +15,7 @@ STARTED = "_tideover_started"
 """The folder of the notes; Spark passes over it."""
 EFFECT_SECONDS = 300.0
 """How long after its command a start may take until ``status`` says that the application runs."""
-_BEGUN = "begun"
+_BEGUN, _IDENTITY = "begun", "identity"
 
 
 class StartNotes:
@@ -34,6 +34,17 @@ class StartNotes:
     def keep(self, place: str) -> None:
         """The application was started from here for a place, by the name of its mapping. Raises ``CheckpointError``."""
         self._files.create_atomically(join(self._folder, place), b"")
+
+    def identify(self, identity: str) -> None:
+        """What was started from here is this, as its ``status`` names it. Raises ``CheckpointError``."""
+        self._files.replace(join(self._folder, _IDENTITY), identity.encode())
+
+    def identity(self) -> str | None:
+        """The same, where it was named. Raises ``CheckpointError``."""
+        try:
+            return self._files.read_bytes(join(self._folder, _IDENTITY)).decode()
+        except FileVanished:
+            return None
 
     def settle(self) -> None:
         """The start has taken effect, or never will. Raises ``CheckpointError``."""

@@ -54,15 +54,16 @@ def test_words_in_braces_are_replaced_and_others_stay(tmp_path: Path, cluster: s
 )
 def test_a_code_other_than_0_and_3_is_no_answer(tmp_path: Path, code: int, runs: bool | None, text: str) -> None:
     found = commands(tmp_path, status=["bash", "-c", f"echo no such unit; exit {code}"]).status()
-    assert found == (runs, text)
+    assert (found.runs, found.text) == (runs, text)
 
 
 def test_a_status_that_cannot_be_read_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = commands(tmp_path, status=["/nowhere/status"]).status()
-    assert missing == (None, "status cannot be read: /nowhere/status cannot be started: No such file or directory")
+    assert missing.runs is None
+    assert missing.text == "status cannot be read: /nowhere/status cannot be started: No such file or directory"
     monkeypatch.setattr(application_commands, "STATUS_SECONDS", 0.05)
     slow = commands(tmp_path, status=["sleep", "60"]).status()
-    assert slow == (None, "status cannot be read: sleep did not end within 0 s")
+    assert (slow.runs, slow.text) == (None, "status cannot be read: sleep did not end within 0 s")
 
 
 def test_a_command_that_fails_says_its_last_line(tmp_path: Path) -> None:
@@ -91,3 +92,14 @@ def test_a_command_gets_no_secret_and_no_variable_of_ours(tmp_path: Path, monkey
     names = ("SHOP_STORE", "TIDEOVER_STATE", "PYSPARK_PYTHON", "PYTHONPATH", "SHOP_OWN")
     assert [seen.get(name) for name in names] == [None, None, None, "/theirs", "theirs"]
     monkeypatch.delenv("PYSPARK_PYTHON")
+
+
+@pytest.mark.parametrize(
+    ("printed", "identity"),
+    [("up 3 s", None), ("identity=17-4", "17-4"), ("a\nidentity= 17 4 \nb", "17 4"), ("identity=", None)],
+)
+def test_a_status_may_name_what_runs(tmp_path: Path, printed: str, identity: str | None) -> None:
+    said = ["bash", "-c", f"printf '{printed}' # {{cluster}}"]
+    made = commands(tmp_path, status=said, start=said)
+    assert (made.status().identity, made.start()) == (identity, identity)
+    assert commands(tmp_path, status=["bash", "-c", "echo identity=1; exit 3"]).status().identity is None

@@ -350,6 +350,49 @@ def test_a_start_behind_which_the_status_has_no_answer_is_reported(place: Folder
     until(lambda: tended.is_quiet)
 
 
+NAMED = ["bash", "-c", "[ -e running ] || exit 3; echo identity=$(cat id)"]
+STARTED_AS_1 = ["bash", "-c", "echo {bootstrap} >> started; echo 1 > id; touch running"]
+
+
+def test_another_identity_is_another_start_though_no_end_was_seen(place: Folder) -> None:
+    """Its scheduler was faster than the next look."""
+    row = place.moved()
+    place.checkpoint.write("metadata", json.dumps({"id": "11111111-1111-1111-1111-111111111111"}))
+    place.tended(row, start=STARTED_AS_1, status=NAMED).begin()
+    until(lambda: place.fact().state is RunState.RUNNING)
+    (place.folder / "id").write_text("2")
+    until(lambda: place.fact().state is RunState.FAILED)
+    assert "was started again, and not by Tideover: it was 1, and 2 runs now" in str(place.fact().error)
+    until(lambda: "Tideover did not start it on west" in str(place.fact().error))
+    assert (place.started(), place.runs) == (["w:1"], True)
+
+
+@pytest.mark.parametrize(("identity", "joined"), [("1", True), ("2", False)])
+def test_an_application_with_another_identity_is_not_joined(place: Folder, identity: str, joined: bool) -> None:
+    """It was started again while no runner lived."""
+    row = place.moved()
+    place.checkpoint.write("metadata", json.dumps({"id": "11111111-1111-1111-1111-111111111111"}))
+    place.tended(row, start=STARTED_AS_1, status=NAMED).begin()
+    until(lambda: place.fact().state is RunState.RUNNING)
+    (place.folder / "id").write_text(identity)
+    place.shared = Shared()
+    later = place.tended(row, start=STARTED_AS_1, status=NAMED)
+    later.begin()
+    until(lambda: bool(later._runs) if joined else "did not start it on west" in str(place.fact().error))
+    assert (place.started(), bool(later._runs)) == (["w:1"], joined)
+
+
+def test_an_application_is_stopped_whichever_identity_it_has(place: Folder) -> None:
+    place.begun()
+    restarted = ["bash", "-c", "[ -e again ] && rm -f running || { touch again; echo 2 > id; }"]
+    tended = place.tended(place.row(), start=STARTED_AS_1, status=NAMED, stop=restarted)
+    tended.begin()
+    until(lambda: place.fact().state is RunState.RUNNING)
+    tended.close()
+    until(lambda: tended.is_quiet)
+    assert not place.runs
+
+
 class Two(Folder):
     """The same with a second query ``p``, whose checkpoint has a batch."""
 
