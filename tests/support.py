@@ -168,10 +168,30 @@ REPLICATORS: Mapping[str, Sequence[Cell]] = {
     "MSK Replicator": (Cell(How.NOT), Cell(How.NOT), Cell(How.NOT)),
 }  # fmt: skip
 
+EXTERNAL_COLUMNS = ("local disk", "`hdfs`", "S3 by Hadoop's connector", "`abfs`")
+_EXTERNAL = "tests/real/test_external.py::test_an_application_of_two_queries_is_moved_and_moved_back"
+_OVER = "tests/contract/test_checkpoint_files.py::test_a_file_of_hdfs_is_replaced_by_a_rename_over_it"
+_OVER_HDFS = Cell(
+    How.READ, (_OVER,),
+    "a rename over a file is one step on HDFS (`FSDirRenameOp.unprotectedRenameTo`); the test makes it on a local disk",
+)  # fmt: skip
+_PUT = Cell(How.READ, note="an object is put whole (`S3ABlockOutputStream`); no application was moved there yet")
+_LAKE_REFUSED = "tests/real/test_data_lake.py::test_an_application_without_the_jar_is_refused_there"
+_LAKE_REWRITE = Cell(
+    How.REFUSED,
+    (_LAKE_REFUSED,),
+    "before anything is hosted: no file is replaced in one step there, and offsets are rewritten",
+)
+
+EXTERNALS: Mapping[str, Sequence[Cell]] = {
+    "4.2.0": (Cell(How.REAL, (_EXTERNAL,)), _OVER_HDFS, _PUT, _LAKE_REWRITE),
+}  # fmt: skip
+
 HEAD = """# What was tried
 
-Which Spark, where a checkpoint may be, which login, and which replicator. The page is printed from the list of tests
-in `tests/support.py` by `python -m tests.support write`. A test that is named in the row of a PySpark runs on it: on
+Which Spark, where a checkpoint may be, which login, which replicator, and which Spark of an
+[application without the jar](adopt.md#applications-without-the-jar). The page is printed from the list of tests in
+`tests/support.py` by `python -m tests.support write`. A test that is named in the row of a PySpark runs on it: on
 4.2.0 in `make test-all`, on the others in `make test-matrix`. The long tests (`tests/long`) and those of logins and
 replicators run on 4.2.0 alone.
 
@@ -186,6 +206,7 @@ TABLES: Mapping[str, tuple[Sequence[str], Mapping[str, Sequence[Cell]]]] = {
     "Spark": (COLUMNS, ROWS),
     "Login": (LOGIN_COLUMNS, LOGINS),
     "Replicator": (REPLICATOR_COLUMNS, REPLICATORS),
+    "Spark of an application without the jar": (EXTERNAL_COLUMNS, EXTERNALS),
 }
 """By the name of the first column."""
 

@@ -60,6 +60,21 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path) if request.param == "path" else tmp_path.as_uri()
 
 
+@pytest.mark.real
+def test_a_file_of_hdfs_is_replaced_by_a_rename_over_it(hadoop_files: CheckpointFiles, tmp_path: Path) -> None:
+    """The way that HDFS takes, here on a local disk: a reader who has the old file open reads it to its end."""
+    from streaming.spark.checkpoint.hadoop_files import HadoopFiles
+
+    assert isinstance(hadoop_files, HadoopFiles)
+    path = tmp_path / "offsets" / "7"
+    path.parent.mkdir()
+    path.write_bytes(b"old")
+    with path.open("rb") as reader:
+        hadoop_files._put_over(hadoop_files._path(str(path)), b"new one")
+        assert (reader.read(), path.read_bytes()) == (b"old", b"new one")
+    assert [each.name for each in path.parent.iterdir() if not each.name.endswith(".crc")] == ["7"]
+
+
 def test_a_missing_directory_has_no_names_and_no_files(files: CheckpointFiles, folder: str) -> None:
     assert list(files.list_names(join(folder, "none"))) == []
     assert files.walk(join(folder, "none")) == {}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from state.settings.keys import ExternalApplication
 from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.files import join
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
@@ -117,3 +118,12 @@ def test_another_class_behind_the_scheme_is_refused(spark: SparkSession, lake: D
         pytest.raises(UnsafeCheckpoint, match=r"its file system is .*RawLocalFileSystem"),
     ):
         require_exclusive_create(spark, declared(join(lake.url, "revenue")), "a", Path("/"))
+
+
+def test_an_application_without_the_jar_is_refused_there(spark: SparkSession, folder: str) -> None:
+    """Its offsets are rewritten in place, and no file is replaced in one step."""
+    settings = declared(folder)
+    commands = ExternalApplication(start=("app", "{cluster}"), stop=("app",), status=("app",))
+    query = settings.queries["revenue"].model_copy(update={"pipeline": None, "application": commands})
+    with pytest.raises(UnsafeCheckpoint, match=r"is on abfss?, where no file is replaced in one step"):
+        require_exclusive_create(spark, settings.model_copy(update={"queries": {"revenue": query}}), "a", Path("/"))

@@ -145,7 +145,7 @@ class HadoopFiles:
                 self._require_lake(path)
             elif scheme != "hdfs":
                 return self._put_unless_taken(target, content)
-            draft = self._jvm.org.apache.hadoop.fs.Path(target.getParent(), f".{target.getName()}.{uuid.uuid4()}.tmp")
+            draft = self._draft_of(target)
             try:
                 self._put(draft, content)
                 return self._rename_unless_taken(draft, target, content)
@@ -156,8 +156,12 @@ class HadoopFiles:
         with _translated(path):
             if self._is_local(path):
                 LocalFiles().replace(path, content)
+                return
+            target = self._path(path)
+            if str(self._system(target).getUri().getScheme()) == "hdfs":
+                self._put_over(target, content)
             else:
-                self._put(self._path(path), content)
+                self._put(target, content)  # on an object store it is there whole, or is the one of before
 
     def copy(self, pairs: Iterable[tuple[str, str]]) -> None:
         pairs = list(pairs)
@@ -213,6 +217,28 @@ class HadoopFiles:
         finally:
             stream.close()
 
+    def _draft_of(self, target: JavaObject) -> JavaObject:
+        return self._jvm.org.apache.hadoop.fs.Path(target.getParent(), f".{target.getName()}.{uuid.uuid4()}.tmp")
+
+    def _put_over(self, target: JavaObject, content: bytes) -> None:
+        """A writer that dies leaves the file of before, which ``create`` would have emptied first.
+
+        On HDFS a rename over a file is one step (``FSDirRenameOp.unprotectedRenameTo``).
+        """
+        draft = self._draft_of(target)
+        try:
+            self._put(draft, content)
+            self._rename(draft, target, "OVERWRITE")
+        finally:
+            self._system(draft).delete(draft, False)
+
+    def _rename(self, draft: JavaObject, target: JavaObject, option: str) -> None:
+        options = self._class("Options$Rename").getEnumConstants()
+        chosen = self._jvm.java.lang.reflect.Array.newInstance(options[0].getClass(), 1)
+        chosen[0] = next(each for each in options if str(each.name()) == option)
+        context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(target.toUri(), self._conf)
+        context.rename(draft, target, chosen)
+
     def why_no_lake(self, path: str) -> str:
         """Why a rename on Azure Data Lake is not known to be one step on a condition; empty where it is."""
         with _translated(path):
@@ -244,12 +270,8 @@ class HadoopFiles:
         return bool(self._jvm.tideover.StoredObject.create(store, target, content))
 
     def _rename_unless_taken(self, draft: JavaObject, target: JavaObject, content: bytes) -> bool:
-        option = self._class("Options$Rename").getEnumConstants()
-        refuse = self._jvm.java.lang.reflect.Array.newInstance(option[0].getClass(), 1)
-        refuse[0] = option[0]  # NONE
-        context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(target.toUri(), self._conf)
         try:
-            context.rename(draft, target, refuse)
+            self._rename(draft, target, "NONE")
         except Py4JJavaError as error:
             if _class_of(error) == _TAKEN:
                 return False
