@@ -49,13 +49,13 @@ class ApplicationState:
         notes: StartNotes,
         stops: Stops | None = None,
         *,
-        tells_apart: bool = False,
+        compares_identities: bool = False,
         identity: str | None = None,
     ) -> None:
-        """``tells_apart``: by their identities, starts of the application; ``identity``: of the one that is meant."""
+        """``compares_identities``: to know starts of the application apart; ``identity``: of the one that is meant."""
         self.commands = commands
         self.ended_because = "the application has ended, and its own log says why"
-        self._tells_apart = tells_apart
+        self._compares_identities = compares_identities
         self._identity = identity
         self._notes = notes
         self._stops = Stops() if stops is None else stops
@@ -79,7 +79,7 @@ class ApplicationState:
         return self._seen
 
     def _is_another(self, said: Status) -> bool:
-        if said.identity is None or not self._tells_apart:
+        if said.identity is None or not self._compares_identities:
             return False
         known, self._identity = self._identity, said.identity
         if known in {None, said.identity}:
@@ -125,7 +125,7 @@ class ApplicationState:
 
     def stop(self) -> None:
         """Until it has ended: a command that fails, or that has no effect for a while, is run again."""
-        self._tells_apart = False
+        self._compares_identities = False
         while self._stop_once():
             again_at = time.monotonic() + STOP_AGAIN_SECONDS
             while time.monotonic() < again_at:

@@ -181,7 +181,7 @@ class ExternalSupervisor(QuerySupervisor):
 
     def _new_state(self, identity: str | None = None) -> ApplicationState:
         return ApplicationState(
-            self._commands, self._notes, self._application.stops, tells_apart=True, identity=identity
+            self._commands, self._notes, self._application.stops, compares_identities=True, identity=identity
         )
 
     def _take(self, members: Sequence["ExternalSupervisor"], identity: str | None = None) -> None:
