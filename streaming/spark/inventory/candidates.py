@@ -1,7 +1,8 @@
 """What was found, joined and judged: which queries can be attached, what to add, and what speaks against it. Pure.
 
-A checkpoint and an event log are of one query where they have one query id: Spark writes it into both. Nothing else
-joins them, for neither names nor topics are proof.
+A checkpoint and an event log are of one query where they have one query id: Spark writes it into both. A log and an
+application that a cluster manager lists are one where they have one application id. Nothing else joins them, for
+neither names nor topics are proof.
 """
 
 import re
@@ -14,11 +15,22 @@ from streaming.spark.attach.submission import PLUGIN
 from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.inventory.checkpoints import FoundCheckpoint
 from streaming.spark.inventory.event_logs import LoggedApplication, LoggedQuery
+from streaming.spark.masters.listing import ListedApplication
 
 _MINORS = tuple(f"{line.spark.rpartition('.')[0]}." for line in LINES)
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+|\A[_.-]+")
 _LONGEST = 64
 _TEMPORARY = re.compile(r"/temporary-[0-9a-f-]+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Managed:
+    """An application as its cluster manager lists it, with what its driver or its log adds."""
+
+    listed: ListedApplication
+    logged: LoggedApplication | None
+    why: str | None = None
+    """Why its queries are not known; None: its log was read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +40,10 @@ class Candidate:
     query: str
     """The name that it would have."""
     application: str | None = None
+    application_id: str | None = None
+    application_state: str | None = None
+    """As its cluster manager has it, in its own words."""
+    tracking_url: str | None = None
     query_id: str | None = None
     checkpoint: str | None = None
     batch: int | None = None
@@ -54,13 +70,17 @@ class Candidate:
 
 
 def candidates_of(
-    checkpoints: Iterable[FoundCheckpoint], logs: Iterable[LoggedApplication], application: str | None = None
+    checkpoints: Iterable[FoundCheckpoint],
+    logs: Iterable[LoggedApplication],
+    application: str | None = None,
+    managed: Sequence[Managed] = (),
 ) -> tuple[Candidate, ...]:
     """Every query of these checkpoints and logs; ``application`` is the name where no log gives one.
 
-    Of several logs of one application the last that is given counts.
+    Of several logs of one application the last that is given counts. An application that runs and of which no query is
+    known is there by its own name.
     """
-    found = list(checkpoints)
+    found, logs = list(checkpoints), [*logs, *(each.logged for each in managed if each.logged is not None)]
     times = Counter[str | None](each.query_id for each in found)
     logged = _logged(logs)
     made = [_of_checkpoint(each, logged, application, times) for each in found]
@@ -68,7 +88,32 @@ def candidates_of(
     for query_id, owners in logged.items():
         if query_id not in known:
             made.extend(_of_log(app, query, len(owners)) for app, query in owners[-1:])
+    made += _without_queries(managed, {app.id for app in logs if app.queries})
+    made = [_as_listed(each, managed) for each in made]
     return tuple(_named(sorted(made, key=lambda each: (each.application or "", each.query, each.checkpoint or ""))))
+
+
+def _without_queries(managed: Iterable[Managed], known: Collection[str | None]) -> Iterable[Candidate]:
+    """What runs and may have queries. One whose whole log was read and that has none is no application of streams."""
+    for each in managed:
+        listed, logged = each.listed, each.logged
+        if not listed.is_running or each.why is None or listed.id in known:
+            continue
+        known = {*known, listed.id}
+        made = Candidate(
+            query=listed.name or listed.id, application=listed.name, application_id=listed.id, spark=listed.spark,
+            unknown=(f"its queries are not known: {each.why}",),
+        )  # fmt: skip
+        yield made if logged is None else _with_log(made, logged, LoggedQuery(id=listed.id), 1)
+
+
+def _as_listed(made: Candidate, managed: Iterable[Managed]) -> Candidate:
+    """With what its cluster manager says; of several sources the last one that knows it."""
+    for each in managed:
+        if made.application_id is not None and each.listed.id == made.application_id:
+            listed = each.listed
+            made = replace(made, application_state=listed.state, tracking_url=listed.tracking_url or made.tracking_url)
+    return made
 
 
 Owners = Mapping[str, Sequence[tuple[LoggedApplication, LoggedQuery]]]
@@ -165,6 +210,7 @@ def _with_log(made: Candidate, app: LoggedApplication, query: LoggedQuery, owner
         made,
         query=query.name or made.query,
         application=application,
+        application_id=app.id,
         patterns=tuple(dict.fromkeys(each.what for each in sources if each.way == "SubscribePattern")),
         sink=query.sink,
         spark=app.spark,

@@ -1,6 +1,7 @@
 """What ``inventory`` prints and writes, and with which exit code it ends."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import yaml
 
 from orchestrator.cli.app import main
 from tests.checkpoints import CheckpointFolder
+from tests.json_server import JsonServer, json_server
 from tests.simulation.test_cli_programs import keys, said
 
 
@@ -49,3 +51,44 @@ def test_a_folder_without_any_is_one_sentence(tmp_path: Path, capsys: pytest.Cap
     code, out, err = typed(capsys, tmp_path)
     assert (code, out) == (2, "")
     assert "no checkpoint and no event log there" in err
+
+
+@pytest.fixture
+def master() -> Iterator[JsonServer]:
+    with json_server() as made:
+        rows = {"activeapps": [{"id": "app-1", "name": "shop", "state": "RUNNING"}]}
+        made.answers["/json/"] = rows | {"completedapps": [{"id": "app-0", "name": "old", "state": "FINISHED"}]}
+        yield made
+
+
+def test_applications_of_a_cluster_manager_are_listed(master: JsonServer, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = typed(capsys, "--from", f"standalone:{master.url}", "-o", "json")
+    (found,) = json.loads(out)
+    assert keys(json.loads(out)) == said("`inventory PATH...`")
+    assert (code, found["application_id"], found["application_state"]) == (3, "app-1", "RUNNING")
+    assert "as they have ended and no event log of them was read: 1" in err
+    code, out, _ = typed(capsys, "--from", f"standalone:{master.url}")
+    assert (code, "shop: not known: its queries are not known" in out, "RUNNING" in out) == (3, True, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "nothing to look at"),
+        (("--from", "nowhere"), "nowhere names no source: it has one of the forms yarn:http://rm:8088"),
+        (("--from", "yarn:http://127.0.0.1:1"), "http://127.0.0.1:1 does not answer as a ResourceManager"),
+        (("--from", "history:http://127.0.0.1:1"), "does not answer as Spark's history server"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str
+) -> None:
+    code, out, err = typed(capsys, *words)
+    assert (code, out, sentence in err) == (2, "", True), err
+    assert err.count("tideover: ") == 1
+
+
+def test_a_manager_without_applications_is_one_sentence(master: JsonServer, capsys: pytest.CaptureFixture[str]) -> None:
+    master.answers["/json/"] = {"activeapps": [], "completedapps": []}
+    code, _, err = typed(capsys, "--from", f"standalone:{master.url}")
+    assert (code, "no streaming query is known there" in err) == (2, True)

@@ -1,10 +1,13 @@
 """What is ready to be attached, what has to be added, and what speaks against it."""
 
+from typing import Any
+
 import pytest
 
-from streaming.spark.inventory.candidates import Candidate, candidates_of, configuration_of, fit_name
+from streaming.spark.inventory.candidates import Candidate, Managed, candidates_of, configuration_of, fit_name
 from streaming.spark.inventory.checkpoints import FoundCheckpoint
 from streaming.spark.inventory.event_logs import LoggedApplication, LoggedQuery, LoggedSource
+from streaming.spark.masters.listing import ListedApplication
 
 ORDERS = LoggedSource(way="Subscribe", what="orders")
 
@@ -149,3 +152,47 @@ def test_a_released_query_begins_on_the_cluster_of_its_release() -> None:
     (query,) = configuration_of([made], ["east", "west"])["queries"].values()
     assert query["clusters"] == ["west", "east"]  # type: ignore[index]
     assert configuration_of([made], ["east", "north"])["queries"] == {}
+
+
+def listed(name: str | None = "shop", **changes: Any) -> ListedApplication:
+    known = {
+        "source": "yarn:http://rm", "id": "application_1_0007", "name": name, "state": "RUNNING", "is_running": True,
+        "tracking_url": "http://rm/proxy/application_1_0007/",
+    } | changes  # fmt: skip
+    return ListedApplication(**known)
+
+
+def test_a_query_has_the_state_of_the_application_that_runs_it() -> None:
+    found = log()
+    found.id = "application_1_0007"
+    (candidate,) = candidates_of((checkpoint(),), (found,), None, [Managed(listed(), None, "no log")])
+    assert (candidate.query, candidate.application_id, candidate.ready) == ("archive", "application_1_0007", True)
+    assert (candidate.application_state, candidate.tracking_url) == ("RUNNING", listed().tracking_url)
+
+
+def test_an_application_whose_log_is_another_ones_is_not_joined() -> None:
+    """Names are no proof."""
+    found = log()
+    found.id = "application_1_0008"
+    of_log, alone = candidates_of((checkpoint(),), (found,), None, [Managed(listed(), None, "no log")])
+    assert (of_log.application_id, of_log.application_state) == ("application_1_0008", None)
+    assert (alone.query, alone.application_id, alone.ready) == ("shop", "application_1_0007", None)
+    assert alone.unknown == ("its queries are not known: no log",)
+
+
+def test_only_what_runs_and_may_have_queries_is_there_without_them() -> None:
+    batch = LoggedApplication(where="x", name="batch", id="application_1_0007", spark="4.2.0")
+    assert candidates_of((), (), None, [Managed(listed(is_running=False), None, "ended")]) == ()
+    assert candidates_of((), (), None, [Managed(listed(), batch)]) == ()
+    twice = [Managed(listed(), None, "no log"), Managed(listed(), None, "no log")]
+    assert [each.query for each in candidates_of((), (), None, twice)] == ["shop"]
+    (nameless,) = candidates_of((), (), None, [Managed(listed(None), None, "no log")])
+    assert (nameless.query, nameless.application) == ("application_1_0007", None)
+
+
+def test_settings_of_a_driver_without_a_log_speak_against_it() -> None:
+    driver = log(spark="4.2.0", spark__sql__streaming__checkpointFileManagerClass="their.Manager")
+    driver.queries, driver.id = {}, "application_1_0007"
+    (found,) = candidates_of((), (), None, [Managed(listed(), driver, "no log")])
+    assert (found.ready, found.spark, found.query) == (False, "4.2.0", "shop")
+    assert configuration_of([found], ["east", "west"]) == {"runners": {}, "queries": {}}
