@@ -187,9 +187,33 @@ EXTERNALS: Mapping[str, Sequence[Cell]] = {
     "4.2.0": (Cell(How.REAL, (_EXTERNAL,)), _OVER_HDFS, _PUT, _LAKE_REWRITE),
 }  # fmt: skip
 
+MANAGER_COLUMNS = ("proof that a lost driver has ended", "an attached driver", "`inventory --from`")
+_EXIT = "tests/real/test_yarn.py::test_the_end_of_an_attempt_is_proven_by_its_exit_code"
+_LOST_NODE = "tests/real/test_yarn.py::test_the_attempt_of_a_lost_node_is_not_over"
+_ATTEMPT = "tests/long/test_yarn_attached.py::test_the_next_attempt_reads_where_the_query_was_moved"
+_MASTER = "tests/unit/streaming/spark/masters/test_standalone.py::test_the_master_shows_whether_an_application_ended"
+_LISTED = "tests/unit/streaming/spark/masters/test_standalone.py::test_applications_are_listed_and_have_no_address"
+_HISTORY = "tests/unit/streaming/spark/inventory/test_managed.py::test_a_history_server_hands_over_the_logs"
+_CLIENT = "tests/unit/streaming/spark/masters/test_proof.py::test_a_driver_outside_of_yarn_has_to_be_gone_itself"
+_WRITTEN = "the tests write its answers"
+_ONE_NODE = "Hadoop's own daemons, one node; each container has a host name of its own"
+
+MANAGERS: Mapping[str, Sequence[Cell]] = {
+    "YARN, cluster mode": (
+        Cell(How.REAL, (_EXIT, _LOST_NODE), "Hadoop 3.5.0"), Cell(How.REAL, (_ATTEMPT,), _ONE_NODE),
+        Cell(How.REAL, (_ATTEMPT,)),
+    ),
+    "YARN, client mode": (Cell(How.STAND_IN, (_CLIENT,), _WRITTEN), Cell(How.NOT), Cell(How.NOT)),
+    "standalone": (
+        Cell(How.STAND_IN, (_MASTER,), _WRITTEN), Cell(How.NOT), Cell(How.STAND_IN, (_LISTED,), _WRITTEN),
+    ),
+    "Kubernetes": (Cell(How.NOT), Cell(How.NOT), Cell(How.NOT)),
+    "Spark's history server": (Cell(How.NOT), Cell(How.NOT), Cell(How.STAND_IN, (_HISTORY,), _WRITTEN)),
+}  # fmt: skip
+
 HEAD = """# What was tried
 
-Which Spark, where a checkpoint may be, which login, which replicator, and which Spark of an
+Which Spark, where a checkpoint may be, which login, which replicator, which cluster manager, and which Spark of an
 [application without the jar](adopt.md#applications-without-the-jar). The page is printed from the list of tests in
 `tests/support.py` by `python -m tests.support write`. A test that is named in the row of a PySpark runs on it: on
 4.2.0 in `make test-all`, on the others in `make test-matrix`. The long tests (`tests/long`) and those of logins and
@@ -207,6 +231,7 @@ TABLES: Mapping[str, tuple[Sequence[str], Mapping[str, Sequence[Cell]]]] = {
     "Login": (LOGIN_COLUMNS, LOGINS),
     "Replicator": (REPLICATOR_COLUMNS, REPLICATORS),
     "Spark of an application without the jar": (EXTERNAL_COLUMNS, EXTERNALS),
+    "Cluster manager": (MANAGER_COLUMNS, MANAGERS),
 }
 """By the name of the first column."""
 

@@ -102,6 +102,15 @@ def _gcs(version: str) -> Roots:
     return Roots(coordinates=(f"com.google.cloud.bigdataoss:gcs-connector:{version}:shaded",), transitive=False)
 
 
+def _yarn(hadoop: str, bouncycastle: str) -> Roots:
+    """Name YARN's daemons as Hadoop publishes them for tests, and the certificates that these make; only tests do."""
+    coordinates = (
+        f"org.apache.hadoop:hadoop-client-minicluster:{hadoop}",
+        *(f"org.bouncycastle:{module}-jdk18on:{bouncycastle}" for module in ("bcpkix", "bcprov", "bcutil")),
+    )
+    return Roots(coordinates=coordinates, transitive=False)
+
+
 def _companion(scala: str, spark: str, scala_library: str, hadoop: str, jackson: str, kafka_clients: str) -> Roots:
     """Name what the companion is compiled against: the jars of that Spark which hold the interfaces, and no others."""
     parts = ("sql", "catalyst", "core", *(() if spark.startswith("3.4.") else ("sql-api", "common-utils")))
@@ -167,6 +176,7 @@ ROOTS: Mapping[str, Roots] = {
     "s3a-4.0.0": _s3a("3.4.1", "2.25.53", None, frozenset({"retries", "retries-spi", "utils-lite"})),
     "s3a-4.1.2": _s3a("3.4.2", "2.29.52", "1.2.1", frozenset({"utils-lite"})),
     "s3a-4.2.0": _s3a("3.5.0", "2.35.4", "1.3.1"),
+    "yarn-4.2.0": _yarn("3.5.0", "1.82"),
     "msk-iam": Roots(coordinates=("software.amazon.msk:aws-msk-iam-auth:2.3.5:all",), transitive=False),
     "delta-4.0.0": _delta("delta-spark_2.13", "4.0.0"),
     "delta-4.2.0": _delta("delta-spark_4.2_2.13", "4.4.0"),
