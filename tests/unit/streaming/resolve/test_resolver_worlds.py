@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from streaming.resolve import sent_again_scan
+from streaming.resume.methods.content_search import Search
 from tests.worlds.honest import dishonest
 from tests.worlds.play import findings
 from tests.worlds.show import report
@@ -669,3 +671,19 @@ def test_a_world_that_was_found_once_stays_mended(name: str) -> None:
     targets, found = findings(world)
     assert not dishonest(world)
     assert not found, report(world, targets, found)
+
+
+ONLY_RECALLED = ("an older record again behind times that go back", "an older record again, or a late one")
+"""Found by nothing but the comparison with the records right before the place."""
+ONLY_IN_EXCESS = (
+    "a compacted log that lost the first copy, and an unread record like it",
+    "a compacted log with an older record before equal ones",
+)
+"""Found by nothing but the number of equal records."""
+
+
+@pytest.mark.parametrize("name", [each for each in WORLDS if each not in (*ONLY_RECALLED, *ONLY_IN_EXCESS)])
+def test_a_mended_world_needs_neither_of_two_later_checks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sent_again_scan, "_recall", lambda *_: None)
+    monkeypatch.setattr(Search, "_excess", lambda *_: None)
+    assert not findings(WORLDS[name])[1]

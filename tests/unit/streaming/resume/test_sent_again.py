@@ -49,6 +49,19 @@ def test_a_replicator_that_sends_its_last_records_again_is_forecast() -> None:
         shows(resumed(OLD[-count:], NEW), target_offset=600, exact=False, replay_records=count)
 
 
+def test_a_record_is_known_again_only_where_the_last_ones_read_are_known() -> None:
+    log = standby(Slot(copied([*OLD, *NEW])), per_fetch=100)
+    whole = want(OLD)
+    cut = replace(whole, read_to=605)
+    for known, count in (
+        (whole, 256),
+        (want(OLD, untracked=3, dense=True), 256),
+        (want(OLD, untracked=3), 0),
+        (cut, 0),
+    ):
+        assert len(one(log, known).last) == count
+
+
 def test_unread_records_before_a_copy_are_not_counted_with_it() -> None:
     shows(resumed(NEW, OLD[500:], NEW), target_offset=600, exact=False, replay_records=100)
 
