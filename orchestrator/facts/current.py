@@ -160,12 +160,14 @@ class Turns:
     ) -> None:
         """``upstream`` has by query those directly upstream of it, ``companions`` those of the same application.
 
-        ``groups`` has the requests of those groups that are not written yet, or not all of them.
+        ``groups`` has the requests of those groups that are not written yet, or not all of them: what the caller adds
+        to one of these later counts from then on.
         """
         self._store = store
         self._upstream = upstream
         self._companions = companions
-        self._groups: dict[str, Sequence[Request]] = {name: self._waved(own) for name, own in (groups or {}).items()}
+        self._unwritten = groups or {}
+        self._groups: dict[str, Sequence[Request]] = {}
         self._operations: dict[str, Operation | None] = {}
 
     def turn_of(self, request: Request) -> Turn | None:
@@ -207,6 +209,8 @@ class Turns:
         return self._upstream.get(request.query, ()) if request.kind in PLANNED else ()
 
     def _group(self, request: Request) -> Sequence[Request]:
+        if request.group in self._unwritten:
+            return self._waved(self._unwritten[request.group])
         if request.group not in self._groups:
             self._groups[request.group] = self._waved(self._store.requests_of(request.group))
         return self._groups[request.group]
