@@ -473,6 +473,14 @@ WORLDS = {
         remembered=((1, 9),),
         now=80,
     ),
+    "a record that equals the oldest remembered one, all others unlike": _one(
+        "0 50 a, 1 50 a, 2 60 b, 3 60 c, 4 70 d, 5 0 e, 6 80 f, 7 10 g, 8 20 h",
+        "0 30 x13, 1 50 a of 0",
+        position=9,
+        next_copy=1,
+        remembered=((1, 9),),
+        now=80,
+    ),
     "one older record of another writer is all that retention left": _one(
         ", ".join(f"{each} {2000 + each} r{each}" for each in range(40, 57)),
         "40 2056 r56 of 56, 140 -8975 x140",

@@ -140,11 +140,16 @@ def test_equal_records_leave_no_place_behind_more_of_them_than_were_read() -> No
 # -- compacted
 
 
-def test_a_compacted_log_with_more_equal_records_than_read_is_no_place() -> None:
-    """Four records of one time were read. Of the two equal ones here the second, before the last one read, is new."""
+def test_a_compacted_log_with_more_equal_records_than_read_is_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four records of one time were read. Of the two equal ones here the second, before the last one read, is new.
+
+    Two checks show it, each alone.
+    """
     read = [(i, T0, value) for i, value in enumerate("cadb")]
-    target = one(standby(Slot(copied([read[1], read[1], read[3]])), cleanup="compact"), want(read), BUFFER)
-    shows(target, target_offset=0, exact=False, method="timestamp")
+    log = standby(Slot(copied([read[1], read[1], read[3]])), cleanup="compact")
+    shows(one(log, want(read), BUFFER), target_offset=0, exact=False, method="timestamp")
+    monkeypatch.setattr(Search, "_excess", lambda *_: None)
+    shows(one(log, want(read), BUFFER), target_offset=0, exact=False, method="timestamp")
 
 
 def test_a_compacted_copy_cut_short_is_no_match_behind_unread_records() -> None:
