@@ -1,13 +1,17 @@
-"""The examples for two operators of Kubernetes: known fields, names that agree, and a restart at 75.
+"""The examples for Airflow and for two operators of Kubernetes: known fields, names that agree, and a restart at 75.
 
-No operator runs here. ``FIELDS`` has the type of each field that an example uses, as read in the operator's schema:
-``SparkApplication`` of apache/spark-kubernetes-operator at d5acafd, and of kubeflow/spark-operator at 38082f3. Each
-example was also held against the whole schema by hand.
+No scheduler runs here; ``tests/real/test_schedulers.py`` runs Airflow where it is installed. ``FIELDS`` has the type of
+each field that an example uses, as read in the operator's schema: ``SparkApplication`` of
+apache/spark-kubernetes-operator at d5acafd, and of kubeflow/spark-operator at 38082f3. Each example was also held
+against the whole schema by hand.
 """
 
 import re
+import runpy
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -173,3 +177,33 @@ def test_the_drivers_rights_are_those_that_spark_needs_in_its_own_namespace(name
     spec = example(name)["spec"]
     key = "spark.kubernetes.authenticate.driver.serviceAccountName"
     assert (spec["sparkConf"].get(key) or spec["driver"]["serviceAccount"]) == account
+
+
+class FakeDag:
+    """In place of Airflow's: it only notes its name."""
+
+    def __init__(self, name: str, **_: object) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+
+def test_the_dag_for_airflow_tries_again_and_adds_the_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[dict[str, Any]] = []
+    sdk, spark = ModuleType("airflow.sdk"), ModuleType("airflow.providers.apache.spark.operators.spark_submit")
+    monkeypatch.setattr(sdk, "DAG", FakeDag, raising=False)
+    monkeypatch.setattr(spark, "SparkSubmitOperator", lambda **known: made.append(known), raising=False)
+    for module in (sdk, spark):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    dag = runpy.run_path(str(ROOT / "conf" / "airflow" / "shop.py"))["dag"]
+    (task,) = made
+    assert dag is None
+    assert task["name"] == "shop"
+    assert task["retries"] >= 1000
+    assert task["conf"]["spark.plugins"] == "tideover.AttachPlugin"
+    assert task["conf"]["spark.tideover.config"]
+    assert Path(task["jars"]).name == companion_jar().name
