@@ -53,7 +53,7 @@ _BATCHES = 40
 """Of each application, in one sample of the time of a batch; Spark keeps the files of the last hundred."""
 _PAIRS = 6
 _WARM_SECONDS = 20.0
-_READY_SECONDS = 180.0
+_READY_SECONDS = 400.0
 _COMMIT_SECONDS = 120.0
 
 

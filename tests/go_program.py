@@ -10,7 +10,7 @@ import pytest
 
 from streaming.jars import cache_root, held
 
-_BUILD_SECONDS = 900.0
+_BUILD_SECONDS = 1500.0
 
 
 @dataclass(frozen=True)

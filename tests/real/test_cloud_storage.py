@@ -28,7 +28,7 @@ from tests.real.theatre import sides_of
 from tests.scene import Stage, one_query
 from tests.world import running_clusters
 
-pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.jars("gcs"), pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.jars("gcs"), pytest.mark.timeout(1800)]
 # the first test builds the emulator, once on a machine
 
 ROUNDS, FEW, WRITERS = 15, 3, 8
