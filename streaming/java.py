@@ -27,6 +27,13 @@ def java_home_binary() -> Path:
     return _find(os.environ.get("JAVA_HOME"), os.environ.get("PATH"))
 
 
+def java_home() -> Path:
+    """The home of that Java, for a program that looks in JAVA_HOME, where another one may be that is too old."""
+    binary = java_home_binary()
+    own = Path(os.environ.get("JAVA_HOME", ""))
+    return own if binary == own / "bin" / "java" else binary.resolve().parent.parent
+
+
 @functools.cache
 def _find(java_home: str | None, path: str | None) -> Path:
     for binary in _preferred(java_home, path):

@@ -42,6 +42,8 @@ class Application:
     """What is declared of each beside its checkpoint, its clusters and its source ``orders``."""
     operator: Path | None = None
     """The configuration with which verbs are typed; None: the application's own."""
+    java: Path | None = None
+    """The home of its Java; None: the one that ``spark-submit`` finds."""
     ui_port: int | None = None
     """Of Spark's own UI; None: it has none."""
 
@@ -96,6 +98,7 @@ class Application:
         options = [word for each in every for word in ("--conf", each)]
         python = Path(os.environ.get("PYSPARK_PYTHON", ROOT / ".venv" / "bin" / "python"))
         theirs = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        theirs |= {"JAVA_HOME": str(self.java)} if self.java else {}
         with (self.folder / f"job-{len(self.jobs) + 1}.log").open("wb") as log:
             self.jobs.append(subprocess.Popen(
                 [home / "bin" / "spark-submit", "--master", "local[4]", "--jars", ",".join(map(str, jars)), *options,

@@ -11,7 +11,7 @@ import pyspark
 
 from streaming.companion.jar import SOURCES, Line, companion_jar, run_javac
 from streaming.jars import jar_paths
-from streaming.java import java_home_binary
+from streaming.java import OLDEST_MAJOR, java_home_binary
 
 TESTS = Path(__file__).parent / "java"
 CASES = Path(__file__).parent / "cases"
@@ -34,7 +34,7 @@ def run_format(*options: str) -> "subprocess.CompletedProcess[str]":
 def run_junit(scratch: Path) -> "subprocess.CompletedProcess[str]":
     """Compile the Java tests against the jar and run them."""
     jars = [companion_jar(), _tool("junit-platform-console-standalone"), *jar_paths(_KAFKA)]
-    run_javac(sorted(TESTS.rglob("*.java")), [*jars, *jar_paths(_SPARK)], scratch)
+    run_javac(sorted(TESTS.rglob("*.java")), [*jars, *jar_paths(_SPARK)], scratch, OLDEST_MAJOR)
     class_path = os.pathsep.join(map(str, [scratch, *jars, Path(pyspark.__file__).parent / "jars" / "*"]))
     launcher = [
         f"-Dtideover.cases={CASES}",
@@ -64,7 +64,7 @@ def compile_race(scratch: Path, line: Line) -> str:
     source.write_text(
         line.adapted((TESTS / "tideover/spark41/Race.java").read_text(encoding="utf-8")), encoding="utf-8"
     )
-    run_javac([source], jar_paths(f"companion-{line.spark}"), scratch / "classes")
+    run_javac([source], jar_paths(f"companion-{line.spark}"), scratch / "classes", OLDEST_MAJOR)
     return f"tideover.{line.package}.Race"
 
 

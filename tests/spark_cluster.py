@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import pyspark
 
-from streaming.jars import java_home_binary
+from streaming.java import java_home
 from tests.ports import free_base_port
 from tests.waiting import PROCESS_SECONDS, until
 
@@ -44,7 +44,7 @@ def spark_class(folder: Path, name: str, arguments: Sequence[str]) -> Iterator[N
         **os.environ,
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "JAVA_HOME": str(java_home_binary().resolve().parent.parent),
+        "JAVA_HOME": str(java_home()),
     }
     with (folder / f"{name}.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=folder)

@@ -22,7 +22,7 @@ import pyspark
 
 from streaming.companion.jar import companion_jar, run_javac
 from streaming.jars import jar_paths
-from streaming.java import java_home_binary
+from streaming.java import OLDEST_MAJOR, java_home_binary
 from tests.jars import spark_line
 
 OURS = Path(__file__).parent / "suites"
@@ -84,7 +84,7 @@ def run_suite(suite: str, scratch: Path, *, sparks_own: bool = False) -> Outcome
     jars += jar_paths(f"spark-{line.spark}")
     spark = Path(pyspark.__file__).parent / "jars"
     against = [*jars, *jar_paths(f"companion-{line.spark}"), *sorted(spark.glob("spark-*.jar"))]
-    run_javac(sorted(OURS.glob("*.java")), against, scratch / "classes")
+    run_javac(sorted(OURS.glob("*.java")), against, scratch / "classes", OLDEST_MAJOR)
     (scratch / "tmp").mkdir(exist_ok=True)
     ours = suite in BY_OUR_SOURCE and not sparks_own
     manager = {} if sparks_own else {"spark.sql.streaming.checkpointFileManagerClass": line.manager}

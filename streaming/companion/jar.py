@@ -54,17 +54,18 @@ _MOVED = (
 )
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The oldest time that a zip file can hold."""
+JAVA = 8
+"""The oldest Java that loads the classes. Spark 3.4 and 3.5 run on 8, 11 and 17, Spark 4 on 17 and newer."""
 _OPTIONS = (
-    "--release",
-    "17",
     "-encoding",
     "UTF-8",
     "-proc:none",
     "-g:source,lines",
-    "-Xlint:all,-classfile",
+    "-Xlint:all,-classfile,-options",
     "-Werror",
 )
-"""Without ``classfile``, which is about annotations in Spark's own classes whose jars are not needed otherwise."""
+"""Without ``classfile``, which is about annotations in Spark's own classes whose jars are not needed otherwise. Without
+``options``: a newer compiler says there that it will make nothing for Java 8 one day."""
 _SECONDS = 300.0
 
 
@@ -216,9 +217,10 @@ def _compile(line: Line, sources: Path, target: Path) -> Mapping[str, bytes]:
     return {path.relative_to(target).as_posix(): path.read_bytes() for path in sorted(target.rglob("*.class"))}
 
 
-def run_javac(sources: Sequence[Path], class_path: Sequence[Path], target: Path) -> None:
-    """Compile; every warning is an error. Raises ``CompanionError`` with what javac says."""
-    command = [str(javac()), *_OPTIONS, "-cp", os.pathsep.join(map(str, class_path)), "-d", str(target)]
+def run_javac(sources: Sequence[Path], class_path: Sequence[Path], target: Path, java: int = JAVA) -> None:
+    """Compile for a Java; every warning is an error. Raises ``CompanionError`` with what javac says."""
+    given = ["--release", str(java), *_OPTIONS, "-cp", os.pathsep.join(map(str, class_path)), "-d", str(target)]
+    command = [str(javac()), *given]
     done = subprocess.run([*command, *map(str, sources)], capture_output=True, text=True, timeout=_SECONDS, check=False)
     if done.returncode != 0:
         raise CompanionError(f"the companion does not compile:\n{done.stdout}{done.stderr}")

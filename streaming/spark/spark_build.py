@@ -32,16 +32,7 @@ def probe_build(view: JavaObject) -> SparkBuild:
         probe = view.tideover.SparkBuild
         return SparkBuild(str(probe.manager()), str(probe.misfit()))
     except Py4JError as error:
-        return SparkBuild("", _unloadable(str(getattr(error, "java_exception", error)).partition("\n")[0]))
-
-
-def _unloadable(error: str) -> str:
-    too_old = "UnsupportedClassVersionError" in error
-    return (
-        f"the Java of this Spark is too old for the companion, which needs Java 17 or newer: {error}"
-        if too_old
-        else error
-    )
+        return SparkBuild("", str(getattr(error, "java_exception", error)).partition("\n")[0])
 
 
 def older_manager(view: JavaObject) -> str:

@@ -18,8 +18,10 @@ from streaming.java import java_home_binary
 from tests.contract.test_imports import ROOT
 from tests.jars import spark_line
 from tests.java import java_digest, run_junit
+from tests.javas import OLDER, older_home
 from tests.thorough import WHOLE
 
+PYSPARK = Path(pyspark.__file__).parent / "jars"
 PASSED = ROOT / "build" / "java-tests.passed"
 """What passed here last: the tests of the same Java take 20 s, so a quick run leaves them out."""
 
@@ -58,15 +60,15 @@ def test_every_class_is_for_the_java_that_the_page_names() -> None:
     assert f"| Java | {format_number - 44} or newer" in page
 
 
-def fits(*class_path: Path | str) -> "subprocess.CompletedProcess[str]":
+def fits(*class_path: Path | str, java: Path | None = None) -> "subprocess.CompletedProcess[str]":
     """What the companion finds in the Spark of a class path; its exit code is 0 where it fits."""
-    words = [str(java_home_binary()), "-cp", os.pathsep.join(map(str, class_path)), "tideover.SparkBuild"]
+    words = [str(java or java_home_binary()), "-cp", os.pathsep.join(map(str, class_path)), "tideover.SparkBuild"]
     return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_the_companion_finds_the_classes_that_serve_the_installed_spark(tmp_path: Path) -> None:
     """Nothing reads a version. Where one class is gone or has lost a method, the first of them is named."""
-    spark, connector = Path(pyspark.__file__).parent / "jars" / "*", jar_paths(f"spark-{pyspark.__version__}")
+    spark, connector = PYSPARK / "*", jar_paths(f"spark-{pyspark.__version__}")
     found = fits(companion_jar(), *connector, spark)
     assert (found.returncode, found.stdout.strip()) == (0, spark_line().manager), found.stderr
     changed = tmp_path / "tideover" / "of"
@@ -84,13 +86,24 @@ def test_the_companion_finds_the_classes_that_serve_the_installed_spark(tmp_path
 
 def test_a_kafka_connector_of_another_scala_does_not_fit() -> None:
     """Else each query would fail at its first batch, in a Spark of which the companion said that it fits."""
-    spark, older = Path(pyspark.__file__).parent / "jars" / "*", jar_paths("spark-3.5.7")
+    spark, older = PYSPARK / "*", jar_paths("spark-3.5.7")
     found = fits(companion_jar(), *older, spark)
     assert found.returncode == 1
     assert found.stdout.startswith("the Kafka connector is not for this Spark and its Scala, which lacks scala.")
     clients = [path for path in older if not path.name.startswith("spark-sql-kafka")]
     alone = fits(companion_jar(), *clients, spark)
     assert "lacks org.apache.spark.sql.kafka010.KafkaSourceProvider" in alone.stdout
+
+
+@pytest.mark.parametrize("major", OLDER)
+@pytest.mark.parametrize("spark", ["3.4.4", "3.5.7"])
+def test_the_companion_fits_an_older_spark_on_an_older_java(spark: str, major: int) -> None:
+    """It loads each of its classes and finds every part of that Spark that they use. Loggers come from this Spark."""
+    java = older_home(major) / "bin" / "java"
+    loggers = [path for path in PYSPARK.iterdir() if path.name.startswith(("log4j-", "slf4j-api"))]
+    found = fits(companion_jar(), *jar_paths(f"spark-{spark}"), *jar_paths(f"companion-{spark}"), *loggers, java=java)
+    (line,) = (each for each in LINES if each.spark == spark)
+    assert (found.returncode, found.stdout.strip()) == (0, line.manager), found.stdout + found.stderr
 
 
 @pytest.fixture

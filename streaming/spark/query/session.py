@@ -21,7 +21,7 @@ from state.settings.checkpoint_schemes import STORE, STORES, scheme_of
 from state.settings.keys import Query, Spark
 from streaming import class_archive
 from streaming.jars import jar_paths, set_names
-from streaming.java import java_home_binary
+from streaming.java import java_home
 from streaming.process import INSTANCE_KEY, set_own
 from streaming.secrets import SECRET_NAME, looks_secret
 from streaming.spark.checkpoint.batch_news import MANAGER
@@ -300,7 +300,7 @@ def _prepare_environment(python_path: Sequence[Path]) -> None:
     ours = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     for name, value in ours.items():
         set_own(name, os.environ.get(name, value))
-    set_own("JAVA_HOME", os.environ.get("JAVA_HOME") or str(java_home_binary().resolve().parent.parent))
+    set_own("JAVA_HOME", str(java_home()))  # an older one does not know the options for an archive of classes
     known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     wanted = [str(path) for path in python_path if str(path) not in known]
     set_own("PYTHONPATH", os.pathsep.join([*wanted, *(path for path in known if path)]))

@@ -245,6 +245,17 @@ def test_a_java_home_too_old_is_passed_over(bare: Path, monkeypatch: pytest.Monk
     assert java.java_home_binary() == serving
 
 
+def test_the_home_of_a_program_is_that_of_the_java_that_serves(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java_home(bare / "jvm" / "java-17", "17.0.15")
+    assert java.java_home() == bare / "jvm" / "java-17"
+    java_home(bare / "own", "11.0.13")
+    monkeypatch.setenv("JAVA_HOME", str(bare / "own"))
+    assert java.java_home() == bare / "jvm" / "java-17"
+    java_home(bare / "newer", "21.0.2")
+    monkeypatch.setenv("JAVA_HOME", str(bare / "newer"))
+    assert java.java_home() == bare / "newer"
+
+
 def test_of_the_systems_javas_the_oldest_that_serves_is_chosen(bare: Path) -> None:
     java_home(bare / "jvm" / "a-25", "25")
     java_home(bare / "jvm" / "b-11", "11.0.2")

@@ -52,14 +52,15 @@ public final class AttachExtensions extends AbstractFunction1<SparkSessionExtens
       if (!Attached.isActive()) {
         return plan;
       }
-      if (!(plan instanceof WriteToStream write)) {
+      if (!(plan instanceof WriteToStream)) {
         return plan.transformUp(new KafkaBatches());
       }
+      WriteToStream write = (WriteToStream) plan;
       requireOurManager(session.conf().get(MANAGER, ""));
       try {
         Optional<JobOptions.Sources> sources =
             Attached.sources(new Path(write.resolvedCheckpointLocation()), session);
-        return sources.isEmpty() ? plan : switched(write, sources.get());
+        return sources.isPresent() ? switched(write, sources.get()) : plan;
       } catch (IOException error) {
         throw Companion.<RuntimeException>undeclared(error);
       }
@@ -82,7 +83,7 @@ public final class AttachExtensions extends AbstractFunction1<SparkSessionExtens
       if (!isNew && !KafkaBatches.isKafkas(sink, "KafkaSink")) {
         return sink;
       }
-      if (query.isEmpty()) {
+      if (!query.isPresent()) {
         Attached.say(
             name
                 + " writes to the Kafka that its code names, whichever cluster it reads: declare"
@@ -122,9 +123,11 @@ public final class AttachExtensions extends AbstractFunction1<SparkSessionExtens
 
     @Override
     public boolean isDefinedAt(LogicalPlan node) {
-      return node instanceof StreamingRelationV2 relation
-          && relation.sourceName().equals("kafka")
-          && !(relation.table() instanceof SwitchTable);
+      if (!(node instanceof StreamingRelationV2)) {
+        return false;
+      }
+      StreamingRelationV2 relation = (StreamingRelationV2) node;
+      return relation.sourceName().equals("kafka") && !(relation.table() instanceof SwitchTable);
     }
 
     @Override
@@ -149,7 +152,7 @@ public final class AttachExtensions extends AbstractFunction1<SparkSessionExtens
               + options.get(SwitchProvider.CLUSTER));
       return exchanged(
           relation,
-          Map.of(relation.table(), new SwitchTable(relation.table(), job), given, options));
+          Fixed.map(relation.table(), new SwitchTable(relation.table(), job), given, options));
     }
   }
 

@@ -49,7 +49,7 @@ public final class AttachPlugin implements SparkPlugin {
                 + context.version()
                 + " without Tideover: no query of it can be moved, and one that is on another"
                 + " cluster does not start");
-        return Map.of();
+        return Fixed.map();
       }
       application = context;
       conf.set(AttachExtensions.MANAGER, SparkBuild.manager());
@@ -59,7 +59,7 @@ public final class AttachPlugin implements SparkPlugin {
       attendant.begin();
       StatusPage.begin(conf.get("spark.tideover.desk", ""));
       UiPages.begin(context);
-      return Map.of();
+      return Fixed.map();
     }
 
     /** The application has its id by now. */
@@ -83,7 +83,7 @@ public final class AttachPlugin implements SparkPlugin {
   /** The settings of others stay in front of ours. */
   static String extensions(String theirs) {
     String ours = AttachExtensions.class.getName();
-    if (java.util.List.of(theirs.split(",")).contains(ours)) {
+    if (Fixed.list(theirs.split(",")).contains(ours)) {
       return theirs;
     }
     return theirs.isEmpty() ? ours : theirs + "," + ours;

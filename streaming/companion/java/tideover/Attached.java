@@ -78,7 +78,7 @@ public final class Attached {
     SOURCES.remove(key);
     try {
       Optional<JsonNode> answer = request.await(line -> say(key + ": " + line));
-      if (answer.isEmpty()) {
+      if (!answer.isPresent()) {
         requireNeverMoved(checkpoint, conf);
         PLAIN.add(key);
         say(
@@ -262,12 +262,12 @@ public final class Attached {
   public static String running(String key) throws IOException {
     Admission admission = Admissions.of(new Path(key), context.hadoopConfiguration());
     JobOptions.Sources sources = SOURCES.get(key);
-    if (admission.follower().isEmpty() || sources == null) {
+    if (!admission.follower().isPresent() || sources == null) {
       return null;
     }
     Hold hold = admission.hold();
     ObjectNode running = JSON.createObjectNode();
-    running.put("epoch", admission.run().after(hold).epoch().orElseThrow());
+    running.put("epoch", admission.run().after(hold).epoch().getAsLong());
     running.put("follower", admission.follower().get());
     sources.reads(hold.place()).forEach(running::put);
     return running.toString();

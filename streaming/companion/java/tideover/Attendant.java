@@ -2,6 +2,7 @@ package tideover;
 
 import java.io.File;
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -22,7 +23,7 @@ final class Attendant {
 
   /** From the job's environment to which its Python and its Spark belong, and not the attendant. */
   private static final List<String> THEIRS =
-      List.of(
+      Fixed.list(
           "PYTHONPATH",
           "PYTHONHOME",
           "SPARK_HOME",
@@ -30,6 +31,8 @@ final class Attendant {
           "PYSPARK_PYTHON",
           "PYSPARK_DRIVER_PYTHON",
           "PYSPARK_SUBMIT_ARGS");
+
+  private static final File NOTHING = new File("/dev/null");
 
   private final SparkConf conf;
   private final List<String> command;
@@ -52,7 +55,7 @@ final class Attendant {
     DeclaredInFile.begin(config, application);
     String tideover = conf.get("spark.tideover.command", "tideover");
     return new Attendant(
-        conf, List.of(tideover, "-c", config, "attend", "--application", application));
+        conf, Fixed.list(tideover, "-c", config, "attend", "--application", application));
   }
 
   /** Threads of the door are daemons as the one that opens it: a job that has ended ends. */
@@ -96,9 +99,9 @@ final class Attendant {
     THEIRS.forEach(environment::remove);
     environment.put("PYSPARK_GATEWAY_PORT", Integer.toString(door.getListeningPort()));
     environment.put("PYSPARK_GATEWAY_SECRET", door.secret());
-    environment.put("TIDEOVER_DRIVER_PID", Long.toString(ProcessHandle.current().pid()));
-    builder.redirectInput(new File("/dev/null"));
-    builder.redirectOutput(ProcessBuilder.Redirect.DISCARD);
+    environment.put("TIDEOVER_DRIVER_PID", pid());
+    builder.redirectInput(NOTHING);
+    builder.redirectOutput(NOTHING);
     builder.redirectError(ProcessBuilder.Redirect.INHERIT);
     try {
       process = builder.start();
@@ -110,6 +113,11 @@ final class Attendant {
               + "; spark.tideover.command names the program tideover");
       return -1;
     }
+  }
+
+  /** Of this JVM, which Java 8 gives as {@code pid@host} only. */
+  private static String pid() {
+    return ManagementFactory.getRuntimeMXBean().getName().split("@")[0];
   }
 
   /** Waits until it has stored what was read last, and ends it where that takes too long. */

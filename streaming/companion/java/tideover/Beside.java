@@ -47,32 +47,75 @@ final class Beside {
     }
   }
 
-  /**
-   * What a query declares.
-   *
-   * @param home the servers of its first cluster; empty: not known, so that any may be its own
-   * @param first by way the options that are laid over the application's, before any move of the
-   *     run; none while it is not known where the query is
-   * @param hold of its run; of one that was not admitted yet a hold that cannot begin
-   * @param runs whether this run lives, so that its hold says where the query is
-   * @param given the declaration as it came
-   */
-  record Query(
-      String name,
-      Map<Way, Set<String>> topics,
-      Set<String> home,
-      Map<String, Map<String, String>> first,
-      Hold hold,
-      BooleanSupplier runs,
-      JsonNode given) {
+  /** What a query declares. */
+  static final class Query {
+    private final String name;
+    private final Map<Way, Set<String>> topics;
+
+    /** The servers of its first cluster; empty: not known, so that any may be its own. */
+    private final Set<String> home;
+
+    /**
+     * By way the options that are laid over the application's, before any move of the run; none
+     * while it is not known where the query is.
+     */
+    private final Map<String, Map<String, String>> first;
+
+    /** Of its run; of one that was not admitted yet a hold that cannot begin. */
+    private final Hold hold;
+
+    /** Whether this run lives, so that its hold says where the query is. */
+    private final BooleanSupplier runs;
+
+    /** The declaration as it came. */
+    private final JsonNode given;
+
+    Query(
+        String name,
+        Map<Way, Set<String>> topics,
+        Set<String> home,
+        Map<String, Map<String, String>> first,
+        Hold hold,
+        BooleanSupplier runs,
+        JsonNode given) {
+      this.name = name;
+      this.topics = topics;
+      this.home = home;
+      this.first = first;
+      this.hold = hold;
+      this.runs = runs;
+      this.given = given;
+    }
+
+    String name() {
+      return name;
+    }
+
+    Map<Way, Set<String>> topics() {
+      return topics;
+    }
+
+    Hold hold() {
+      return hold;
+    }
+
+    BooleanSupplier runs() {
+      return runs;
+    }
+
+    JsonNode given() {
+      return given;
+    }
+
     static Query of(JsonNode given, Hold hold, BooleanSupplier runs) {
       return new Query(
           given.required("query").asText(),
-          Map.of(Way.READS, texts(given.path("reads")), Way.WRITES, texts(given.path("writes"))),
+          Fixed.map(Way.READS, texts(given.path("reads")), Way.WRITES, texts(given.path("writes"))),
           JobOptions.servers(String.join(",", texts(given.path("home")))),
           given.has("options")
-              ? JSON.convertValue(given.get("options"), new TypeReference<>() {})
-              : Map.of(),
+              ? JSON.convertValue(
+                  given.get("options"), new TypeReference<Map<String, Map<String, String>>>() {})
+              : Fixed.map(),
           hold,
           runs,
           given);
@@ -81,7 +124,7 @@ final class Beside {
     private static Set<String> texts(JsonNode listed) {
       return StreamSupport.stream(listed.spliterator(), false)
           .map(JsonNode::asText)
-          .collect(Collectors.toUnmodifiableSet());
+          .collect(Collectors.toSet());
     }
 
     boolean declares(Way way, Set<String> named) {
@@ -102,7 +145,7 @@ final class Beside {
     /** As they are now: a run that was held may have gone to another cluster. */
     Map<String, String> options(Way way) {
       Map<String, Map<String, String>> moved = hold.place().options();
-      return (moved.isEmpty() ? first : moved).getOrDefault(way.key, Map.of());
+      return (moved.isEmpty() ? first : moved).getOrDefault(way.key, Fixed.map());
     }
 
     String cluster(Way way) {
@@ -123,7 +166,7 @@ final class Beside {
     private List<Object> place(Way way, Set<String> topics) {
       Map<String, String> names = new HashMap<>();
       topics.forEach(each -> names.put(each, named(way, each)));
-      return List.of(cluster(way), isElsewhere(way), names);
+      return Fixed.list(cluster(way), isElsewhere(way), names);
     }
 
     /** Why it is not known now where it is; empty: it is known. */
@@ -135,7 +178,7 @@ final class Beside {
   /**
    * A run whose batch writes to one cluster, or reads a batch of it, cannot leave in its middle.
    */
-  private record WholeBatches() implements Hold.Source {
+  private static final class WholeBatches implements Hold.Source {
     @Override
     public boolean prepare(Hold.Place there) {
       return false;
@@ -220,7 +263,7 @@ final class Beside {
           return Optional.empty();
         }
         Optional<String> open = open(found, waiting);
-        if (open.isEmpty()) {
+        if (!open.isPresent()) {
           return Optional.of(only(found, way, topics));
         }
         waiting.why(open.get());
@@ -233,8 +276,10 @@ final class Beside {
   }
 
   private static List<Query> own(List<Query> known, Way way, Set<String> topics, String servers) {
-    List<Query> named = known.stream().filter(each -> each.declares(way, topics)).toList();
-    List<Query> found = named.stream().filter(each -> each.owns(servers)).toList();
+    List<Query> named =
+        known.stream().filter(each -> each.declares(way, topics)).collect(Collectors.toList());
+    List<Query> found =
+        named.stream().filter(each -> each.owns(servers)).collect(Collectors.toList());
     if (found.isEmpty() && !named.isEmpty()) {
       sayOnce(
           "a batch "
@@ -275,7 +320,7 @@ final class Beside {
 
   private static Query only(List<Query> declared, Way way, Set<String> topics) {
     Function<Query, Query> newest = each -> Optional.ofNullable(run(each)).orElse(each);
-    List<Query> found = declared.stream().map(newest).toList();
+    List<Query> found = declared.stream().map(newest).collect(Collectors.toList());
     if (found.stream().map(each -> each.place(way, topics)).distinct().count() > 1) {
       throw new IllegalStateException(
           "tideover: "
@@ -327,11 +372,11 @@ final class Beside {
   /** Topics as {@code subscribe} and {@code topic} list them. */
   static Set<String> topics(String listed) {
     return listed == null
-        ? Set.of()
+        ? Fixed.set()
         : Arrays.stream(listed.split(","))
             .map(String::trim)
             .filter(each -> !each.isEmpty())
-            .collect(Collectors.toUnmodifiableSet());
+            .collect(Collectors.toSet());
   }
 
   /** Topics as {@code assign} names them; none where it cannot be read, which Spark refuses. */
@@ -343,7 +388,7 @@ final class Beside {
           .forEachRemaining(names::add);
       return names;
     } catch (com.fasterxml.jackson.core.JsonProcessingException unreadable) {
-      return Set.of();
+      return Fixed.set();
     }
   }
 }

@@ -75,7 +75,7 @@ final class BesideAnswers {
     /** The declarations; empty before the first of them. */
     Optional<List<Beside.Query>> known() {
       synchronized (LOCK) {
-        return Optional.ofNullable(declared).map(each -> List.copyOf(each.values()));
+        return Optional.ofNullable(declared).map(each -> Fixed.copy(each.values()));
       }
     }
 

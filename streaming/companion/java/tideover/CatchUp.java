@@ -32,7 +32,9 @@ final class CatchUp {
       return own;
     }
     ReadLimit[] all =
-        own instanceof CompositeReadLimit many ? many.getReadLimits() : new ReadLimit[] {own};
+        own instanceof CompositeReadLimit
+            ? ((CompositeReadLimit) own).getReadLimits()
+            : new ReadLimit[] {own};
     long most =
         Arrays.stream(all)
             .filter(ReadMaxRows.class::isInstance)

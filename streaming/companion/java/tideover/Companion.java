@@ -16,7 +16,7 @@ import org.apache.hadoop.fs.Path;
  * write, and how a file is created for exactly one of those who race for its name.
  */
 public final class Companion {
-  private static final Set<String> SAFE = Set.of("file", "hdfs");
+  private static final Set<String> SAFE = Fixed.set("file", "hdfs");
 
   private final Configuration conf;
   private final Fence fence;
@@ -96,7 +96,7 @@ public final class Companion {
       return new LinkedFile(Paths.get(path.toUri().getPath()));
     }
     if (isStore(path)
-        && (fence.isAdmitted() || StoredObject.refusal(systemOf(path), path).isEmpty())) {
+        && (fence.isAdmitted() || !StoredObject.refusal(systemOf(path), path).isPresent())) {
       return new StoredObject(systemOf(path), path, true);
     }
     return sparksOwn.get();

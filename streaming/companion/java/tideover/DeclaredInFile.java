@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.File;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 
 /**
@@ -35,7 +36,7 @@ final class DeclaredInFile {
     try {
       List<Beside.Query> found = new ArrayList<>();
       JsonNode queries = parsed().path("queries");
-      for (var names = queries.fieldNames(); names.hasNext(); ) {
+      for (Iterator<String> names = queries.fieldNames(); names.hasNext(); ) {
         String name = names.next();
         if (queries.get(name).path("attach").asText().equals(application)) {
           found.add(query(name, queries.get(name)));

@@ -73,7 +73,8 @@ public final class Draft extends OutputStream {
       throw refused;
     }
     way.publish();
-    entry.ifPresent(each -> news.tell(each, content.toString(StandardCharsets.UTF_8)));
+    entry.ifPresent(
+        each -> news.tell(each, new String(content.toByteArray(), StandardCharsets.UTF_8)));
   }
 
   public synchronized void discard() throws IOException {

@@ -13,15 +13,37 @@ import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 
-/**
- * Where the tasks of a batch continue that was under way when its run left its cluster.
- *
- * @param place of the hold.
- * @param shift from the offsets by which the batch was planned to those there.
- * @param refuted whether a task has found another record there than the one it was given last: then
- *     no other try of a task begins there, and the batch fails
- */
-record Elsewhere(Hold.Place place, Reading reading, Shift shift, AtomicBoolean refuted) {
+/** Where the tasks of a batch continue that was under way when its run left its cluster. */
+final class Elsewhere {
+  /** Of the hold. */
+  private final Hold.Place place;
+
+  private final Reading reading;
+
+  /** From the offsets by which the batch was planned to those there. */
+  private final Shift shift;
+
+  /**
+   * Whether a task has found another record there than the one it was given last: then no other try
+   * of a task begins there, and the batch fails.
+   */
+  private final AtomicBoolean refuted;
+
+  Elsewhere(Hold.Place place, Reading reading, Shift shift, AtomicBoolean refuted) {
+    this.place = place;
+    this.reading = reading;
+    this.shift = shift;
+    this.refuted = refuted;
+  }
+
+  Hold.Place place() {
+    return place;
+  }
+
+  Reading reading() {
+    return reading;
+  }
+
   Elsewhere(Hold.Place place, Reading reading, Shift shift) {
     this(place, reading, shift, new AtomicBoolean());
   }
@@ -74,8 +96,7 @@ record Elsewhere(Hold.Place place, Reading reading, Shift shift, AtomicBoolean r
     Offset from = kafka.deserializeOffset(range.start());
     Offset until = kafka.deserializeOffset(range.end());
     List<InputPartition> pieces = Arrays.asList(kafka.planInputPartitions(from, until));
-    pieces.sort(
-        Comparator.comparingLong(each -> KafkaRange.of(each).map(KafkaRange::from).orElseThrow()));
+    pieces.sort(Comparator.comparingLong(each -> KafkaRange.of(each).map(KafkaRange::from).get()));
     return pieces;
   }
 

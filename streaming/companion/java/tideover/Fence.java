@@ -7,6 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Collectors;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
@@ -105,8 +106,8 @@ final class Fence {
     try {
       held = checkpoint.getFileSystem(conf).listStatus(new Path(checkpoint, folder));
     } catch (FileNotFoundException nobodyRanOrFencedIt) {
-      return List.of();
+      return Fixed.list();
     }
-    return Arrays.stream(held).map(each -> each.getPath().getName()).toList();
+    return Arrays.stream(held).map(each -> each.getPath().getName()).collect(Collectors.toList());
   }
 }

@@ -14,8 +14,17 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * Spark's Kafka sink, whose batches each go to the cluster where their query is. Spark makes a
  * write of its own for each batch.
  */
-record FollowingKafkaSink(SupportsWrite kafka, Beside.Query query, AtomicReference<String> said)
-    implements SupportsWrite {
+final class FollowingKafkaSink implements SupportsWrite {
+  private final SupportsWrite kafka;
+  private final Beside.Query query;
+  private final AtomicReference<String> said;
+
+  FollowingKafkaSink(SupportsWrite kafka, Beside.Query query, AtomicReference<String> said) {
+    this.kafka = kafka;
+    this.query = query;
+    this.said = said;
+  }
+
   FollowingKafkaSink(SupportsWrite kafka, Beside.Query query) {
     this(kafka, query, new AtomicReference<>());
   }
@@ -81,8 +90,20 @@ record FollowingKafkaSink(SupportsWrite kafka, Beside.Query query, AtomicReferen
     return kafka.toString();
   }
 
-  private record Info(LogicalWriteInfo given, CaseInsensitiveStringMap options)
-      implements LogicalWriteInfo {
+  private static final class Info implements LogicalWriteInfo {
+    private final LogicalWriteInfo given;
+    private final CaseInsensitiveStringMap options;
+
+    Info(LogicalWriteInfo given, CaseInsensitiveStringMap options) {
+      this.given = given;
+      this.options = options;
+    }
+
+    @Override
+    public CaseInsensitiveStringMap options() {
+      return options;
+    }
+
     @Override
     public String queryId() {
       return given.queryId();

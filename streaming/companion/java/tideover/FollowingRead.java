@@ -33,14 +33,14 @@ final class FollowingRead extends BaseRelation implements TableScan {
 
   /** Options that name a place by a number. */
   private static final List<String> NUMBERS =
-      List.of(
+      Fixed.list(
           "assign",
           "startingTimestamp",
           "startingOffsetsByTimestamp",
           "endingTimestamp",
           "endingOffsetsByTimestamp");
 
-  private static final List<String> OFFSETS = List.of("startingOffsets", "endingOffsets");
+  private static final List<String> OFFSETS = Fixed.list("startingOffsets", "endingOffsets");
 
   private final BaseRelation kafka;
   private final JobOptions job;
@@ -52,11 +52,11 @@ final class FollowingRead extends BaseRelation implements TableScan {
 
   @Override
   public RDD<Row> buildScan() {
-    CaseInsensitiveStringMap given = job.under(Map.of());
+    CaseInsensitiveStringMap given = job.under(Fixed.map());
     Set<String> named = topics(given);
     Optional<Beside.Query> found =
         Beside.declaring(Beside.Way.READS, named, given.get(JobOptions.SERVERS));
-    if (found.isEmpty()) {
+    if (!found.isPresent()) {
       Beside.sayOnce(
           "a batch reads " + JobOptions.read(given) + " from the cluster that the code names");
       return own();

@@ -10,6 +10,7 @@ import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * A batch that is written to Kafka, on the cluster where the query is that declares its topic. The
@@ -35,17 +36,17 @@ final class FollowingWrite implements CreatableRelationProvider {
 
   /** What is laid over the options of the code. */
   static Map<String, String> ours(JobOptions job) {
-    var given = job.under(Map.of());
+    CaseInsensitiveStringMap given = job.under(Fixed.map());
     String topic = given.get("topic");
     String servers = given.get(JobOptions.SERVERS);
     Optional<Beside.Query> found =
         Beside.declaring(Beside.Way.WRITES, Beside.topics(topic), servers);
-    if (found.isEmpty()) {
+    if (!found.isPresent()) {
       Beside.sayOnce(
           "a batch writes "
               + (topic == null ? "to the topics of a column" : topic)
               + " to the cluster that the code names");
-      return Map.of();
+      return Fixed.map();
     }
     Beside.Query query = found.get();
     if (query.isElsewhere(Beside.Way.WRITES)) {

@@ -132,6 +132,7 @@ final class GoogleStorage {
   private static Class<?> beside(FileSystem store, String name)
       throws ReflectiveOperationException {
     Class<?> client = clientOf(store).getReturnType();
-    return Class.forName(client.getPackageName() + name, true, client.getClassLoader());
+    String theirs = client.getName().substring(0, client.getName().lastIndexOf('.'));
+    return Class.forName(theirs + name, true, client.getClassLoader());
   }
 }

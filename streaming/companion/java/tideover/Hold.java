@@ -40,8 +40,29 @@ public final class Hold {
    * Where a run reads: by the name of each declared source the options of Spark's Kafka source and
    * our own; none where it has stayed where it was. Its epoch is empty until it has gone on once.
    */
-  record Place(OptionalLong epoch, Map<String, Map<String, String>> options) {
-    static final Place START = new Place(OptionalLong.empty(), Map.of());
+  static final class Place extends Value {
+    static final Place START = new Place(OptionalLong.empty(), Fixed.map());
+
+    private final OptionalLong epoch;
+    private final Map<String, Map<String, String>> options;
+
+    Place(OptionalLong epoch, Map<String, Map<String, String>> options) {
+      this.epoch = epoch;
+      this.options = options;
+    }
+
+    OptionalLong epoch() {
+      return epoch;
+    }
+
+    Map<String, Map<String, String>> options() {
+      return options;
+    }
+
+    @Override
+    Object[] parts() {
+      return new Object[] {epoch, options};
+    }
   }
 
   /** A source of the run, as far as a batch under way is concerned. */
@@ -129,7 +150,7 @@ public final class Hold {
 
   private static Map<String, Map<String, String>> parsed(String options)
       throws JsonProcessingException {
-    return JSON.readValue(options, new TypeReference<>() {});
+    return JSON.readValue(options, new TypeReference<Map<String, Map<String, String>>>() {});
   }
 
   static void forget(String follower) {
@@ -168,12 +189,12 @@ public final class Hold {
   }
 
   private boolean isPrepared(Place next) {
-    List<Source> asked = isInBatch() ? sources() : List.of();
+    List<Source> asked = isInBatch() ? sources() : Fixed.list();
     return asked.stream().allMatch(each -> each.prepare(next));
   }
 
   private synchronized List<Source> sources() {
-    return List.copyOf(sources.values());
+    return Fixed.copy(sources.values());
   }
 
   synchronized void setInBatch(boolean kept) {

@@ -20,13 +20,12 @@ import org.apache.spark.sql.types.DataTypes;
  * left}, from move to move. So it grows with every record that is read, and it is unique in its
  * partition whatever the clusters' own offsets are. The mappings beside the checkpoint alone say
  * what it is.
- *
- * @param naming of the cluster that is read
- * @param ahead by topic at home and partition, what is added to an offset; empty: nothing
  */
-record HomeColumns(Naming naming, Map<String, Map<Integer, Long>> ahead) implements Serializable {
+final class HomeColumns implements Serializable {
+  private static final long serialVersionUID = 1;
+
   /** Rows as Spark's Kafka source gives them. */
-  static final HomeColumns AS_READ = new HomeColumns(Naming.SAME, Map.of());
+  static final HomeColumns AS_READ = new HomeColumns(Naming.SAME, Fixed.map());
 
   private static final int TOPIC = 2;
   private static final int PARTITION = 3;
@@ -40,6 +39,18 @@ record HomeColumns(Naming naming, Map<String, Map<Integer, Long>> ahead) impleme
     DataTypes.IntegerType
   };
 
+  /** Of the cluster that is read. */
+  private final Naming naming;
+
+  /** By topic at home and partition, what is added to an offset; empty: nothing. */
+  @SuppressWarnings("serial") // it is one of Java's own maps
+  private final Map<String, Map<Integer, Long>> ahead;
+
+  HomeColumns(Naming naming, Map<String, Map<Integer, Long>> ahead) {
+    this.naming = naming;
+    this.ahead = ahead;
+  }
+
   /**
    * Those of a source that reads a cluster.
    *
@@ -50,7 +61,7 @@ record HomeColumns(Naming naming, Map<String, Map<Integer, Long>> ahead) impleme
   static HomeColumns of(
       Mappings mappings, String source, Map<String, Naming> named, boolean offsets) {
     Naming here = named.getOrDefault(mappings.active().name(), Naming.SAME);
-    return new HomeColumns(here, offsets ? ahead(mappings.chain(), source, named) : Map.of());
+    return new HomeColumns(here, offsets ? ahead(mappings.chain(), source, named) : Fixed.map());
   }
 
   /**
@@ -59,16 +70,16 @@ record HomeColumns(Naming naming, Map<String, Map<Integer, Long>> ahead) impleme
    */
   private static Map<String, Map<Integer, Long>> ahead(
       List<Mapping> chain, String source, Map<String, Naming> named) {
-    Map<String, Map<Integer, Long>> ahead = Map.of();
+    Map<String, Map<Integer, Long>> ahead = Fixed.map();
     for (Mapping move : chain) {
       Naming left = named.getOrDefault(move.from().name(), Naming.SAME);
       Naming to = named.getOrDefault(move.to().name(), Naming.SAME);
       Map<String, Map<Integer, Long>> next = new HashMap<>();
-      for (Mapping.Place place : move.places().getOrDefault(source, List.of())) {
+      for (Mapping.Place place : move.places().getOrDefault(source, Fixed.list())) {
         Map<String, Map<Integer, Long>> there = byHome(place.there(), left);
         for (Map.Entry<String, Map<Integer, Long>> topic : byHome(place.here(), to).entrySet()) {
-          Map<Integer, Long> known = ahead.getOrDefault(topic.getKey(), Map.of());
-          Map<Integer, Long> positions = there.getOrDefault(topic.getKey(), Map.of());
+          Map<Integer, Long> known = ahead.getOrDefault(topic.getKey(), Fixed.map());
+          Map<Integer, Long> positions = there.getOrDefault(topic.getKey(), Fixed.map());
           topic
               .getValue()
               .forEach(

@@ -16,12 +16,23 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * cluster that the application names only those of the switching source, elsewhere also where and
  * as whom to read. All else stays as the application says.
  */
-record JobOptions(Map<String, String> own) {
+final class JobOptions extends Value {
   /** Of a source of which we name all options. */
-  static final JobOptions NONE = new JobOptions(Map.of());
+  static final JobOptions NONE = new JobOptions(Fixed.map());
 
   static final String SERVERS = "kafka.bootstrap.servers";
-  private static final Set<String> TOPICS = Set.of("subscribe", "subscribepattern", "assign");
+  private static final Set<String> TOPICS = Fixed.set("subscribe", "subscribepattern", "assign");
+
+  private final Map<String, String> own;
+
+  JobOptions(Map<String, String> own) {
+    this.own = own;
+  }
+
+  @Override
+  Object[] parts() {
+    return new Object[] {own};
+  }
 
   /** The options with ours over them; their names know no case. */
   CaseInsensitiveStringMap under(Map<String, String> ours) {
@@ -52,7 +63,7 @@ record JobOptions(Map<String, String> own) {
     return Arrays.stream((listed == null ? "" : listed).split(","))
         .map(each -> small(each.trim()).replaceFirst("^[^/]*://", ""))
         .filter(each -> !each.isEmpty())
-        .collect(Collectors.toUnmodifiableSet());
+        .collect(Collectors.toSet());
   }
 
   /** How a source names its topics, as people see it. */
@@ -67,12 +78,22 @@ record JobOptions(Map<String, String> own) {
     return key.toLowerCase(Locale.ROOT);
   }
 
-  /**
-   * The declared sources of a query.
-   *
-   * @param named by the source's name
-   */
-  record Sources(String query, Map<String, Declared> named) {
+  /** The declared sources of a query. */
+  static final class Sources {
+    private final String query;
+
+    /** By the source's name. */
+    private final Map<String, Declared> named;
+
+    Sources(String query, Map<String, Declared> named) {
+      this.query = query;
+      this.named = named;
+    }
+
+    String query() {
+      return query;
+    }
+
     static Sources of(String query, JsonNode given) {
       Map<String, Declared> named = new HashMap<>();
       given.fieldNames().forEachRemaining(name -> named.put(name, Declared.of(given.get(name))));
@@ -101,24 +122,37 @@ record JobOptions(Map<String, String> own) {
           place.options().isEmpty()
               ? named.values().iterator().next().options()
               : place.options().get(named.keySet().iterator().next());
-      return Map.of(
+      return Fixed.map(
           "cluster", ours.get(SwitchProvider.CLUSTER), "placed", ours.get(SwitchProvider.PLACED));
     }
   }
 
-  /**
-   * A declared source.
-   *
-   * @param topics as the application names them; empty where it names a pattern
-   * @param pattern as the application names it; empty where it names topics
-   * @param options ours, for where the query is placed now
-   */
-  record Declared(Set<String> topics, String pattern, Map<String, String> options) {
+  /** A declared source. */
+  static final class Declared {
+    /** As the application names them; empty where it names a pattern. */
+    private final Set<String> topics;
+
+    /** As the application names it; empty where it names topics. */
+    private final String pattern;
+
+    /** Ours, for where the query is placed now. */
+    private final Map<String, String> options;
+
+    Declared(Set<String> topics, String pattern, Map<String, String> options) {
+      this.topics = topics;
+      this.pattern = pattern;
+      this.options = options;
+    }
+
+    Map<String, String> options() {
+      return options;
+    }
+
     static Declared of(JsonNode given) {
       Set<String> topics =
           Arrays.stream(given.path("topics").asText().split(","))
               .filter(each -> !each.isEmpty())
-              .collect(Collectors.toUnmodifiableSet());
+              .collect(Collectors.toSet());
       Map<String, String> options = new HashMap<>();
       JsonNode ours = given.required("options");
       ours.fieldNames().forEachRemaining(key -> options.put(key, ours.get(key).asText()));

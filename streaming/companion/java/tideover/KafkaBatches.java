@@ -38,24 +38,25 @@ final class KafkaBatches extends AbstractPartialFunction<LogicalPlan, LogicalPla
       return otherwise.apply(node);
     }
     Object first = node.productElement(0);
-    return (B) (first instanceof BaseRelation read ? reading(node, read) : writing(node));
+    return (B)
+        (first instanceof BaseRelation ? reading(node, (BaseRelation) first) : writing(node));
   }
 
   private static LogicalPlan reading(LogicalPlan node, BaseRelation read) {
     Optional<Map<String, String>> options = optionsOf(read);
-    if (options.isEmpty()) {
+    if (!options.isPresent()) {
       Beside.sayOnce(
           "the options of a batch read of Kafka cannot be read in this Spark: it stays on the"
               + " cluster that the code names");
       return node;
     }
     FollowingRead following = new FollowingRead(read, new JobOptions(options.get()));
-    return AttachExtensions.exchanged(node, Map.of(read, following));
+    return AttachExtensions.exchanged(node, Fixed.map(read, following));
   }
 
   private static LogicalPlan writing(LogicalPlan node) {
     CreatableRelationProvider kafka = (CreatableRelationProvider) node.productElement(1);
-    return AttachExtensions.exchanged(node, Map.of(kafka, new FollowingWrite(kafka)));
+    return AttachExtensions.exchanged(node, Fixed.map(kafka, new FollowingWrite(kafka)));
   }
 
   /** The options that a relation keeps in a private field, found by its type. */
@@ -77,7 +78,8 @@ final class KafkaBatches extends AbstractPartialFunction<LogicalPlan, LogicalPla
 
   static Map<String, String> asJava(scala.collection.immutable.Map<String, String> given) {
     Map<String, String> found = new HashMap<>();
-    for (var each = given.iterator(); each.hasNext(); ) {
+    for (scala.collection.Iterator<Tuple2<String, String>> each = given.iterator();
+        each.hasNext(); ) {
       Tuple2<String, String> option = each.next();
       found.put(option._1(), option._2());
     }

@@ -2,7 +2,6 @@ package tideover;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.util.Map;
 import java.util.Optional;
 import org.apache.spark.sql.connector.read.InputPartition;
 
@@ -10,8 +9,41 @@ import org.apache.spark.sql.connector.read.InputPartition;
  * What one task reads of one partition of Kafka: its offsets from the first, included, until the
  * last, excluded.
  */
-record KafkaRange(String topic, int partition, long from, long until) {
+final class KafkaRange extends Value {
   private static final ObjectMapper JSON = new ObjectMapper();
+
+  private final String topic;
+  private final int partition;
+  private final long from;
+  private final long until;
+
+  KafkaRange(String topic, int partition, long from, long until) {
+    this.topic = topic;
+    this.partition = partition;
+    this.from = from;
+    this.until = until;
+  }
+
+  String topic() {
+    return topic;
+  }
+
+  int partition() {
+    return partition;
+  }
+
+  long from() {
+    return from;
+  }
+
+  long until() {
+    return until;
+  }
+
+  @Override
+  Object[] parts() {
+    return new Object[] {topic, partition, from, until};
+  }
 
   /**
    * Of what Spark's Kafka source has planned; empty where it says it otherwise than by {@code
@@ -48,7 +80,7 @@ record KafkaRange(String topic, int partition, long from, long until) {
 
   private String offset(long at) {
     try {
-      return JSON.writeValueAsString(Map.of(topic, Map.of(Integer.toString(partition), at)));
+      return JSON.writeValueAsString(Fixed.map(topic, Fixed.map(Integer.toString(partition), at)));
     } catch (JsonProcessingException never) {
       throw new IllegalStateException(never);
     }

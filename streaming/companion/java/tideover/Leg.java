@@ -27,26 +27,73 @@ final class Leg implements PartitionReader<InternalRow> {
   private static final int TIMESTAMP_TYPE = 6;
   private static final int CREATE_TIME = 0;
 
-  /**
-   * What a task was given of its range.
-   *
-   * @param last the record that it was given last, as Kafka's source gave it; null before the first
-   */
-  record Given(InternalRow last, long records) {
+  /** What a task was given of its range. */
+  static final class Given extends Value {
     static final Given NOTHING = new Given(null, 0);
+
+    /** The record that it was given last, as Kafka's source gave it; null before the first. */
+    private final InternalRow last;
+
+    private final long records;
+
+    Given(InternalRow last, long records) {
+      this.last = last;
+      this.records = records;
+    }
+
+    InternalRow last() {
+      return last;
+    }
+
+    long records() {
+      return records;
+    }
+
+    @Override
+    Object[] parts() {
+      return new Object[] {last, records};
+    }
   }
 
-  /**
-   * Where a leg begins.
-   *
-   * @param skip so many records are passed over
-   * @param at the offset of the last of them, where that is known
-   * @param given what the task was given before; its last record is the last one passed over
-   * @param refuted runs where that is another record
-   */
-  record Begin(long skip, OptionalLong at, Given given, Runnable refuted) {
+  /** Where a leg begins. */
+  static final class Begin {
     /** Of the first leg. */
     static final Begin FIRST = new Begin(0, OptionalLong.empty(), Given.NOTHING, () -> {});
+
+    /** So many records are passed over. */
+    private final long skip;
+
+    /** The offset of the last of them, where that is known. */
+    private final OptionalLong at;
+
+    /** What the task was given before; its last record is the last one passed over. */
+    private final Given given;
+
+    /** Runs where that is another record. */
+    private final Runnable refuted;
+
+    Begin(long skip, OptionalLong at, Given given, Runnable refuted) {
+      this.skip = skip;
+      this.at = at;
+      this.given = given;
+      this.refuted = refuted;
+    }
+
+    long skip() {
+      return skip;
+    }
+
+    OptionalLong at() {
+      return at;
+    }
+
+    Given given() {
+      return given;
+    }
+
+    Runnable refuted() {
+      return refuted;
+    }
   }
 
   private final Cluster cluster;

@@ -8,9 +8,28 @@ import org.apache.hadoop.fs.Path;
  * An entry of one of a checkpoint's two logs: {@code <checkpoint>/offsets/7} says that batch 7 is
  * planned, {@code <checkpoint>/commits/7} that it is committed.
  */
-record LogEntry(Path checkpoint, String log, long batch) {
-  private static final Set<String> LOGS = Set.of("offsets", "commits");
+final class LogEntry extends Value {
+  private static final Set<String> LOGS = Fixed.set("offsets", "commits");
   private static final int MOST_DIGITS = 18;
+
+  private final Path checkpoint;
+  private final String log;
+  private final long batch;
+
+  LogEntry(Path checkpoint, String log, long batch) {
+    this.checkpoint = checkpoint;
+    this.log = log;
+    this.batch = batch;
+  }
+
+  Path checkpoint() {
+    return checkpoint;
+  }
+
+  @Override
+  Object[] parts() {
+    return new Object[] {checkpoint, log, batch};
+  }
 
   /** The entry that a path names; empty for every other file of a checkpoint, drafts included. */
   static Optional<LogEntry> of(Path path) {

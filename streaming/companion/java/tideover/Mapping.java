@@ -13,21 +13,71 @@ import java.util.Optional;
  * One move of a query: where each of its sources continues, for each place from which it may have
  * to. It lies beside the checkpoint as a file, which a runner writes once before the move is
  * committed.
- *
- * @param attempt which request of the operation wrote it; of several the last counts
- * @param places by the source's key in the log: the ends of the last batch, and of the one in
- *     flight
  */
-record Mapping(
-    Cluster from, Cluster to, String operation, long attempt, Map<String, List<Place>> places) {
+final class Mapping {
   /** The folder inside a checkpoint; Spark passes over it. */
   static final String FOLDER = "_tideover_mappings";
 
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final int VERSION = 1;
 
+  private final Cluster from;
+  private final Cluster to;
+  private final String operation;
+
+  /** Which request of the operation wrote it; of several the last counts. */
+  private final long attempt;
+
+  /** By the source's key in the log: the ends of the last batch, and of the one in flight. */
+  private final Map<String, List<Place>> places;
+
+  Mapping(
+      Cluster from, Cluster to, String operation, long attempt, Map<String, List<Place>> places) {
+    this.from = from;
+    this.to = to;
+    this.operation = operation;
+    this.attempt = attempt;
+    this.places = places;
+  }
+
+  Cluster from() {
+    return from;
+  }
+
+  Cluster to() {
+    return to;
+  }
+
+  String operation() {
+    return operation;
+  }
+
+  long attempt() {
+    return attempt;
+  }
+
+  Map<String, List<Place>> places() {
+    return places;
+  }
+
   /** The offsets of all partitions there, and those that stand for them here. */
-  record Place(JsonNode there, JsonNode here) {}
+  static final class Place {
+    private final JsonNode there;
+    private final JsonNode here;
+
+    Place(JsonNode there, JsonNode here) {
+      this.there = there;
+      this.here = here;
+    }
+
+    JsonNode there() {
+      return there;
+    }
+
+    JsonNode here() {
+      return here;
+    }
+  }
 
   /** As the file says; {@code where} names it in the error. */
   static Mapping parse(String text, String where) {
@@ -68,7 +118,7 @@ record Mapping(
 
   /** The offsets here that stand for those of a source there; empty where the move names none. */
   Optional<JsonNode> here(String source, JsonNode there) {
-    return places.getOrDefault(source, List.of()).stream()
+    return places.getOrDefault(source, Fixed.list()).stream()
         .filter(each -> each.there().equals(there))
         .map(Place::here)
         .findFirst();

@@ -3,6 +3,7 @@ package tideover;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.ByteArrayOutputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -19,6 +20,7 @@ import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.io.IOUtils;
 
 /**
  * The moves by which a query came to where it is, oldest first: each begins where the one before it
@@ -27,6 +29,7 @@ import org.apache.hadoop.fs.Path;
 final class Mappings {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final String DRAFT = ".";
+  private static final int BUFFER = 4096;
 
   private final Cluster active;
   private final List<Mapping> chain;
@@ -50,7 +53,7 @@ final class Mappings {
    */
   static Mappings of(Collection<Mapping> found, String cluster, long placed) {
     Optional<Mapping> newest = latest(found.stream().filter(each -> each.to().epoch() == placed));
-    if (newest.isEmpty() && placed != SwitchOffset.HOME) {
+    if (!newest.isPresent() && placed != SwitchOffset.HOME) {
       throw new IllegalStateException(
           "the query came to "
               + cluster
@@ -58,9 +61,9 @@ final class Mappings {
               + placed
               + ", and there is none of it beside this checkpoint: it is not started");
     }
-    if (newest.isEmpty()) {
+    if (!newest.isPresent()) {
       requireHome(found, cluster);
-      return new Mappings(new Cluster(cluster, SwitchOffset.HOME), List.of());
+      return new Mappings(new Cluster(cluster, SwitchOffset.HOME), Fixed.list());
     }
     Cluster to = newest.get().to();
     if (!to.name().equals(cluster)) {
@@ -73,7 +76,7 @@ final class Mappings {
               + cluster
               + ": it is not started");
     }
-    Deque<Mapping> chain = new ArrayDeque<>(List.of(newest.get()));
+    Deque<Mapping> chain = new ArrayDeque<>(Fixed.list(newest.get()));
     while (chain.getFirst().from().epoch() != SwitchOffset.HOME) {
       chain.addFirst(before(chain.getFirst(), found));
     }
@@ -126,14 +129,16 @@ final class Mappings {
         }
       }
     } catch (FileNotFoundException neverMoved) {
-      return of(List.of(), cluster, placed);
+      return of(Fixed.list(), cluster, placed);
     }
     return of(found, cluster, placed);
   }
 
   private static String text(FileSystem system, Path path) throws IOException {
     try (FSDataInputStream stream = system.open(path)) {
-      return new String(stream.readAllBytes(), StandardCharsets.UTF_8);
+      ByteArrayOutputStream all = new ByteArrayOutputStream();
+      IOUtils.copyBytes(stream, all, BUFFER);
+      return new String(all.toByteArray(), StandardCharsets.UTF_8);
     }
   }
 

@@ -36,7 +36,7 @@ final class NotHere extends WrongCluster {
       int at = each.lastIndexOf('=');
       found.put(each.substring(0, at), each.substring(at + 1));
     }
-    return Map.copyOf(found);
+    return Fixed.copy(found);
   }
 
   /** Whether a failure is one, or comes of one. */

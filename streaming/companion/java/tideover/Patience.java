@@ -11,19 +11,29 @@ import java.util.concurrent.TimeoutException;
  * <p>Only silence is waited for. Records that are gone, credentials that are refused and a topic
  * that was deleted are answers, and fail at once.
  */
-record Patience(String cluster, long milliseconds) implements Serializable {
+final class Patience implements Serializable {
+  private static final long serialVersionUID = 1;
+
   /** Kafka's own are known by name: its clients are loaded beside the companion, not under it. */
   private static final Set<String> SILENCE =
-      Set.of(
+      Fixed.set(
           TimeoutException.class.getName(),
           "org.apache.kafka.common.errors.TimeoutException",
           "org.apache.kafka.common.errors.DisconnectException");
 
   private static final Set<String> WRAPPERS =
-      Set.of(
+      Fixed.set(
           ExecutionException.class.getName(),
           RuntimeException.class.getName(),
           "org.apache.kafka.common.KafkaException");
+
+  private final String cluster;
+  private final long milliseconds;
+
+  Patience(String cluster, long milliseconds) {
+    this.cluster = cluster;
+    this.milliseconds = milliseconds;
+  }
 
   /** Whether the cluster was silent: a time-out, and nothing else among its causes. */
   static boolean isSilence(Throwable failure) {

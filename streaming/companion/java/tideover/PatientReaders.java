@@ -3,7 +3,6 @@ package tideover;
 import java.io.IOException;
 import java.io.Serializable;
 import java.io.UncheckedIOException;
-import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -28,27 +27,78 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
  * <p>Of a task the first attempt alone waits: a job fails when four attempts have failed, and
  * together they are to wait no longer than one.
  */
-record PatientReaders(PartitionReaderFactory kafka, Origin origin)
-    implements PartitionReaderFactory {
+final class PatientReaders implements PartitionReaderFactory {
+  private static final long serialVersionUID = 1;
+
   /** A run's id is the group of its jobs. */
   static final String RUN = "spark.jobGroup.id";
 
-  /**
-   * For whom they read.
-   *
-   * @param cluster on which the batch was planned
-   * @param source the key by which the log names it
-   * @param run the id of the run: its own code may give its jobs another group
-   * @param follower as in {@link Hold}; null where the run is not followed
-   */
-  record Origin(
-      Cluster cluster,
-      String source,
-      String run,
-      String follower,
-      Patience patience,
-      HomeColumns columns)
-      implements Serializable {}
+  private final PartitionReaderFactory kafka;
+  private final Origin origin;
+
+  PatientReaders(PartitionReaderFactory kafka, Origin origin) {
+    this.kafka = kafka;
+    this.origin = origin;
+  }
+
+  /** For whom they read. */
+  static final class Origin implements Serializable {
+    private static final long serialVersionUID = 1;
+
+    /** On which the batch was planned. */
+    private final Cluster cluster;
+
+    /** The key by which the log names it. */
+    private final String source;
+
+    /** The id of the run: its own code may give its jobs another group. */
+    private final String run;
+
+    /** As in {@link Hold}; null where the run is not followed. */
+    private final String follower;
+
+    private final Patience patience;
+    private final HomeColumns columns;
+
+    Origin(
+        Cluster cluster,
+        String source,
+        String run,
+        String follower,
+        Patience patience,
+        HomeColumns columns) {
+      this.cluster = cluster;
+      this.source = source;
+      this.run = run;
+      this.follower = follower;
+      this.patience = patience;
+      this.columns = columns;
+    }
+
+    Cluster cluster() {
+      return cluster;
+    }
+
+    String source() {
+      return source;
+    }
+
+    String run() {
+      return run;
+    }
+
+    String follower() {
+      return follower;
+    }
+
+    Patience patience() {
+      return patience;
+    }
+
+    HomeColumns columns() {
+      return columns;
+    }
+  }
 
   @Override
   public PartitionReader<InternalRow> createReader(InputPartition partition) {
@@ -65,7 +115,7 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
                         origin.cluster(),
                         origin.patience(),
                         kafka,
-                        List.of(partition),
+                        Fixed.list(partition),
                         range,
                         origin.columns(),
                         Leg.Begin.FIRST));
@@ -123,7 +173,7 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
         return answer;
       }
       Leg before = leg;
-      leg = elsewhere().orElseThrow().leg(range, given);
+      leg = elsewhere().get().leg(range, given);
       close(before, asked);
       asked = NO_CALL;
       return next();

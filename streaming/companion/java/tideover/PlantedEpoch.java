@@ -11,12 +11,29 @@ import java.util.stream.Stream;
  * one is over. It is a file named {@code <epoch>-<operation>.<attempt>}, so that planting creates
  * and never replaces, and of two operations the newer one counts whichever comes last.
  */
-record PlantedEpoch(long epoch, String operation) {
+final class PlantedEpoch extends Value {
   /** The folder inside a checkpoint; Spark passes over it. */
   static final String FOLDER = "_tideover_epochs";
 
   private static final Pattern NAME =
       Pattern.compile("(?<epoch>\\d{1,18})-(?<operation>.+)\\.\\d+");
+
+  private final long epoch;
+  private final String operation;
+
+  PlantedEpoch(long epoch, String operation) {
+    this.epoch = epoch;
+    this.operation = operation;
+  }
+
+  long epoch() {
+    return epoch;
+  }
+
+  @Override
+  Object[] parts() {
+    return new Object[] {epoch, operation};
+  }
 
   /** The newest epoch among the names in the folder; drafts and other names do not count. */
   static Optional<PlantedEpoch> newest(Stream<String> names) {
@@ -31,7 +48,7 @@ record PlantedEpoch(long epoch, String operation) {
    * Whether a run may not write any more; one that has no epoch was never admitted, and may not.
    */
   boolean ends(RunName run) {
-    return run.epoch().isEmpty() || run.epoch().getAsLong() < epoch;
+    return !run.epoch().isPresent() || run.epoch().getAsLong() < epoch;
   }
 
   /**

@@ -14,21 +14,101 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * Spark's Kafka source on one cluster, and what leads there from the offset in the log of the
  * checkpoint.
  */
-record Reading(
-    MicroBatchStream kafka,
-    Mappings mappings,
-    Patience patience,
-    Naming naming,
-    HomeColumns columns,
-    Identity identity,
-    CatchUp catchUp) {
-  /** The options of a declared source, checked for those that are ours. */
-  record Options(
-      String cluster,
-      long placed,
+final class Reading {
+  private final MicroBatchStream kafka;
+  private final Mappings mappings;
+  private final Patience patience;
+  private final Naming naming;
+  private final HomeColumns columns;
+  private final Identity identity;
+  private final CatchUp catchUp;
+
+  Reading(
+      MicroBatchStream kafka,
+      Mappings mappings,
       Patience patience,
-      Map<String, Naming> topics,
-      CaseInsensitiveStringMap all) {
+      Naming naming,
+      HomeColumns columns,
+      Identity identity,
+      CatchUp catchUp) {
+    this.kafka = kafka;
+    this.mappings = mappings;
+    this.patience = patience;
+    this.naming = naming;
+    this.columns = columns;
+    this.identity = identity;
+    this.catchUp = catchUp;
+  }
+
+  MicroBatchStream kafka() {
+    return kafka;
+  }
+
+  Mappings mappings() {
+    return mappings;
+  }
+
+  Patience patience() {
+    return patience;
+  }
+
+  Naming naming() {
+    return naming;
+  }
+
+  HomeColumns columns() {
+    return columns;
+  }
+
+  Identity identity() {
+    return identity;
+  }
+
+  CatchUp catchUp() {
+    return catchUp;
+  }
+
+  /** The options of a declared source, checked for those that are ours. */
+  static final class Options {
+    private final String cluster;
+    private final long placed;
+    private final Patience patience;
+    private final Map<String, Naming> topics;
+    private final CaseInsensitiveStringMap all;
+
+    Options(
+        String cluster,
+        long placed,
+        Patience patience,
+        Map<String, Naming> topics,
+        CaseInsensitiveStringMap all) {
+      this.cluster = cluster;
+      this.placed = placed;
+      this.patience = patience;
+      this.topics = topics;
+      this.all = all;
+    }
+
+    String cluster() {
+      return cluster;
+    }
+
+    long placed() {
+      return placed;
+    }
+
+    Patience patience() {
+      return patience;
+    }
+
+    Map<String, Naming> topics() {
+      return topics;
+    }
+
+    CaseInsensitiveStringMap all() {
+      return all;
+    }
+
     static Options of(CaseInsensitiveStringMap all) {
       String cluster = all.get(SwitchProvider.CLUSTER);
       long placed = all.getLong(SwitchProvider.PLACED, -1);

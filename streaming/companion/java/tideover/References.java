@@ -10,18 +10,68 @@ import java.util.List;
  * The classes, methods and fields that a compiled class uses, as its constant pool names them (The
  * Java Virtual Machine Specification, section 4.4).
  */
-record References(List<String> classes, List<Member> members) {
+final class References {
   private static final int MAGIC = 0xCAFEBABE;
 
+  private final List<String> classes;
+  private final List<Member> members;
+
+  References(List<String> classes, List<Member> members) {
+    this.classes = classes;
+    this.members = members;
+  }
+
+  List<String> classes() {
+    return classes;
+  }
+
+  List<Member> members() {
+    return members;
+  }
+
   /** A method or a field; its owner with slashes, as in the class file. */
-  record Member(String owner, String name, String descriptor) {
+  static final class Member {
+    private final String owner;
+    private final String name;
+    private final String descriptor;
+
+    Member(String owner, String name, String descriptor) {
+      this.owner = owner;
+      this.name = name;
+      this.descriptor = descriptor;
+    }
+
+    String owner() {
+      return owner;
+    }
+
+    String name() {
+      return name;
+    }
+
+    String descriptor() {
+      return descriptor;
+    }
+
     boolean isMethod() {
       return descriptor.startsWith("(");
     }
   }
 
   /** An entry of the pool that names others by their index, or a text. */
-  private record Entry(int tag, int first, int second, String text) {}
+  private static final class Entry {
+    private final int tag;
+    private final int first;
+    private final int second;
+    private final String text;
+
+    Entry(int tag, int first, int second, String text) {
+      this.tag = tag;
+      this.first = first;
+      this.second = second;
+      this.text = text;
+    }
+  }
 
   static References of(InputStream compiled) throws IOException {
     DataInputStream data = new DataInputStream(compiled);
@@ -36,12 +86,12 @@ record References(List<String> classes, List<Member> members) {
     List<String> classes = new ArrayList<>();
     List<Member> members = new ArrayList<>();
     for (Entry each : pool) {
-      if (each != null && each.tag() == 7) {
-        classes.add(pool[each.first()].text());
-      } else if (each != null && each.tag() >= 9 && each.tag() <= 11) {
-        Entry named = pool[each.second()];
-        String owner = pool[pool[each.first()].first()].text();
-        members.add(new Member(owner, pool[named.first()].text(), pool[named.second()].text()));
+      if (each != null && each.tag == 7) {
+        classes.add(pool[each.first].text);
+      } else if (each != null && each.tag >= 9 && each.tag <= 11) {
+        Entry named = pool[each.second];
+        String owner = pool[pool[each.first].first].text;
+        members.add(new Member(owner, pool[named.first].text, pool[named.second].text));
       }
     }
     return new References(classes, members);
@@ -60,18 +110,33 @@ record References(List<String> classes, List<Member> members) {
   }
 
   private static Entry entry(int tag, DataInputStream data) throws IOException {
-    return switch (tag) {
-      case 1 -> new Entry(tag, 0, 0, data.readUTF());
-      case 3, 4 -> new Entry(tag, data.readInt(), 0, null);
-      case 5, 6 -> {
+    switch (tag) {
+      case 1:
+        return new Entry(tag, 0, 0, data.readUTF());
+      case 3:
+      case 4:
+        return new Entry(tag, data.readInt(), 0, null);
+      case 5:
+      case 6:
         data.readLong();
-        yield new Entry(tag, 0, 0, null);
-      }
-      case 7, 8, 16, 19, 20 -> new Entry(tag, data.readUnsignedShort(), 0, null);
-      case 9, 10, 11, 12, 17, 18 ->
-          new Entry(tag, data.readUnsignedShort(), data.readUnsignedShort(), null);
-      case 15 -> new Entry(tag, data.readUnsignedByte(), data.readUnsignedShort(), null);
-      default -> throw new IOException("an unknown entry of a class file: " + tag);
-    };
+        return new Entry(tag, 0, 0, null);
+      case 7:
+      case 8:
+      case 16:
+      case 19:
+      case 20:
+        return new Entry(tag, data.readUnsignedShort(), 0, null);
+      case 9:
+      case 10:
+      case 11:
+      case 12:
+      case 17:
+      case 18:
+        return new Entry(tag, data.readUnsignedShort(), data.readUnsignedShort(), null);
+      case 15:
+        return new Entry(tag, data.readUnsignedByte(), data.readUnsignedShort(), null);
+      default:
+        throw new IOException("an unknown entry of a class file: " + tag);
+    }
   }
 }

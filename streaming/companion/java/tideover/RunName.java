@@ -4,7 +4,7 @@ import java.util.OptionalLong;
 import java.util.UUID;
 
 /** Which run this is: a query under one epoch, as the runner has named it. */
-record RunName(String query, OptionalLong epoch) {
+final class RunName extends Value {
   /** What begins the name of the file by which a run is known to be the one that counts. */
   static final String FILE = "run-";
 
@@ -13,6 +13,23 @@ record RunName(String query, OptionalLong epoch) {
 
   /** The setting of the run's session from which its own code reads the epoch. */
   static final String EPOCH = "spark.tideover.epoch";
+
+  private final String query;
+  private final OptionalLong epoch;
+
+  RunName(String query, OptionalLong epoch) {
+    this.query = query;
+    this.epoch = epoch;
+  }
+
+  OptionalLong epoch() {
+    return epoch;
+  }
+
+  @Override
+  Object[] parts() {
+    return new Object[] {query, epoch};
+  }
 
   /** As it is now: a run that was held may have continued under a newer epoch. */
   RunName after(Hold hold) {
@@ -32,6 +49,8 @@ record RunName(String query, OptionalLong epoch) {
 
   /** As people see it. */
   String text() {
-    return epoch.isEmpty() ? "a run without an epoch" : query + " with epoch " + epoch.getAsLong();
+    return !epoch.isPresent()
+        ? "a run without an epoch"
+        : query + " with epoch " + epoch.getAsLong();
   }
 }

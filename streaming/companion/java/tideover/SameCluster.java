@@ -19,7 +19,7 @@ public final class SameCluster implements MetricsReporter, ClusterResourceListen
 
   private String cluster;
   private String expected;
-  private Map<String, String> others = Map.of();
+  private Map<String, String> others = Fixed.map();
 
   @Override
   public void configure(Map<String, ?> settings) {

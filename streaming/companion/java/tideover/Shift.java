@@ -13,16 +13,66 @@ import java.util.Set;
  *
  * <p>A move's plan promises by the same rule that a batch continues in its run ({@code
  * streaming.resume.shift}); both are tested with the cases of {@code tests/cases/shift.json}.
- *
- * @param topics by name what a topic is called there
- * @param spans by topic and partition
  */
-record Shift(Map<String, String> topics, Map<String, Map<Integer, Span>> spans) {
+final class Shift {
+  /** By name what a topic is called there. */
+  private final Map<String, String> topics;
+
+  /** By topic and partition. */
+  private final Map<String, Map<Integer, Span>> spans;
+
+  Shift(Map<String, String> topics, Map<String, Map<Integer, Span>> spans) {
+    this.topics = topics;
+    this.spans = spans;
+  }
+
+  Map<String, Map<Integer, Span>> spans() {
+    return spans;
+  }
+
   /** A batch by its two ends, as Kafka's source writes offsets. */
-  record Ends(String start, String end) {}
+  static final class Ends {
+    private final String start;
+    private final String end;
+
+    Ends(String start, String end) {
+      this.start = start;
+      this.end = end;
+    }
+
+    String start() {
+      return start;
+    }
+
+    String end() {
+      return end;
+    }
+  }
 
   /** What a batch reads of a partition, and what is added to its offsets. */
-  record Span(long from, long until, long by) {}
+  static final class Span {
+    private final long from;
+    private final long until;
+    private final long by;
+
+    Span(long from, long until, long by) {
+      this.from = from;
+      this.until = until;
+      this.by = by;
+    }
+
+    long from() {
+      return from;
+    }
+
+    long until() {
+      return until;
+    }
+
+    long by() {
+      return by;
+    }
+  }
 
   /**
    * Empty where a partition spans another number of offsets there: holes that transactions or
@@ -43,7 +93,7 @@ record Shift(Map<String, String> topics, Map<String, Map<Integer, Span>> spans) 
               end.path(topic.getKey()),
               startThere.path(topic.getValue()),
               endThere.path(topic.getValue()));
-      if (ours.isEmpty()) {
+      if (!ours.isPresent()) {
         return Optional.empty();
       }
       spans.put(topic.getKey(), ours.get());
@@ -122,6 +172,7 @@ record Shift(Map<String, String> topics, Map<String, Map<Integer, Span>> spans) 
   }
 
   private Optional<Span> span(KafkaRange range) {
-    return Optional.ofNullable(spans.getOrDefault(range.topic(), Map.of()).get(range.partition()));
+    return Optional.ofNullable(
+        spans.getOrDefault(range.topic(), Fixed.map()).get(range.partition()));
   }
 }

@@ -18,7 +18,7 @@ public final class Silence {
   /** For how long a run has waited, in milliseconds; 0 while it does not. */
   public static long milliseconds(String run) {
     long now = System.nanoTime();
-    return WAITING.getOrDefault(run, Map.of()).values().stream()
+    return WAITING.getOrDefault(run, Fixed.map()).values().stream()
         .mapToLong(since -> (now - since) / 1_000_000)
         .max()
         .orElse(0);

@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.Collectors;
 
 /**
  * Whether the companion works in the Spark of this JVM, by what is there: every class, method and
@@ -20,7 +21,7 @@ import java.util.Set;
  * connector, which may be that of another Scala or Spark. The version is not read: vendors name
  * their builds as they like, and change classes behind a known number.
  *
- * <p>It uses nothing but Java, so it runs in any Spark on Java 17 or newer.
+ * <p>It uses nothing but Java, so it runs in any Spark on Java 8 or newer.
  */
 public final class SparkBuild {
   /** Where the jar lists its classes, one a line. */
@@ -50,6 +51,8 @@ public final class SparkBuild {
     }
   }
 
+  private static final MethodHandles.Lookup LOOKUP = MethodHandles.lookup();
+
   private final ClassLoader loader;
   private final Set<String> missing = new LinkedHashSet<>();
 
@@ -62,16 +65,24 @@ public final class SparkBuild {
    * does not fit, for the reason that {@link #misfit} gives.
    */
   public static String manager() {
-    return Found.HERE.manager();
+    return Found.HERE.manager;
   }
 
   /** Why the companion does not fit, in one sentence; empty where it does. */
   public static String misfit() {
-    return Found.HERE.misfit();
+    return Found.HERE.misfit;
   }
 
   /** What was found; one of the two is empty. */
-  private record Answer(String manager, String misfit) {}
+  private static final class Answer {
+    private final String manager;
+    private final String misfit;
+
+    Answer(String manager, String misfit) {
+      this.manager = manager;
+      this.misfit = misfit;
+    }
+  }
 
   /** Looked for once: it reads a hundred classes. */
   private static final class Found {
@@ -127,7 +138,7 @@ public final class SparkBuild {
   private static List<String> misfits(Line line) {
     SparkBuild probed = new SparkBuild(SparkBuild.class.getClassLoader());
     if (probed.find(line.manager) == null) {
-      return List.of(line.manager);
+      return Fixed.list(line.manager);
     }
     try {
       for (String ours : ours()) {
@@ -163,7 +174,7 @@ public final class SparkBuild {
       }
       return new BufferedReader(new InputStreamReader(list, StandardCharsets.UTF_8))
           .lines()
-          .toList();
+          .collect(Collectors.toList());
     }
   }
 
@@ -209,39 +220,40 @@ public final class SparkBuild {
       return;
     }
     try {
-      MethodHandles.Lookup lookup = MethodHandles.privateLookupIn(owner, MethodHandles.lookup());
       if (used.isMethod()) {
-        requireMethod(lookup, owner, used);
+        requireMethod(owner, used);
       } else {
-        requireField(lookup, owner, used);
+        requireField(owner, used);
       }
+    } catch (IllegalAccessException thereAndProtected) {
+      // a class that extends the owner may use it
     } catch (ReflectiveOperationException | TypeNotPresentException | LinkageError absent) {
       missing.add(owner.getName() + "." + used.name() + " " + used.descriptor());
     }
   }
 
-  private void requireMethod(MethodHandles.Lookup lookup, Class<?> owner, References.Member used)
+  private void requireMethod(Class<?> owner, References.Member used)
       throws ReflectiveOperationException {
     MethodType type = MethodType.fromMethodDescriptorString(used.descriptor(), loader);
     if (used.name().equals("<init>")) {
-      lookup.findConstructor(owner, type);
+      LOOKUP.findConstructor(owner, type);
       return;
     }
     try {
-      lookup.findVirtual(owner, used.name(), type);
+      LOOKUP.findVirtual(owner, used.name(), type);
     } catch (IllegalAccessException isStatic) {
-      lookup.findStatic(owner, used.name(), type);
+      LOOKUP.findStatic(owner, used.name(), type);
     }
   }
 
-  private void requireField(MethodHandles.Lookup lookup, Class<?> owner, References.Member used)
+  private void requireField(Class<?> owner, References.Member used)
       throws ReflectiveOperationException {
     Class<?> type =
         MethodType.fromMethodDescriptorString("()" + used.descriptor(), loader).returnType();
     try {
-      lookup.findGetter(owner, used.name(), type);
+      LOOKUP.findGetter(owner, used.name(), type);
     } catch (IllegalAccessException isStatic) {
-      lookup.findStaticGetter(owner, used.name(), type);
+      LOOKUP.findStaticGetter(owner, used.name(), type);
     }
   }
 

@@ -14,24 +14,30 @@ import java.util.TreeSet;
  */
 final class StatusPage {
   private static final List<String> COLUMNS =
-      List.of("Query", "Reads", "Writes", "Epoch", "State", "Readiness", "Last move");
+      Fixed.list("Query", "Reads", "Writes", "Epoch", "State", "Readiness", "Last move");
 
-  private static volatile Words words = new Words(Map.of(), 0);
+  private static volatile Words words = new Words(Fixed.map(), 0);
   private static volatile String desk = "";
 
   private StatusPage() {}
 
-  /**
-   * What the attendant said.
-   *
-   * @param queries by key of a checkpoint
-   * @param at when, by {@code System.nanoTime}
-   */
-  private record Words(Map<String, JsonNode> queries, long at) {}
+  /** What the attendant said. */
+  private static final class Words {
+    /** By key of a checkpoint. */
+    private final Map<String, JsonNode> queries;
+
+    /** When, by {@code System.nanoTime}. */
+    private final long at;
+
+    Words(Map<String, JsonNode> queries, long at) {
+      this.queries = queries;
+      this.at = at;
+    }
+  }
 
   /** Where people find the desk; anything but a web address is no link. */
   static void begin(String address) {
-    words = new Words(Map.of(), 0);
+    words = new Words(Fixed.map(), 0);
     desk = address.matches("https?://\\S+") ? address.replaceAll("/+$", "") : "";
     if (!address.isEmpty() && desk.isEmpty()) {
       Attached.say("spark.tideover.desk is " + address + ", which is no web address: no link");
@@ -53,11 +59,11 @@ final class StatusPage {
     html.append("<table class=\"table table-bordered table-sm\"><thead><tr>");
     COLUMNS.forEach(each -> html.append("<th>").append(each).append("</th>"));
     html.append("</tr></thead><tbody>");
-    Set<String> keys = new TreeSet<>(said.queries().keySet());
+    Set<String> keys = new TreeSet<>(said.queries.keySet());
     keys.addAll(Attached.keys());
     for (String key : keys) {
       html.append("<tr>");
-      cells(key, said.queries().get(key))
+      cells(key, said.queries.get(key))
           .forEach(each -> html.append("<td>").append(each).append("</td>"));
       html.append("</tr>");
     }
@@ -65,20 +71,19 @@ final class StatusPage {
   }
 
   private static String age(Words said) {
-    if (said.at() == 0) {
+    if (said.at == 0) {
       return "The attendant has not said anything yet.";
     }
-    long seconds = (System.nanoTime() - said.at()) / 1_000_000_000L;
+    long seconds = (System.nanoTime() - said.at) / 1_000_000_000L;
     return "State, readiness and last move as the attendant saw them " + seconds + " s ago.";
   }
 
   /** What this JVM knows counts: the attendant may be behind it. */
   private static List<String> cells(String key, JsonNode said) {
     Optional<JsonNode> runs = Attached.known(key);
-    Optional<String> query =
-        runs.map(each -> each.path("query").asText())
-            .or(() -> Optional.ofNullable(said).map(each -> each.path("query").asText()));
-    return List.of(
+    Optional<JsonNode> either = runs.isPresent() ? runs : Optional.ofNullable(said);
+    Optional<String> query = either.map(each -> each.path("query").asText());
+    return Fixed.list(
         query.map(StatusPage::link).orElseGet(() -> escaped(key)),
         escaped(
             runs.map(each -> each.path("cluster").asText()).orElseGet(() -> text(said, "reads"))),

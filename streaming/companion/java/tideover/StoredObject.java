@@ -5,7 +5,6 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
-import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
 import org.apache.hadoop.fs.FSDataOutputStream;
@@ -95,8 +94,8 @@ public final class StoredObject implements Draft.Way {
   }
 
   private Put bySdk() throws IOException {
-    ConditionalPut client = ConditionalPut.by(store).orElseThrow(); // as there was no refusal
-    return whole(content -> client.put(store, target, content, Map.of(WRITER, writer)));
+    ConditionalPut client = ConditionalPut.by(store).get(); // as there was no refusal
+    return whole(content -> client.put(store, target, content, Fixed.map(WRITER, writer)));
   }
 
   private Put byGeneration() {
@@ -191,12 +190,12 @@ public final class StoredObject implements Draft.Way {
 
   @Override
   public void publish() throws IOException {
-    if (!(stream instanceof ByteArrayOutputStream kept)) {
+    if (!(stream instanceof ByteArrayOutputStream)) {
       stream.close();
       return;
     }
     try {
-      put.put(kept.toByteArray());
+      put.put(((ByteArrayOutputStream) stream).toByteArray());
     } catch (IOException refused) {
       if (!writerThere(refused).equals(writer)) {
         FileAlreadyExistsException taken =

@@ -66,8 +66,9 @@ final class SwitchOffset extends Offset {
 
   private static ObjectNode object(String text) {
     try {
-      if (JSON.readTree(text) instanceof ObjectNode found) {
-        return found;
+      JsonNode found = JSON.readTree(text);
+      if (found instanceof ObjectNode) {
+        return (ObjectNode) found;
       }
     } catch (JsonProcessingException notJson) {
       // the same sentence says it

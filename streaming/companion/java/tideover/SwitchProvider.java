@@ -51,8 +51,8 @@ public final class SwitchProvider implements TableProvider {
   private static TableProvider sparksOwn() {
     ClassLoader loader = Thread.currentThread().getContextClassLoader();
     for (DataSourceRegister each : ServiceLoader.load(DataSourceRegister.class, loader)) {
-      if (each.shortName().equals(KAFKA) && each instanceof TableProvider found) {
-        return found;
+      if (each.shortName().equals(KAFKA) && each instanceof TableProvider) {
+        return (TableProvider) each;
       }
     }
     throw new IllegalStateException("Spark has no Kafka connector");

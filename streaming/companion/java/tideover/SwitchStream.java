@@ -10,6 +10,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -37,7 +38,23 @@ final class SwitchStream
   private static final long SHOW_NANOSECONDS = 15_000_000_000L;
 
   /** The key by which the log names a source, and the name by which it was declared. */
-  record Source(String key, String declared) {}
+  static final class Source {
+    private final String key;
+    private final String declared;
+
+    Source(String key, String declared) {
+      this.key = key;
+      this.declared = declared;
+    }
+
+    String key() {
+      return key;
+    }
+
+    String declared() {
+      return declared;
+    }
+  }
 
   private final Source source;
   private final Reading.Opener opener;
@@ -58,7 +75,17 @@ final class SwitchStream
   private final ExecutorService workers = Companion.daemons("tideover source");
 
   /** What was planned last, in the offsets of the cluster on which it was planned. */
-  private record Batch(SwitchOffset start, SwitchOffset end, InputPartition[] pieces) {
+  private static final class Batch {
+    private final SwitchOffset start;
+    private final SwitchOffset end;
+    private final InputPartition[] pieces;
+
+    Batch(SwitchOffset start, SwitchOffset end, InputPartition[] pieces) {
+      this.start = start;
+      this.end = end;
+      this.pieces = pieces;
+    }
+
     Shift.Ends on(Mappings mappings, String source) {
       return new Shift.Ends(mappings.onActive(source, start), mappings.onActive(source, end));
     }
@@ -75,7 +102,7 @@ final class SwitchStream
 
   /** Waits for the answer of a cluster that has answered before. */
   private <T> T ask(Callable<T> what) {
-    return ask(what, false).orElseThrow();
+    return ask(what, false).get();
   }
 
   /**
@@ -150,7 +177,7 @@ final class SwitchStream
     drop(elsewhere);
     elsewhere = null;
     // What the user's own code reads: this thread has the session of the run.
-    SQLConf.get().setConfString(RunName.EPOCH, Long.toString(now.epoch().orElseThrow()));
+    SQLConf.get().setConfString(RunName.EPOCH, Long.toString(now.epoch().getAsLong()));
     place = now;
   }
 
@@ -183,14 +210,17 @@ final class SwitchStream
     elsewhere = null;
     Reading next = opener.open(options);
     Optional<Shift> shift = shiftOf(under, next).filter(found -> isShown(found, under, next));
-    shift.ifPresentOrElse(
-        found -> elsewhere = new Elsewhere(there, next, found), () -> ASIDE.execute(next::stop));
-    return shift.isPresent();
+    if (!shift.isPresent()) {
+      ASIDE.execute(next::stop);
+      return false;
+    }
+    elsewhere = new Elsewhere(there, next, shift.get());
+    return true;
   }
 
   @Override
   public boolean mayLeave() {
-    return batch == null || elsewhere().isEmpty();
+    return batch == null || !elsewhere().isPresent();
   }
 
   private Optional<Shift> shiftOf(Batch under, Reading next) {
@@ -213,10 +243,10 @@ final class SwitchStream
   private boolean isShown(Shift shift, Batch under, Reading next) {
     boolean byOffset = next.columns().movesOffsets() || reading.columns().movesOffsets();
     Set<KafkaRange> ranges = new HashSet<>();
-    for (InputPartition each : under.pieces()) {
+    for (InputPartition each : under.pieces) {
       Optional<KafkaRange> piece = KafkaRange.of(each);
       Optional<KafkaRange> all = piece.flatMap(shift::whole).flatMap(shift::of);
-      if (all.isEmpty()) {
+      if (!all.isPresent()) {
         return false;
       }
       if (byOffset || !shift.isWhole(piece.get())) {
@@ -226,7 +256,7 @@ final class SwitchStream
     long deadline = System.nanoTime() + SHOW_NANOSECONDS;
     return ranges.stream()
         .map(each -> ASIDE.submit(() -> Elsewhere.holdsEach(next.kafka(), each, deadline)))
-        .toList()
+        .collect(Collectors.toList())
         .stream()
         .allMatch(SwitchStream::isTrue);
   }

@@ -13,7 +13,20 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** Spark's Kafka table, read in micro-batches only: no batch read, no continuous mode, no sink. */
-record SwitchTable(Table kafka, JobOptions job) implements SupportsRead {
+final class SwitchTable extends Value implements SupportsRead {
+  private final Table kafka;
+  private final JobOptions job;
+
+  SwitchTable(Table kafka, JobOptions job) {
+    this.kafka = kafka;
+    this.job = job;
+  }
+
+  @Override
+  Object[] parts() {
+    return new Object[] {kafka, job};
+  }
+
   /** Of a source of which we name all options. */
   SwitchTable(Table kafka) {
     this(kafka, JobOptions.NONE);
@@ -32,7 +45,7 @@ record SwitchTable(Table kafka, JobOptions job) implements SupportsRead {
 
   @Override
   public Set<TableCapability> capabilities() {
-    return Set.of(TableCapability.MICRO_BATCH_READ, TableCapability.ACCEPT_ANY_SCHEMA);
+    return Fixed.set(TableCapability.MICRO_BATCH_READ, TableCapability.ACCEPT_ANY_SCHEMA);
   }
 
   @Override
@@ -43,8 +56,19 @@ record SwitchTable(Table kafka, JobOptions job) implements SupportsRead {
     return () -> new MicroBatchScan(table, scan, options, job);
   }
 
-  private record MicroBatchScan(
-      SupportsRead table, Scan kafka, Reading.Options options, JobOptions job) implements Scan {
+  private static final class MicroBatchScan implements Scan {
+    private final SupportsRead table;
+    private final Scan kafka;
+    private final Reading.Options options;
+    private final JobOptions job;
+
+    MicroBatchScan(SupportsRead table, Scan kafka, Reading.Options options, JobOptions job) {
+      this.table = table;
+      this.kafka = kafka;
+      this.options = options;
+      this.job = job;
+    }
+
     @Override
     public StructType readSchema() {
       return kafka.readSchema();
