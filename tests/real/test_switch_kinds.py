@@ -50,6 +50,12 @@ class Kinds(Theatre):
             self.clusters[name].extend(LETTERS, end)
         return end
 
+    def read_by(self, query: str) -> str:
+        """The topic of a query, as it is called where the query is."""
+        if query in ("renamed", "placed"):
+            return self.parcels(self.sides(query)[0])
+        return LETTERS if query == "grown" else ORDERS
+
     @staticmethod
     def parcels(cluster: str) -> str:
         return PARCELS if cluster == CLUSTERS[0] else RENAMED
@@ -60,6 +66,8 @@ class Kinds(Theatre):
             wanted = exactly([*range(end), *(self.late if query == "grown" else ())])
             self.until(f"{query} has {end}", partial(self._has, query, wanted))
             assert self.ids(query) == wanted, query
+        for query in self.settings["queries"]:  # what a cluster that dies now cannot be read for any more
+            self.until(f"all that {query} has read is tracked", partial(self.is_tracked, query, self.read_by(query)))
         self.until("operations are closed", lambda: not self.store.operations(only_open=True))
 
     def _has(self, query: str, wanted: Counter[int]) -> bool:
