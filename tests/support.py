@@ -132,6 +132,23 @@ ROWS: Mapping[str, Sequence[Cell]] = {
     ),
 }  # fmt: skip
 
+JAVA_COLUMNS = ("companion", "an application that moves in its run")
+_ATTACHED = "tests/real/test_attached.py::test_a_killed_attendant_comes_back_and_moves_the_run"
+_FITS = "tests/contract/test_companion_java.py::test_the_companion_fits_an_older_spark_on_an_older_java"
+_OLD_MOVE = "tests/real/test_old_java.py::test_a_query_of_a_job_on_an_older_java_moves_in_its_run"
+_NO_8 = ". Skipped where there is no Java 8; here it was Debian's 8u504"
+_LOOKED_UP = "each class is loaded, and every part of Spark 3.4.4 and 3.5.7 that it uses is looked up in their jars"
+
+JAVAS: Mapping[str, Sequence[Cell]] = {
+    "Java 17": (_LOADED, Cell(How.REAL, (_ATTACHED,), "PySpark 4.2.0")),
+    "Java 11, with Spark 3.5": (
+        Cell(How.REAL, (_FITS,), _LOOKED_UP), Cell(How.REAL, (_OLD_MOVE,), "PySpark 3.5.7 on Temurin 11.0.13"),
+    ),
+    "Java 8, with Spark 3.5": (
+        Cell(How.REAL, (_FITS,), _LOOKED_UP + _NO_8), Cell(How.REAL, (_OLD_MOVE,), "PySpark 3.5.7" + _NO_8),
+    ),
+}  # fmt: skip
+
 LOGIN_COLUMNS = ("probes, look-ups, tracking", "sources and sinks of Spark, with a failover")
 _MTLS = "tests/real/test_link_security.py::test_mutual_tls_with_an_encrypted_key"
 _SASL = "tests/real/test_link_security.py::test_sasl_with_the_right_password"
@@ -229,7 +246,7 @@ Which Spark, where a checkpoint may be, which login, which replicator, which clu
 [application without the jar](adopt.md#applications-without-the-jar). The page is printed from the list of tests in
 `tests/support.py` by `python -m tests.support write`. A test that is named in the row of a PySpark runs on it: on
 4.2.0 in `make test-all`, on the others in `make test-matrix`. The long tests (`tests/long`) and those of logins and
-replicators run on 4.2.0 alone.
+replicators run on 4.2.0 alone. A move on an older Java runs on 3.5.7.
 
 - **tested on real parts**: real brokers, a real Spark, a real disk.
 - **tested against a stand-in**: the note names the stand-in.
@@ -240,6 +257,7 @@ replicators run on 4.2.0 alone.
 
 TABLES: Mapping[str, tuple[Sequence[str], Mapping[str, Sequence[Cell]]]] = {
     "Spark": (COLUMNS, ROWS),
+    "Java of an application": (JAVA_COLUMNS, JAVAS),
     "Login": (LOGIN_COLUMNS, LOGINS),
     "Replicator": (REPLICATOR_COLUMNS, REPLICATORS),
     "Spark of an application without the jar": (EXTERNAL_COLUMNS, EXTERNALS),
