@@ -64,7 +64,7 @@ def opened(world: World) -> list[str]:
 
 
 def test_a_verb_never_follows_the_operation_of_another_verb(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.operation.requests.secrets.token_hex", lambda size: "ab" * size)
+    monkeypatch.setattr("orchestrator.new_requests.secrets.token_hex", lambda size: "ab" * size)
     first = world.request("first")
     assert first.id.endswith("-abababab"), "32 bits"
     with pytest.raises(Conflict, match="requests something else"):
