@@ -3,8 +3,8 @@
 A runner can be frozen between any two of its steps, and thaw when the operation for which it works is long over. It may
 be given up, committed, or taken over by another runner. So whatever is written beside a checkpoint carries a token: the
 operation, its epoch, and the attempt, which is the request that one runner answers. Before the first write and behind
-the last one the store is read: does that request still count? Where it does not, the attempt takes back what bears its
-own token, and nothing else: what another attempt wrote has another token, and another name.
+the last one the store is read: does that request still count? Where it does not, the attempt takes back what it wrote
+under its own token, and nothing else: what another attempt wrote has another token, and another name.
 
 A freeze that never ends leaves such a file behind. The runner that starts the query removes it (``clear``): an entry
 holds nothing once its operation is over, and a row that wants the run is proof of that. And it writes again what a move
@@ -90,7 +90,7 @@ class Authority:
         except StoreError:
             return
         except Overtaken:
-            self.take_back()
+            self.take_back_fence()
             raise
 
     def plant(self, knows: Knows) -> tuple[int, ...]:
@@ -115,9 +115,15 @@ class Authority:
         self.still()
         return release(self.files, request)
 
-    def take_back(self) -> None:
-        """Take away what bears this very token, and nothing else."""
+    def take_back_fence(self) -> None:
+        """Take away the entries and the epoch that bear this very token, and nothing else.
+
+        No mapping: fences and mappings of an operation count their attempts each from 1, so one may have this token.
+        """
         take_back(self.files, self.checkpoint, self.token)
+
+    def take_back_mapping(self) -> None:
+        """Take away the mapping that bears this very token, and nothing of a fence."""
         withdraw_attempt(self.files, self.checkpoint, self.token)
 
 

@@ -1287,7 +1287,7 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/spark/authority.py",
-        "            self.take_back()\n            raise",
+        "            self.take_back_fence()\n            raise",
         "            raise",
         ("tests/unit/streaming/spark/test_authority.py",),
         "late writes: what a thawed fence planted for a cancelled move stays",
@@ -1319,6 +1319,20 @@ CATALOGUE = (
         "        self._report(done, is_due, log)\n",
         ("tests/unit/streaming/spark/test_authority.py",),
         "late writes: an answer that the store refuses leaves its files",
+    ),
+    Mistake(
+        "streaming/spark/runner/intents.py",
+        "authority.take_back_mapping()",
+        "authority.take_back_fence()",
+        ("tests/unit/streaming/spark/test_authority.py",),
+        "late writes: a late request for a mapping takes the fence away",
+    ),
+    Mistake(
+        "streaming/spark/authority.py",
+        "        take_back(self.files, self.checkpoint, self.token)\n",
+        "        take_back(self.files, self.checkpoint, self.token)\n        self.take_back_mapping()\n",
+        ("tests/unit/streaming/spark/test_authority.py",),
+        "late writes: a late fence takes the mapping of its number away",
     ),
     Mistake(
         "streaming/spark/checkpoint/mapping.py",

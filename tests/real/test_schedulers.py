@@ -26,10 +26,7 @@ from tests.streams import Cluster
 from tests.waiting import until
 from tests.world import ROOT, running_clusters
 
-pytestmark = [pytest.mark.real, pytest.mark.shared, pytest.mark.long, pytest.mark.timeout(1800)]
-"""Long, until a defect is mended: an attendant that begins while its move requests the same step again may end that
-move (1 run of 3; nothing is lost, and the verb has to be typed again).
-"""
+pytestmark = [pytest.mark.real, pytest.mark.shared, pytest.mark.timeout(1800)]
 AIRFLOW = shutil.which("airflow")
 JOB = Path(__file__).parent / "slow_job.py"
 CONF = {

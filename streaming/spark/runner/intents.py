@@ -176,7 +176,11 @@ class IntentWorker:
             return
         checkpoint = str(intent.request["checkpoint"])
         try:
-            self._authority(intent, checkpoint).take_back()
+            authority = self._authority(intent, checkpoint)
+            if intent.kind is IntentKind.FENCE:
+                authority.take_back_fence()
+            else:
+                authority.take_back_mapping()
             log.warning("intent no longer pending: what it wrote was taken back", checkpoint=checkpoint)
         except TideoverError as error:
             log.warning("what a late intent wrote cannot be taken back", error=str(error), checkpoint=checkpoint)

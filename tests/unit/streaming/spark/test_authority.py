@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -165,9 +166,9 @@ def test_entries_of_a_later_attempt_are_not_taken_from_it(world: World) -> None:
     assert second.plant(lambda _: True) == (3, 4)
     with pytest.raises(MovedOn, match="attempt 2, holds"):
         first.plant(lambda _: True)
-    first.take_back()
+    first.take_back_fence()
     assert holder(FILES, world.path) == Fence(2, "op", 2)
-    second.take_back()
+    second.take_back_fence()
     assert world.checkpoint.files() == world.before
 
 
@@ -202,8 +203,8 @@ def test_an_answer_that_the_store_refuses_takes_back_what_was_written(
     world: World, kind: IntentKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was taken back between the last look at the store and the report."""
-    if kind is IntentKind.PREPARE:
-        plant(FILES, world.path, operation="op", epoch=2, attempt=9, knows=lambda _: True)
+    if kind is IntentKind.PREPARE:  # the fence of the same number stays: the next attempt needs it
+        plant(FILES, world.path, operation="op", epoch=2, knows=lambda _: True)
     before = world.checkpoint.files()
     worker = worker_of(world, monkeypatch)
     written: list[dict[str, str]] = []
@@ -217,6 +218,23 @@ def test_an_answer_that_the_store_refuses_takes_back_what_was_written(
     worker.take([world.requested(kind)])
     until(lambda: written and world.checkpoint.files() == before)
     assert written[0] != before
+
+
+def test_a_fence_that_thaws_late_leaves_the_mapping_of_its_number(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another runner answered the second request for a fence, and then the first one for a mapping."""
+    plant(FILES, world.path, operation="op", epoch=2, attempt=2, knows=lambda _: True)
+    worker = worker_of(world, monkeypatch)
+    request = world.requested(IntentKind.PREPARE)
+    world.store.force(intents, request)
+    worker.take([request])
+    until(lambda: [move.attempt for move in all_moves(FILES, world.path)] == [1])
+    before = world.checkpoint.files()
+    late = Authority(FILES, world.path, Fence(2, "op", 1), Mock(side_effect=[None, Overtaken("it is over")]))
+    with pytest.raises(Overtaken), late.writing():
+        late.plant_epoch(is_held=True)
+    assert world.checkpoint.files() == before
 
 
 def test_a_mapping_is_not_left_where_its_request_is_over(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
