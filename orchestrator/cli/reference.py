@@ -22,8 +22,8 @@ Printed by `make docs` from the program itself.
 
 | Code | Meaning |
 |---|---|
-| 0 | done; or already there, and nothing was done |
-| 1 | refused by a gate, or you answered no; nothing was moved, or the move was undone |
+| 0 | done; already there; or the move awaits the next start of its application |
+| 1 | refused by a gate, or you answered no; the query stayed, or its move was undone (others of a group may move) |
 | 2 | failed, or bad usage; `offsets`: a row has an error, the other rows are valid |
 | 3 | unknown: the operation is still open (run the same command again to join it), or the command was interrupted |
 | 75 | `spark-submit` with the plugin only: a move had to stop a query; the scheduler starts the application again |
