@@ -84,3 +84,10 @@ def spark_on(store: ObjectStore, **more: str) -> Iterator[SparkSession]:
     """A session that reaches the store, with the companion's manager of checkpoint files."""
     with local_spark({MANAGER: spark_line().manager, **store.spark_conf(), **more}) as session:
         yield session
+
+
+def keys(store: ObjectStore, folder: Path) -> dict[str, str]:
+    """As a configuration has them: each secret in a file of its own."""
+    (folder / "secret-key").write_text(store.conf()["fs.s3a.secret.key"], encoding="utf-8")
+    conf = {key: value for key, value in store.spark_conf().items() if not key.endswith("secret.key")}
+    return conf | {"spark.hadoop.fs.s3a.secret.key": f"file:{folder / 'secret-key'}"}

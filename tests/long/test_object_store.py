@@ -25,7 +25,7 @@ from streaming.spark.checkpoint.log_fence import plant, plant_epoch
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.read import newest_commit
 from streaming.spark.jvm import java_context, java_view
-from tests.object_store import ObjectStore, module_store, spark_on  # noqa: F401 - module_store is a fixture
+from tests.object_store import ObjectStore, keys, module_store, spark_on  # noqa: F401 - module_store is a fixture
 from tests.races import Race, entries_against_plants, load_race
 from tests.real.pipelines import kept, kept_sums, sums_of
 from tests.real.stale_driver import Driver
@@ -171,10 +171,3 @@ def is_read(scene: Stage, cluster: str, end: int) -> bool:
     ends = position(end, topic=ORDERS, shifted=cluster != CLUSTERS[0])[ORDERS]
     last = {str(row.partition): row.ring[-1].offset + 1 for row in scene.store.positions("sums") if row.ring}
     return last == ends and sum(count for count, _ in kept_sums(scene.folder / "sums").values()) == end
-
-
-def keys(store: ObjectStore, folder: Path) -> dict[str, str]:
-    """As a configuration has them: each secret in a file of its own."""
-    (folder / "secret-key").write_text(store.conf()["fs.s3a.secret.key"], encoding="utf-8")
-    conf = {key: value for key, value in store.spark_conf().items() if not key.endswith("secret.key")}
-    return conf | {"spark.hadoop.fs.s3a.secret.key": f"file:{folder / 'secret-key'}"}

@@ -1,7 +1,7 @@
 """A job without anything of Tideover's in it, of two queries: count and sum of all orders by partition, and by rest.
 
-`external_job.py BOOTSTRAP FOLDER` reads the topic `orders` and keeps `FOLDER/totals.json` and `FOLDER/rests.json`, and
-the same in the state of each query.
+`external_job.py BOOTSTRAP FOLDER CHECKPOINT CHECKPOINT` reads the topic `orders` and keeps `FOLDER/totals.json` and
+`FOLDER/rests.json`, and the same in the state of each query.
 """
 
 import json
@@ -12,15 +12,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 
-def main(bootstrap: str, folder: Path) -> None:
+def main(bootstrap: str, folder: Path, *checkpoints: str) -> None:
     """Run both queries until one fails."""
     spark = SparkSession.builder.appName("external").getOrCreate()
-    for name, group in (("totals", f.col("partition")), ("rests", f.expr("id % 3"))):
-        start(spark, bootstrap, folder, name, group)
+    for name, group, checkpoint in zip(("totals", "rests"), ("partition", "id % 3"), checkpoints, strict=True):
+        start(spark, bootstrap, folder / name, f.expr(group), checkpoint)
     spark.streams.awaitAnyTermination()
 
 
-def start(spark: SparkSession, bootstrap: str, folder: Path, name: str, group: Column) -> None:
+def start(spark: SparkSession, bootstrap: str, sums: Path, group: Column, checkpoint: str) -> None:
     """One query."""
     records = (
         spark.readStream.format("kafka")
@@ -33,7 +33,7 @@ def start(spark: SparkSession, bootstrap: str, folder: Path, name: str, group: C
     orders = records.select("partition", order).select("partition", "order.*").where("id >= 0")
 
     def replace(frame: DataFrame, _: int) -> None:
-        path, draft = folder / f"{name}.json", folder / f"{name}.json.new"
+        path, draft = sums.with_suffix(".json"), sums.with_suffix(".new")
         totals = json.loads(path.read_text(encoding="ascii")) if path.exists() else {}
         totals |= {str(row["key"]): [row["orders"], row["ids"]] for row in frame.collect()}
         draft.write_text(json.dumps(totals), encoding="ascii")
@@ -41,9 +41,9 @@ def start(spark: SparkSession, bootstrap: str, folder: Path, name: str, group: C
 
     counted = orders.groupBy(group.alias("key")).agg(f.count("*").alias("orders"), f.sum("id").alias("ids"))
     writer = counted.writeStream.outputMode("update").foreachBatch(replace)
-    writer = writer.option("checkpointLocation", str(folder / "checkpoints" / name))
+    writer = writer.option("checkpointLocation", checkpoint)
     writer.trigger(processingTime="500 milliseconds").start()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])

@@ -1,7 +1,11 @@
-"""An application with nothing of Tideover's in it, moved by its own commands: plain ``spark-submit``, and no jar."""
+"""An application with nothing of Tideover's in it, moved by its own commands: plain ``spark-submit``, and no jar.
+
+One of its queries has its checkpoint on a local disk, the other one on a store of the S3 protocol.
+"""
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,13 +18,15 @@ import yaml
 from lab import faults
 from lab.world import CLUSTERS, TOPIC, World
 from streaming.jars import jar_paths
+from tests.object_store import ObjectStore, keys, running_store
 from tests.scene import Driver, Said, Typed
 from tests.streams import Cluster
 from tests.waiting import until
 from tests.world import running_clusters
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(1800), pytest.mark.jars("s3a")]
 SECONDS = 300.0
+MOVED = ("--yes", "--reason", "test", "--timeout", "300")
 ROOT = Path(__file__).resolve().parents[2]
 QUERIES = ("totals", "rests")
 COMMANDS = """#!/bin/bash
@@ -29,12 +35,14 @@ cd "$(dirname "$0")"
 case $1 in
 start)
   echo "$2" >> started
-  setsid {submit} {job} "$2" "$PWD" >> job.log 2>&1 &
+  setsid {submit} {job} "$2" "$PWD" {checkpoints} >> job.log 2>&1 &
   echo $! > pid;;
 stop) kill -TERM -- "-$(cat pid)";;
+restart) kill -KILL -- "-$(cat pid)"; exec "$0" start "$2";;
 status)
   [ -f pid ] || exit 3
-  grep -qs '^State:.[^ZX]' "/proc/$(cat pid)/status" || exit 3;;
+  grep -qs '^State:.[^ZX]' "/proc/$(cat pid)/status" || exit 3
+  echo "identity=$(cat pid)-$(cut -d ' ' -f 22 "/proc/$(cat pid)/stat")";;
 esac
 """
 
@@ -46,14 +54,21 @@ class Service:
     world: World
     folder: Path
     clusters: dict[str, Cluster]
+    objects: ObjectStore
+    """Where the checkpoint of the second query is; that of the first one is on a local disk."""
     tenders: list[Driver] = field(default_factory=list)
 
     @property
     def config(self) -> Path:
         return self.folder / "tideover.yaml"
 
+    @property
+    def checkpoints(self) -> dict[str, str]:
+        return {"totals": str(self.folder / "checkpoint"), "rests": f"{self.objects.url}/rests"}
+
     def checkpoint(self, query: str) -> Path:
-        return self.folder / "checkpoints" / query
+        """Where its files are on this host; the store keeps an object a file."""
+        return {"totals": self.folder / "checkpoint", "rests": self.objects.folder / "rests"}[query]
 
     @property
     def written(self) -> int:
@@ -63,12 +78,20 @@ class Service:
     def configure(self) -> None:
         """Its queries, and its commands."""
         app = self.folder / "app"
-        jars = ",".join(map(str, jar_paths(f"spark-{pyspark.__version__}")))
-        small = "--conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=1 --conf spark.driver.host=127.0.0.1"
+        sets = [f"{kind}-{pyspark.__version__}" for kind in ("spark", "s3a")]
+        jars = ",".join(str(jar) for name in sets for jar in jar_paths(name))
+        settings = {
+            "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.driver.host": "127.0.0.1",
+            "spark.jars": jars, **self.objects.spark_conf(),
+        }  # fmt: skip
+        (self.folder / "spark.conf").write_text("".join(f"{key} {text}\n" for key, text in settings.items()))
         home = Path(pyspark.__file__).parent
-        submit = f"env PYSPARK_PYTHON={sys.executable} {home}/bin/spark-submit --master local[2] --jars {jars} {small}"
+        submit = f"env PYSPARK_PYTHON={sys.executable} {home}/bin/spark-submit --master local[2]"
+        job = ROOT / "tests" / "real" / "external_job.py"
+        checkpoints = " ".join(self.checkpoints.values())
         app.write_text(
-            COMMANDS.format(submit=submit, job=ROOT / "tests" / "real" / "external_job.py"), encoding="utf-8"
+            COMMANDS.format(submit=f"{submit} --properties-file spark.conf", job=job, checkpoints=checkpoints),
+            encoding="utf-8",
         )
         app.chmod(0o755)
         commands = {
@@ -82,10 +105,13 @@ class Service:
             "store": f"sqlite:///{self.folder / 'tideover.db'}",
             "clusters": {name: {"bootstrap": list(self.world.bootstrap(name))} for name in CLUSTERS},
             "routes": [{"from": "east", "to": "west"}, {"from": "west", "to": "east"}],
-            "spark": {"master": "local[1]", "conf": {"spark.driver.host": "127.0.0.1"}},
+            "spark": {
+                "master": "local[1]",
+                "conf": {"spark.driver.host": "127.0.0.1", **keys(self.objects, self.folder)},
+            },
             "runners": {"tender": {"site": "one"}},
             "applications": {"shop": commands},
-            "queries": {name: {**query, "checkpoint": str(self.checkpoint(name))} for name in QUERIES},
+            "queries": {name: {**query, "checkpoint": self.checkpoints[name]} for name in QUERIES},
         }
         self.config.write_text(yaml.safe_dump(known, sort_keys=False), encoding="utf-8")
 
@@ -100,7 +126,7 @@ class Service:
         typed = Typed(self.config, words)
         if read:
             self.more(read)
-        return typed.end(SECONDS)
+        return typed.end(2 * SECONDS)
 
     def tend(self) -> None:
         """Start the runner."""
@@ -160,8 +186,9 @@ class Service:
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
     (tmp_path / "job").mkdir()
-    with running_clusters(tmp_path / "world") as world:
-        made = Service(world, tmp_path / "job", {name: Cluster(world.bootstrap(name)[0]) for name in CLUSTERS})
+    with running_store(tmp_path / "objects") as objects, running_clusters(tmp_path / "world") as world:
+        clusters = {name: Cluster(world.bootstrap(name)[0]) for name in CLUSTERS}
+        made = Service(world, tmp_path / "job", clusters, objects)
         for name, cluster in made.clusters.items():
             cluster.make(TOPIC, foreign=name != CLUSTERS[0])
         made.more()
@@ -181,7 +208,7 @@ def test_an_application_of_two_queries_is_moved_and_moved_back(service: Service)
     first = service.query_ids()
     until(lambda: service.could_move("west"), "it could be moved", seconds=SECONDS)
     faults.kill(service.world, "east", print)
-    moved = service.type("failover", "totals", "--to", "west", "--yes", "--reason", "test", read="west")
+    moved = service.type("failover", "totals", "--to", "west", *MOVED, read="west")
     assert moved.code == 0, moved.err + service.output()
     service.await_exact("each order once on west")
     assert service.starts() == [east, west]
@@ -194,10 +221,13 @@ def test_an_application_of_two_queries_is_moved_and_moved_back(service: Service)
     service.tend()
     until(lambda: "query joined" in service.tenders[-1].log(), "the next runner joins it", seconds=SECONDS)
     until(lambda: service.could_move("east"), "it could be moved back", seconds=SECONDS)
-    back = service.type(
-        "switchover", "rests", "--to", "east", "--consent", "replication", "--yes", "--reason", "test", read="east"
-    )
+    back = service.type("switchover", "rests", "--to", "east", "--consent", "replication", *MOVED, read="east")
     assert back.code == 0, back.err + service.output()
     service.await_exact("each order once on east again")
     assert service.starts() == [east, west, east]
     assert (service.query_ids(), (service.folder / "pid").read_text() != pid) == (first, True)
+    subprocess.run([service.folder / "app", "restart", west], check=True)  # by its scheduler, at once
+    until(
+        lambda: "and Tideover did not start it on east" in service.tenders[-1].log(), "it is noticed", seconds=SECONDS
+    )
+    assert "was started again, and not by Tideover" in service.tenders[-1].log()
