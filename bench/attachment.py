@@ -147,7 +147,7 @@ def _started(on: Stage, shop: Shop) -> float:
 
     def holds() -> bool:
         for place, newest in after.items():
-            at = first_data(place, after=max(newest, 0), since=began)
+            at = commits(place).get(0) if newest < 0 else first_data(place, after=newest, since=began)
             if at is not None:
                 found[place] = at
         return len(found) == len(after)
