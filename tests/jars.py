@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from streaming.companion.jar import LINES, Line, companion_jar
 from streaming.jars import jar_paths, set_names
+from streaming.spark.jvm import java_context
 
 
 def connector_jars() -> str:
@@ -41,3 +42,17 @@ def local_spark(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@contextmanager
+def hadoop_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Within the block Hadoop makes new clients by these settings of a session; what was set before comes back."""
+    conf = java_context(spark).hadoopConfiguration()
+    before = {key: conf.get(key) for key in settings}
+    for key, value in settings.items():
+        conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            conf.unset(key) if value is None else conf.set(key, value)

@@ -12,9 +12,8 @@ import pytest
 from state.settings.keys import Tideover
 from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles, join
 from streaming.spark.errors import AccessDenied, FileSystemError, FileVanished, UnsafeCheckpoint, UnsafeFileSystem
-from streaming.spark.jvm import java_context
 from streaming.spark.runner.service import require_exclusive_create
-from tests.jars import connector_jars
+from tests.jars import connector_jars, hadoop_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,11 +46,8 @@ def default_on_oss(hadoop_files: CheckpointFiles) -> Iterator["SparkSession"]:
 
     session = SparkSession.getActiveSession()
     assert session is not None
-    conf = java_context(session).hadoopConfiguration()
-    before = conf.get("fs.defaultFS")
-    conf.set("fs.defaultFS", "oss://bucket")
-    yield session
-    conf.set("fs.defaultFS", before)
+    with hadoop_settings(session, {"fs.defaultFS": "oss://bucket"}):
+        yield session
 
 
 @pytest.fixture(params=["path", "uri"])

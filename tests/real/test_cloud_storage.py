@@ -1,9 +1,9 @@
 """Checkpoints on Google's Cloud Storage, by Google's own connector against an emulator: one writer gets a name."""
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from streaming.spark.errors import UnsafeCheckpoint, UnsafeFileSystem
 from streaming.spark.jvm import java_context, java_view
 from streaming.spark.runner.service import require_exclusive_create
 from tests.cloud_storage import CloudStorage, careless, cloud_storage, losing_uploads
-from tests.jars import local_spark, spark_line
+from tests.jars import hadoop_settings, local_spark, spark_line
 from tests.races import Race, entries_against_plants, load_race
 from tests.real.pipelines import kept, kept_sums, sums_of
 from tests.real.stale_driver import assert_fenced
@@ -62,20 +62,6 @@ def folder(store: CloudStorage, tmp_path: Path) -> str:
     return join(store.url, tmp_path.name)
 
 
-@contextmanager
-def addressed(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Within the block Hadoop makes a client for a new bucket by these settings."""
-    conf = java_context(spark).hadoopConfiguration()
-    before = {key: conf.get(key) for key in settings}
-    for key, value in settings.items():
-        conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            conf.unset(key) if value is None else conf.set(key, value)
-
-
 def test_of_eight_writers_exactly_one_gets_the_name(race: Race, store: CloudStorage, folder: str) -> None:
     assert race(race.ours, folder, ROUNDS, WRITERS, store.conf()) == (0, 0, 0)
 
@@ -96,7 +82,7 @@ def test_of_eight_writers_of_the_same_content_exactly_one_gets_the_name(files: H
 
 def test_a_create_whose_answer_was_lost_is_won(spark: SparkSession, files: HadoopFiles, store: CloudStorage) -> None:
     """The client may send it again, and the store refuses that because of the client's own object."""
-    with losing_uploads(store, lambda put: put == 1) as (way, bucket), addressed(spark, store.conf(way.port)):
+    with losing_uploads(store, lambda put: put == 1) as (way, bucket), hadoop_settings(spark, store.conf(way.port)):
         path = join(bucket, "commits/7")
         assert files.create_atomically(path, b"v1\n{}")
         assert way.lost == 1
@@ -167,7 +153,7 @@ def test_a_runner_tries_the_store_out_and_leaves_nothing_there(
 def test_a_runner_refuses_a_store_that_ignores_conditional_writes(
     spark: SparkSession, store: CloudStorage, files: HadoopFiles
 ) -> None:
-    with careless(store) as (way, bucket), addressed(spark, store.conf(way.port)):
+    with careless(store) as (way, bucket), hadoop_settings(spark, store.conf(way.port)):
         with pytest.raises(UnsafeCheckpoint, match="is on a store that overwrites an object although") as error:
             require_exclusive_create(spark, declared(join(bucket, "revenue")), "a", Path("/"))
         assert "Google's own connector" in error.value.hint
@@ -193,7 +179,7 @@ def test_with_a_setting_by_which_two_could_win_nothing_is_created_or_hosted(
 ) -> None:
     folder = join(store.add_bucket(f"other-{uuid.uuid4().hex}"), "revenue")
     assert not files.exists(folder), "a client is made, and it looks at the settings again"
-    with addressed(spark, {setting: value}):
+    with hadoop_settings(spark, {setting: value}):
         with pytest.raises(UnsafeFileSystem, match=reported):
             files.create_atomically(join(folder, "x"), b"mine")
         with pytest.raises(UnsafeCheckpoint, match=reported):
@@ -207,7 +193,7 @@ def test_with_a_setting_by_which_two_could_win_nothing_is_created_or_hosted(
 def test_another_class_behind_the_scheme_is_refused(spark: SparkSession) -> None:
     other = {"fs.gs.impl": "org.apache.hadoop.fs.RawLocalFileSystem"}
     folder, reported = f"gs://class-{uuid.uuid4().hex}/revenue", r"its file system is .*RawLocalFileSystem"
-    with addressed(spark, other):
+    with hadoop_settings(spark, other):
         with pytest.raises(UnsafeFileSystem, match=reported):
             HadoopFiles(spark).create_atomically(join(folder, "x"), b"mine")
         with pytest.raises(UnsafeCheckpoint, match=reported):

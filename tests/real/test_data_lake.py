@@ -1,8 +1,7 @@
 """Checkpoints on Azure Data Lake, by Hadoop's own client against a stand-in of the service: one writer gets a name."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,9 @@ from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.files import join
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.errors import UnsafeCheckpoint, UnsafeFileSystem
-from streaming.spark.jvm import java_context
 from streaming.spark.runner.service import require_exclusive_create
 from tests.data_lake import DataLake, data_lake
-from tests.jars import local_spark, spark_line
+from tests.jars import hadoop_settings, local_spark, spark_line
 from tests.real.stale_driver import assert_fenced
 from tests.real.test_object_store import declared
 
@@ -45,20 +43,6 @@ def files(spark: SparkSession) -> HadoopFiles:
 @pytest.fixture
 def folder(lake: DataLake, tmp_path: Path) -> str:
     return join(lake.url, tmp_path.name)
-
-
-@contextmanager
-def addressed(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Hadoop makes new clients by these settings within the block."""
-    conf = java_context(spark).hadoopConfiguration()
-    before = {key: conf.get(key) for key in settings}
-    for key, value in settings.items():
-        conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            conf.unset(key) if value is None else conf.set(key, value)
 
 
 def winners(files: HadoopFiles, path: str) -> tuple[list[bytes], list[int]]:
@@ -97,14 +81,14 @@ def test_without_conditions_of_the_service_several_writers_win(
     spark: SparkSession, files: HadoopFiles, tmp_path: Path
 ) -> None:
     """The control: it is the service that decides, and the race of this module shows it."""
-    with data_lake(obeys_conditions=False) as careless, addressed(spark, careless.conf()):
+    with data_lake(obeys_conditions=False) as careless, hadoop_settings(spark, careless.conf()):
         won = [winners(files, join(careless.url, tmp_path.name, str(number)))[1] for number in range(ROUNDS)]
     assert max(len(each) for each in won) > 1
 
 
 def test_an_account_without_a_hierarchical_namespace_is_refused(spark: SparkSession, lake: DataLake) -> None:
     flat = lake.url.replace("checkpoints-", "flat-")
-    with addressed(spark, {"fs.azure.account.hns.enabled": "false"}):
+    with hadoop_settings(spark, {"fs.azure.account.hns.enabled": "false"}):
         with pytest.raises(UnsafeFileSystem, match="its account has no hierarchical namespace"):
             HadoopFiles(spark).create_atomically(join(flat, "x"), b"mine")
         with pytest.raises(UnsafeCheckpoint, match="its account has no hierarchical namespace"):
@@ -114,7 +98,7 @@ def test_an_account_without_a_hierarchical_namespace_is_refused(spark: SparkSess
 def test_another_class_behind_the_scheme_is_refused(spark: SparkSession, lake: DataLake) -> None:
     other = {"fs.abfs.impl": "org.apache.hadoop.fs.RawLocalFileSystem", "fs.abfs.impl.disable.cache": "true"}
     with (
-        addressed(spark, other),
+        hadoop_settings(spark, other),
         pytest.raises(UnsafeCheckpoint, match=r"its file system is .*RawLocalFileSystem"),
     ):
         require_exclusive_create(spark, declared(join(lake.url, "revenue")), "a", Path("/"))

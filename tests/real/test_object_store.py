@@ -19,6 +19,7 @@ from streaming.spark.errors import FileVanished, UnsafeCheckpoint, UnsafeFileSys
 from streaming.spark.jvm import java_context
 from streaming.spark.runner.service import require_exclusive_create
 from tests.cut_answers import LossyWay, lossy_way
+from tests.jars import hadoop_settings
 from tests.object_store import (
     ObjectStore,
     module_store,  # noqa: F401 - a fixture
@@ -104,9 +105,12 @@ def test_another_scheme_of_the_same_connector_is_as_safe(
 ) -> None:
     """The class behind a scheme decides."""
     checkpoint = folder.replace("s3a://", f"{scheme}://")
-    with pytest.raises(UnsafeCheckpoint, match="RawLocalFileSystem"), behind(spark, scheme, "RawLocalFileSystem"):
+    with (
+        pytest.raises(UnsafeCheckpoint, match="RawLocalFileSystem"),
+        hadoop_settings(spark, behind(scheme, "RawLocalFileSystem")),
+    ):
         require_exclusive_create(spark, declared(checkpoint), "a", Path("/"))
-    with behind(spark, scheme, "s3a.S3AFileSystem"):
+    with hadoop_settings(spark, behind(scheme, "s3a.S3AFileSystem")):
         require_exclusive_create(spark, declared(checkpoint), "a", Path("/"))
         assert files.create_atomically(join(checkpoint, "offsets/1"), b"mine")
         assert not files.create_atomically(join(folder, "offsets/1"), b"another's")
@@ -115,17 +119,10 @@ def test_another_scheme_of_the_same_connector_is_as_safe(
         query.stop()
 
 
-@contextmanager
-def behind(spark: SparkSession, scheme: str, name: str) -> Iterator[None]:
-    """A class of Hadoop behind a scheme."""
-    conf, key = java_context(spark).hadoopConfiguration(), f"fs.{scheme}.impl"
-    conf.set(key, f"org.apache.hadoop.fs.{name}")
-    conf.set(f"{key}.disable.cache", "true")
-    try:
-        yield
-    finally:
-        conf.unset(key)
-        conf.unset(f"{key}.disable.cache")
+def behind(scheme: str, name: str) -> dict[str, str]:
+    """Settings that put a class of Hadoop behind a scheme."""
+    key = f"fs.{scheme}.impl"
+    return {key: f"org.apache.hadoop.fs.{name}", f"{key}.disable.cache": "true"}
 
 
 def test_of_an_entry_and_a_plant_exactly_one_gets_the_name(race: Race, files: HadoopFiles, folder: str) -> None:
@@ -159,21 +156,6 @@ def test_a_tree_is_listed_copied_read_and_deleted(files: HadoopFiles, folder: st
         files.copy([(join(folder, "none"), join(folder, "to"))])
 
 
-@contextmanager
-def addressed(spark: SparkSession, store: ObjectStore, **more: str) -> Iterator[None]:
-    """In the meantime Hadoop makes new clients, by the settings of another server, or by others."""
-    conf = java_context(spark).hadoopConfiguration()
-    settings = {**store.conf(), **more, _UNCACHED: "true"}
-    before = {key: conf.get(key) for key in settings}
-    for key, value in settings.items():
-        conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            conf.unset(key) if value is None else conf.set(key, value)
-
-
 def declared(checkpoint: str, **spark: object) -> Tideover:
     """A configuration with one query of runner ``a``."""
     return Tideover.model_validate({
@@ -199,7 +181,10 @@ def test_a_runner_tries_the_store_out_and_leaves_nothing_there(
 
 def test_a_runner_refuses_a_store_that_ignores_conditional_writes(spark: SparkSession, tmp_path: Path) -> None:
     """The same server keeps no ETags so, and overwrites, whatever the condition was."""
-    with running_store(tmp_path / "kept", "--nometa") as careless, addressed(spark, careless):
+    with (
+        running_store(tmp_path / "kept", "--nometa") as careless,
+        hadoop_settings(spark, {**careless.conf(), _UNCACHED: "true"}),
+    ):
         with pytest.raises(UnsafeCheckpoint, match="is on a store that overwrites an object although"):
             require_exclusive_create(spark, declared(f"{careless.url}/revenue"), "a", Path("/"))
         assert not list((careless.folder / "revenue").glob("*")), "what it was tried with is gone"
@@ -216,7 +201,7 @@ def test_without_conditions_nothing_is_planted_started_or_hosted(
     spark: SparkSession, store: ObjectStore, folder: str
 ) -> None:
     reported = r"fs\.s3a\.create\.conditional\.enabled is false"
-    with addressed(spark, store, **{"fs.s3a.create.conditional.enabled": "false"}):
+    with hadoop_settings(spark, {"fs.s3a.create.conditional.enabled": "false", _UNCACHED: "true"}):
         with pytest.raises(UnsafeFileSystem, match=reported):
             HadoopFiles(spark).create_atomically(join(folder, "x"), b"mine")
         with pytest.raises(UnsafeCheckpoint, match=reported):
