@@ -47,12 +47,7 @@ final class GoogleStorage {
 
   /** Whether a file system is that connector. */
   static boolean is(FileSystem system) {
-    for (Class<?> each = system.getClass(); each != null; each = each.getSuperclass()) {
-      if (each.getName().equals(CONNECTOR)) {
-        return true;
-      }
-    }
-    return false;
+    return StoredObject.isA(system, CONNECTOR);
   }
 
   /** Why two could create one entry there, in words that follow a colon; empty if they cannot. */

@@ -121,12 +121,13 @@ public final class StoredObject implements Draft.Way {
 
   /** Whether a file system is Hadoop's connector of S3 or Google's, whatever its scheme is. */
   public static boolean isStore(FileSystem system) {
-    return GoogleStorage.is(system) || isS3(system);
+    return GoogleStorage.is(system) || isA(system, CONNECTOR);
   }
 
-  private static boolean isS3(FileSystem system) {
+  /** Whether a file system is of the class of this name, or of one below it. */
+  static boolean isA(FileSystem system, String name) {
     for (Class<?> each = system.getClass(); each != null; each = each.getSuperclass()) {
-      if (each.getName().equals(CONNECTOR)) {
+      if (each.getName().equals(name)) {
         return true;
       }
     }
