@@ -19,7 +19,7 @@ from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.read import read_query_id
 from streaming.spark.errors import CommandCutOff, CommandFailed, Contradicted, RunError, RunFenced
 from streaming.spark.external.application_commands import COMMAND_SECONDS, ApplicationCommands
-from streaming.spark.external.application_state import ApplicationState
+from streaming.spark.external.application_state import LOOK_SECONDS, ApplicationState
 from streaming.spark.external.checked_follower import CheckedFollower, LogCheck
 from streaming.spark.external.external_run import ExternalRun
 from streaming.spark.external.shared_start import NotReady, SharedStart, of_member
@@ -31,8 +31,6 @@ from streaming.spark.query.plan_columns import UNREAD
 from streaming.spark.query.query_run import Run
 from streaming.spark.query.sink_memory import UNKNOWN_SINK
 from streaming.spark.runner.supervisor import QuerySupervisor
-
-_LOOK_SECONDS = 0.2
 
 
 def supervisor_of(hosting: Hosting, row: Assignment, *more: Any) -> QuerySupervisor:
@@ -54,7 +52,7 @@ def end_application(hosting: Hosting, row: Assignment, seconds: float) -> None:
         if time.monotonic() >= deadline:
             run.leave()
             raise RunError(f"the application of {row.query} has not ended: {unrest}")
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(LOOK_SECONDS)
 
 
 def unrest_of_application(hosting: Hosting, row: Assignment) -> str | None:
@@ -303,7 +301,7 @@ class ExternalSupervisor(QuerySupervisor):
         """The id in its checkpoint, which a first start has yet to write. Raises ``RunFenced`` and ``RunError``."""
         query, deadline = self._assignment.query, time.monotonic() + EFFECT_SECONDS
         while (known := read_query_id(self._hosting.files, self._assignment.checkpoint)) is None:
-            if self._closing.wait(_LOOK_SECONDS):
+            if self._closing.wait(LOOK_SECONDS):
                 raise RunFenced(f"{query} was ordered to stop while it started")
             if not self._run.is_active or time.monotonic() >= deadline:
                 raise RunError(f"the application of {query} was started, and its query did not begin")
@@ -324,4 +322,4 @@ def _pause_unless_closing(members: Sequence[ExternalSupervisor], when: str) -> N
     for each in members:
         if each.is_closing:
             raise NotReady(each.query, RunFenced(f"{each.query} was ordered to stop {when}"))
-    time.sleep(_LOOK_SECONDS)
+    time.sleep(LOOK_SECONDS)

@@ -128,7 +128,7 @@ class Folder:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folder]:
     for each, names in (
         (application_state, ("STATUS_SECONDS", "LOOK_SECONDS")), (shared_start, ("LOOK_SECONDS",)),
-        (external_supervisor, ("_LOOK_SECONDS",)),
+        (external_supervisor, ("LOOK_SECONDS",)),
         (module, ("_LOOK_SECONDS", "_STORE_PAUSE_SECONDS")),
     ):  # fmt: skip
         for name in names:
