@@ -13,7 +13,7 @@ from orchestrator.errors import ExitCode, OutcomeUnknown, Refused
 from orchestrator.facts.current import Turns, open_drills, open_operations
 from orchestrator.history_tail import BATCH
 from orchestrator.new_requests import standing_of
-from orchestrator.operation.wait import outcome_of
+from orchestrator.operation.wait import Answered, outcome_of
 from orchestrator.rounds import newest_line
 from orchestrator.shapes import operation_shapes
 from state.errors import StoreUnavailable
@@ -210,8 +210,6 @@ _COLUMNS = ("id", "query", "from", "to", "phase", "outcome", "sentence")
 _JOIN = "run the same command again to see how it ended"
 _SEE_GATES = "tideover plan {kind} {query} shows every gate"
 
-Answered = tuple[Request, Operation | None]
-
 
 def nothing_done(output: str, *, many: bool) -> int:
     """Every query is there already: no operation, and no error."""
@@ -220,13 +218,12 @@ def nothing_done(output: str, *, many: bool) -> int:
     return ExitCode.DONE
 
 
-def result_of(store: ControllerStore, requests: Sequence[Request], output: str, *, many: bool) -> int:
-    """Print what became of the requests and return the exit code.
+def result_of(store: ControllerStore, answered: Sequence[Answered], output: str, *, many: bool) -> int:
+    """Print what became of requests and return the exit code.
 
     ``many`` prints an array, in which a request that became no operation is ``{"query", "error": {...}}``. Raises
     ``Refused`` or ``OutcomeUnknown`` when none became one.
     """
-    answered: list[Answered] = [(request, outcome_of(store, request)) for request in requests]
     if not any(operation for _, operation in answered):
         return _answer_nothing(answered, output, many=many)
     values = [_value(store, request, operation) for request, operation in answered]

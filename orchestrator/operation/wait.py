@@ -209,6 +209,15 @@ class RequestWait:
             return
 
 
+Answered = tuple[Request, Operation | None]
+"""A request, and the operation that it became; None where it became none."""
+
+
+def answers_to(store: RunnerStore, requests: Sequence[Request]) -> list[Answered]:
+    """Each of these requests with its operation. Raises ``StoreError``."""
+    return [(request, outcome_of(store, request)) for request in requests]
+
+
 def outcome_of(store: RunnerStore, request: Request) -> Operation | None:
     """The operation that answers a request."""
     return store.operation(request.operation) if request.operation else None

@@ -12,7 +12,7 @@ import pytest
 from orchestrator.cli.context import Context as CliWorld
 from orchestrator.cli.progress import result_of
 from orchestrator.errors import Refused
-from orchestrator.operation.wait import RequestWait
+from orchestrator.operation.wait import RequestWait, answers_to
 from state.errors import StoreError, StoreUnavailable
 from state.model.entities import OperationKind, Request
 from state.store.sql.operations import RequestTable
@@ -81,11 +81,11 @@ def test_of_many_each_gets_its_answer_and_the_worst_is_the_exit_code(
     (operation,) = world.store.operations()
     moved = replace(requested("revenue"), operation=operation.id)
     refused = replace(requested("orders"), refused="exposure: the standby lacks 90 s")
-    assert result_of(world.store, [moved, refused], "json", many=True) == 1
+    assert result_of(world.store, answers_to(world.store, [moved, refused]), "json", many=True) == 1
     out = capsys.readouterr().out
     assert '"query": "orders",\n    "group": "g",\n    "error": {\n      "kind": "refused"' in out
     assert '"outcome": "done"' in out
-    assert result_of(world.store, [moved, requested("orders")], "table", many=True) == 3
+    assert result_of(world.store, answers_to(world.store, [moved, requested("orders")]), "table", many=True) == 3
     captured = capsys.readouterr()
     assert captured.err.startswith("orders: request r-orders has not begun yet; it expires at 20")
     assert operation.id in captured.out
@@ -94,7 +94,7 @@ def test_of_many_each_gets_its_answer_and_the_worst_is_the_exit_code(
 def test_refusals_of_all_queries_are_shown_together(world: World) -> None:
     both = [replace(requested(name), refused=f"replay: too much of {name}") for name in ("orders", "revenue")]
     with pytest.raises(Refused, match="orders: replay: too much of orders\nrevenue: replay: too much of revenue"):
-        result_of(world.store, both, "json", many=True)
+        result_of(world.store, answers_to(world.store, both), "json", many=True)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from orchestrator.cli.operation_text import drill_text
 from orchestrator.cli.selection import labels
 from orchestrator.decide.operation.drill import RECORDS
 from orchestrator.new_requests import RequestSpec
-from state.model.entities import OperationKind, Request
+from orchestrator.operation.wait import Answered
+from state.model.entities import OperationKind
 
 _GO_ON = "tideover show QUERY shows how the drill ended; tideover cancel ID ends it"
 _ACCEPTED = [name for name in CONSENTS if name not in {"unfenced", "replication"}]
@@ -91,12 +92,11 @@ def drill(ctx: Context, which: Which, how: How, to: str | None) -> int:
         many=bool(which.group) or len(aims) > 1,
         what="drills",
         go_on=_GO_ON,
-        and_say=lambda requests: _say_measured(ctx, requests if how.output in tables.PEOPLE else ()),
+        and_say=lambda answered: _say_measured(answered if how.output in tables.PEOPLE else ()),
     )
 
 
-def _say_measured(ctx: Context, requests: Sequence[Request]) -> None:
-    for request in requests:
-        operation = ctx.store.operation(request.operation) if request.operation is not None else None
+def _say_measured(answered: Sequence[Answered]) -> None:
+    for request, operation in answered:
         if operation is not None and (reported := drill_text(operation.measured.drill)):
             render.say(f"\n{request.query}\n{reported}")

@@ -7,7 +7,6 @@ Which queries go where, and with which consents, is worked out once: what is sho
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 
 from orchestrator.changes import Changes
 from orchestrator.cli import plan_summary, render
@@ -28,7 +27,7 @@ from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from orchestrator.lease import Leadership, is_led, this_process
 from orchestrator.new_requests import RequestSpec, standing_of, submit
-from orchestrator.operation.wait import RequestWait
+from orchestrator.operation.wait import Answered, RequestWait, answers_to
 from state.errors import StoreError
 from state.messages import Process
 from state.model.entities import Operation, OperationKind, Request
@@ -199,7 +198,7 @@ def move(
         waves=flags.waves if len(moving) > 1 else (),
     )
     is_shown = how.wait and kind is OperationKind.FAILOVER
-    return carry_out(ctx, spec, how, many=many, and_say=partial(say_next, ctx.store) if is_shown else _nothing_more)
+    return carry_out(ctx, spec, how, many=many, and_say=say_next if is_shown else _nothing_more)
 
 
 def _check_meant(kind: OperationKind, flags: Flags, *, group: str, yes: bool) -> None:
@@ -277,7 +276,7 @@ def check_led(ctx: Context, *, wait: bool) -> None:
         )
 
 
-def _nothing_more(_: Sequence[Request]) -> None:
+def _nothing_more(_: Sequence[Answered]) -> None:
     pass
 
 
@@ -289,7 +288,7 @@ def carry_out(
     many: bool,
     what: str = "operations",
     go_on: str = _GO_ON,
-    and_say: Callable[[Sequence[Request]], None] = _nothing_more,
+    and_say: Callable[[Sequence[Answered]], None] = _nothing_more,
 ) -> int:
     """Write the requests, follow them, and print what became of them; returns the exit code.
 
@@ -302,8 +301,9 @@ def carry_out(
         if how.wait:
             follow(ctx, requests, seconds=how.timeout, actor=spec.actor)
         requests = standing_of(store, requests)
-        code = result_of(store, requests, how.output, many=many)
-        and_say(requests)
+        answered = answers_to(store, requests)
+        code = result_of(store, answered, how.output, many=many)
+        and_say(answered)
         return code
     except KeyboardInterrupt:
         raise OutcomeUnknown(f"interrupted: {what} that have begun stay open", hint=go_on, requested=requests) from None

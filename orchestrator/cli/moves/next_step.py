@@ -5,18 +5,14 @@ from collections.abc import Iterable, Sequence
 from orchestrator.cli.render import talk
 from orchestrator.decide.operation.snapshot import awaits_start
 from orchestrator.decide.operation.turns import THERE
-from orchestrator.operation.wait import outcome_of
-from state.model.entities import Operation, Request
+from orchestrator.operation.wait import Answered
+from state.model.entities import Operation
 from state.plain_text import amount, few
-from state.store.controller_store import ControllerStore
-
-Answered = tuple[Request, Operation | None]
-"""A request, and the operation that it became; None where it became none."""
 
 
-def say_next(store: ControllerStore, requests: Iterable[Request]) -> None:
-    """Print the lines after what became of these requests. Raises ``StoreError``."""
-    for line in next_steps([(request, outcome_of(store, request)) for request in requests]):
+def say_next(answered: Sequence[Answered]) -> None:
+    """Print the lines after what became of these requests."""
+    for line in next_steps(answered):
         talk(line)
 
 
