@@ -19,7 +19,6 @@ that several processes share count by their share).
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -30,9 +29,10 @@ from bench.errors import BenchError
 from bench.report import Other, Row
 from bench.samples import Spread, multiple, paired_percent
 from bench.setting import Setting
-from bench.switchover import await_more, await_until, commits, first_data, gaps
+from bench.switchover import await_data, await_more, await_until, commits, gaps, newest
 from lab.configuration import declaration
-from lab.own_job import APPLICATION, QUERIES, Shop, can_move, declare
+from lab.own_job import APPLICATION, ATTENDANT, QUERIES, Shop, can_move, declare
+from lab.processes import children
 from lab.scenario import Script, open_world
 from lab.stage import Stage, stage
 
@@ -94,10 +94,9 @@ def _measure_beside(on: Stage, base_port: int, runs: int, taken: Taken) -> None:
     traffic = on.start_traffic("east", RATE, 3600)
     await_until(on, partial(can_move, on), "the application could not be moved", _READY_SECONDS)
     time.sleep(_WARM_SECONDS)
+    both = {f"{each.out.name} {name}": place for each in (shop, plain) for name, place in _places(each).items()}
     for _ in range(_PAIRS):
-        places = [place for each in (shop, plain) for place in _places(each).values()]
-        reached = {place: max(commits(place), default=-1) + _BATCHES for place in places}
-        await_until(on, partial(_have_reached, reached), "no batches", _READY_SECONDS)
+        await_more(on, both, _BATCHES, _READY_SECONDS)
         pair = [statistics.median(_lengths(each, _BATCHES)) for each in (shop, plain)]
         taken.attached_batches.append(pair[0])
         taken.plain_batches.append(pair[1])
@@ -126,10 +125,6 @@ def _places(shop: Shop) -> dict[str, Path]:
     return {name: shop.out / "checkpoints" / name for name in QUERIES}
 
 
-def _have_reached(batches: Mapping[Path, int]) -> bool:
-    return all(max(commits(place), default=-1) >= batch for place, batch in batches.items())
-
-
 def _lengths(shop: Shop, count: int) -> list[float]:
     """Of the newest batches of both queries, the seconds from the plan to the commit."""
     found = []
@@ -141,19 +136,12 @@ def _lengths(shop: Shop, count: int) -> list[float]:
 
 def _started(on: Stage, shop: Shop) -> float:
     """Start an application; the seconds from there to the first batch with data of the later query."""
-    began, after = time.time(), {place: max(commits(place), default=-1) for place in _places(shop).values()}
+    began, reached = time.time(), {place: newest(place) for place in _places(shop).values()}
     shop.start()
-    found: dict[Path, float] = {}
-
-    def holds() -> bool:
-        for place, newest in after.items():
-            at = commits(place).get(0) if newest < 0 else first_data(place, after=newest, since=began)
-            if at is not None:
-                found[place] = at
-        return len(found) == len(after)
-
-    await_until(on, holds, "the application committed no batch with data", _COMMIT_SECONDS)
-    return max(found.values()) - began
+    ended = [
+        await_data(on, place, after=batch, since=began, seconds=_COMMIT_SECONDS) for place, batch in reached.items()
+    ]
+    return max(ended) - began
 
 
 def _move(on: Stage, base_port: int, kind: str) -> float:
@@ -201,12 +189,10 @@ def switched(operations: Sequence[Mapping[str, Any]]) -> float:
 
 def attendant_of(driver: int) -> int:
     """The pid of the attendant that a driver started. Raises BenchError."""
-    for each in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended
-            parent = int((each / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
-            if parent == driver and b"\0attend\0" in (each / "cmdline").read_bytes():
-                return int(each.name)
-    raise BenchError(f"the driver with pid {driver} has no attendant")
+    found = children(driver, argument=ATTENDANT)
+    if not found:
+        raise BenchError(f"the driver with pid {driver} has no attendant")
+    return found[0]
 
 
 def memory_mb(pid: int) -> float:

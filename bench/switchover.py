@@ -157,7 +157,9 @@ def gaps(checkpoint: Path, count: int) -> list[float]:
 
 
 def has_data(checkpoint: Path, batch: int) -> bool:
-    """Whether a batch ends elsewhere than the one before it."""
+    """Whether a batch ends elsewhere than the one before it; the first of a checkpoint has none before it."""
+    if batch == 0:
+        return True
     ends = [
         parse_offset_entry(path.read_bytes(), str(path)).sources
         for path in (checkpoint / "offsets" / str(number) for number in (batch - 1, batch))
@@ -256,7 +258,7 @@ def restart(on: Stage, places: Places) -> list[float]:
     await_until(on, done.exists, "the queries were not restarted")
     times = json.loads(done.read_text(encoding="ascii"))
     done.unlink()
-    return [_await_data(on, place, after=-1, since=times["start"]) - times["stop"] for place in places.values()]
+    return [await_data(on, place, after=-1, since=times["start"]) - times["stop"] for place in places.values()]
 
 
 def _switch_over(on: Stage, places: Places, to: str, taken: Taken) -> Places:
@@ -265,7 +267,7 @@ def _switch_over(on: Stage, places: Places, to: str, taken: Taken) -> Places:
     after = {query: _made(operation) for query, operation in operations.items()}
     for query, place in places.items():
         last = operations[query]["plan"]["batch"]
-        taken.pauses.append(_await_data(on, after[query], after=last) - commits(place)[last])
+        taken.pauses.append(await_data(on, after[query], after=last) - commits(place)[last])
         for name, seconds in parts(operations[query]).items():
             taken.parts.setdefault(name, []).append(seconds)
     return after
@@ -299,15 +301,24 @@ def _instant(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def await_more(on: Stage, places: Places) -> None:
-    """Until each query has committed some batches more; by the files: a command's process costs what is measured."""
-    reached = {place: max(commits(place), default=-1) + BATCHES for place in places.values()}
-    await_until(
-        on, lambda: all(max(commits(place), default=-1) >= each for place, each in reached.items()), "no batches"
-    )
+def await_more(on: Stage, places: Places, batches: int = BATCHES, seconds: float = _COMMIT_SECONDS) -> None:
+    """Until so many batches more are committed in each checkpoint.
+
+    By the files: a command's process costs what is measured.
+    """
+    reached = {place: newest(place) + batches for place in places.values()}
+    await_until(on, lambda: all(newest(place) >= each for place, each in reached.items()), "no batches", seconds)
 
 
-def _await_data(on: Stage, checkpoint: Path, *, after: int, since: float = 0.0) -> float:
+def newest(checkpoint: Path) -> int:
+    """The newest batch that was committed; -1 before the first."""
+    return max(commits(checkpoint), default=-1)
+
+
+def await_data(
+    on: Stage, checkpoint: Path, *, after: int, since: float = 0.0, seconds: float = _COMMIT_SECONDS
+) -> float:
+    """When the first batch with data behind a batch was committed, once it is. Raises BenchError."""
     found: list[float] = []
 
     def holds() -> bool:
@@ -315,7 +326,7 @@ def _await_data(on: Stage, checkpoint: Path, *, after: int, since: float = 0.0) 
         found.extend([] if at is None else [at])
         return bool(found)
 
-    await_until(on, holds, f"no batch with data was committed in {checkpoint}")
+    await_until(on, holds, f"no batch with data was committed in {checkpoint}", seconds)
     return found[0]
 
 

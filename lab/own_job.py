@@ -29,6 +29,8 @@ from streaming.spark.attach.attached import MOVED
 
 APPLICATION = "shop"
 QUERIES = ("archive", "totals")
+ATTENDANT = "attend"
+"""The verb that a driver's attendant runs."""
 _RATE = 500
 _CALM_SECONDS = 5.0
 _LONGEST_SECONDS = 300.0

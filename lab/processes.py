@@ -111,6 +111,12 @@ def find(argument: str) -> list[Process]:
     return found
 
 
+def children(parent: int, *, argument: str) -> list[int]:
+    """Return the pids of the processes that a process started with exactly this argument."""
+    named = {process.pid: _stat(process.pid) for process in find(argument)}
+    return [pid for pid, fields in named.items() if fields is not None and fields[1] == str(parent)]
+
+
 def tail(log: Path, lines: int = 15) -> str:
     """Return the end of a log."""
     if not log.exists():

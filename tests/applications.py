@@ -14,6 +14,8 @@ from typing import Any
 import pyspark
 import yaml
 
+from lab.own_job import ATTENDANT
+from lab.processes import children
 from streaming.companion.jar import companion_jar
 from streaming.jars import jar_paths
 from tests.scene import Said, Typed
@@ -137,13 +139,7 @@ class Application:
 
     def attendants(self) -> list[int]:
         """Pids of the attendants of the newest start."""
-        found = []
-        for each in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError, IndexError):
-                parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
-                if parent == self.job.pid and b"\0attend\0" in (each / "cmdline").read_bytes():
-                    found.append(int(each.name))
-        return found
+        return children(self.job.pid, argument=ATTENDANT)
 
     def type(self, *words: str) -> Said:
         """A verb of ``tideover``, waited for."""
