@@ -26,8 +26,7 @@ def serving_many(world: World, folder: Path, names: Sequence[str], more: str = "
 
     for name in names:
         if name != QUERY:
-            world.runner.ran[name] = 1
-            world._run_on_east(name)
+            world.add(name)
     with serving(folder, config=config_of(names) + more, open_logs=logs) as served:
         world.settings = served.server.settings
         yield served

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator.facts.current import latest_fact
 from orchestrator.new_requests import TAKEN_WITHIN, RequestSpec, submit
 from orchestrator.schedules import request_due
 from state.model.automation import Schedule
@@ -21,7 +20,6 @@ from tests.simulation.live import LiveWorld, live_settings
 from tests.simulation.test_cli import run, run_json
 from tests.simulation.test_switchover import HEARTBEATS, ROUTES
 from tests.simulation.world import START_MS, World, settings
-from tests.waiting import until
 
 FIRST, SECOND = "enrich", "revenue"
 TOPIC = "enriched"
@@ -338,9 +336,7 @@ def test_a_plan_shows_the_order_and_the_verb_keeps_it(
 ) -> None:
     first = "  clicks:" + CONFIG.partition("  revenue:")[2].replace("/cp/revenue", "/cp/clicks")
     (folder / "tideover.yaml").write_text(f"{CONFIG}    after: [clicks]\n{first}", encoding="utf-8")
-    world.runner.ran["clicks"] = 1
-    world._run_on_east("clicks")
-    until(lambda: latest_fact(world.store, "clicks"), "the runner reports the second query")
+    world.add("clicks")
     code, plans = run_json(capsys, "plan", "switchover", "--all", "--to", "west", "--consent", "replication")
     assert code == 0
     assert [(plan["query"], plan.get("after")) for plan in plans] == [("clicks", None), ("revenue", ["clicks"])]

@@ -30,8 +30,7 @@ def three(world: World, folder: Path) -> World:
         text += f"    labels: {{team: {team}, tier: {'gold' if name == 'clicks' else 'tin'}}}\n"
     (folder / "tideover.yaml").write_text(text + "policy: {automatic: true}\n", encoding="utf-8")
     for name in ("clicks", "search"):
-        world.runner.ran[name] = 1
-        world._run_on_east(name)
+        world.add(name)
     return world
 
 

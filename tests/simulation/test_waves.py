@@ -135,8 +135,7 @@ def test_of_many_moves_the_ended_are_counted_and_the_failed_named(
     text = head + "".join(f"  {name}:" + revenue.replace("/cp/revenue", f"/cp/{name}") for name in names)
     (folder / "tideover.yaml").write_text(text, encoding="utf-8")
     for name in names[1:]:
-        world.runner.ran[name] = 1
-        world._run_on_east(name)
+        world.add(name)
     run(capsys, "failover", "q1", "--to", "west", "--yes")
     code, _, err = run(capsys, "failover", *names, "--expect-active", "east", "--yes", "--reason", "all")
     lines = err.splitlines()

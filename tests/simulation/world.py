@@ -627,6 +627,12 @@ class World:
                 if index < 110:
                     self.clusters["west"].write("orders", partition, key, time)
 
+    def add(self, query: str) -> None:
+        """One more query on east, of which the runner has reported a committed batch."""
+        self.runner.ran[query] = 1
+        self._run_on_east(query)
+        self.runner.live()
+
     def _run_on_east(self, query: str) -> None:
         path = f"/cp/{query}"
         offsets = {"orders": {"orders": {str(partition): 100 for partition in self.partitions}}}
