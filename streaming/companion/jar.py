@@ -168,8 +168,8 @@ def _sha256(path: Path) -> str:
 
 
 def sources_digest() -> str:
-    """SHA-256 over names and contents of all sources, in hexadecimal."""
-    digest = hashlib.sha256()
+    """SHA-256 over names and contents of all sources, and over how they are compiled, in hexadecimal."""
+    digest = hashlib.sha256(f"{JAVA} {_OPTIONS} {[line.spark for line in BUILT]} {_MOVED} {_UI_MOVED}\n".encode())
     for path in sorted(SOURCES.rglob("*.java")):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(SOURCES).as_posix()} {len(content)}\n".encode() + content)

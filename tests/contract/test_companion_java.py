@@ -166,3 +166,12 @@ def test_the_digest_depends_on_every_source(tmp_path: Path, monkeypatch: pytest.
     renamed = tmp_path / "java" / "tideover" / "Fence.java"
     renamed.rename(renamed.with_name("Fences.java"))
     assert sources_digest() != before
+
+
+@pytest.mark.parametrize(("constant", "changed"), [("JAVA", 11), ("_OPTIONS", ()), ("BUILT", LINES[-1:])])
+def test_the_digest_depends_on_how_sources_are_compiled(
+    monkeypatch: pytest.MonkeyPatch, constant: str, changed: object
+) -> None:
+    before = sources_digest()
+    monkeypatch.setattr(f"streaming.companion.jar.{constant}", changed)
+    assert sources_digest() != before

@@ -18,7 +18,7 @@ def test_a_store_from_the_middle_of_a_move_is_reconciled(stage: Switched, phase:
     ids, (_, there) = stage.query_ids(), stage.gathered()
     put_back = back_up_in(stage, phase, there)
     stage.await_all("orders")
-    runs = stage.run_ids()
+    runs, epochs = stage.run_ids(), _epochs(stage)
     if restarted:
         host = stage.host
         host.kill()
@@ -28,8 +28,14 @@ def test_a_store_from_the_middle_of_a_move_is_reconciled(stage: Switched, phase:
     else:
         put_back()
         stage.until("what runs continues", lambda: stage.run_ids() == runs)
+        stage.until("the runner reports what it runs", lambda: _epochs(stage) == epochs)
     reconcile_all(stage)
     assert_runs_on(stage, there, ids)
+
+
+def _epochs(stage: Switched) -> list[int]:
+    """The epoch that each query last reported: a store that was put back has older ones."""
+    return [stage.fact(query).epoch for query in QUERIES]
 
 
 def _settled(stage: Switched) -> bool:
@@ -48,8 +54,9 @@ def test_a_store_from_between_two_moves_is_reconciled(stage: Switched, restarted
     if restarted:
         restart(stage, put_back)
     else:
-        runs = stage.run_ids()
+        runs, epochs = stage.run_ids(), _epochs(stage)
         put_back()
         stage.until("what runs continues", lambda: stage.run_ids() == runs)
+        stage.until("the runner reports what it runs", lambda: _epochs(stage) == epochs)
     reconcile_all(stage)
     assert_runs_on(stage, here, ids)
