@@ -18,6 +18,48 @@ class Mistake(NamedTuple):
 CATALOGUE = (
     Mistake(
         "streaming/resume/methods/content_search.py",
+        "return self._with_the_rest(outcome) if isinstance(outcome, Found) else outcome",
+        "return outcome",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "one of equal last records was sent again, and the rest that is to come is not announced",
+    ),
+    Mistake(
+        "streaming/resume/methods/fingerprint_match.py",
+        "if len(seen) + is_dense * first > self.last.offset + 1:",
+        "if False:",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "more records up to the place than were read show nothing",
+    ),
+    Mistake(
+        "streaming/resume/methods/fingerprint_match.py",
+        "len(seen) + is_dense * first > self.last.offset + 1",
+        "len(seen) > self.last.offset + 1",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "records that were sent again long before the place show nothing",
+    ),
+    Mistake(
+        "streaming/resume/methods/fingerprint_match.py",
+        "if there[key] > read[key] if is_counted else there[key] > 1 and time < top:",
+        "if not is_counted and there[key] > 1 and time < top:",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "a remembered record that lies there twice before equal last ones shows nothing",
+    ),
+    Mistake(
+        "streaming/resume/methods/fingerprint_match.py",
+        "if there[key] > read[key] if is_counted else there[key] > 1 and time < top:",
+        "if is_counted and there[key] > read[key]:",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "an older record that comes again before equal last ones shows nothing",
+    ),
+    Mistake(
+        "streaming/resume/methods/fingerprint_match.py",
+        "is_counted = key in read and (self.is_first or time > oldest)",
+        "is_counted = key in read",
+        ("tests/unit/streaming/resume/methods/test_fingerprint_match.py",),
+        "equal records of the oldest remembered time count as sent again",
+    ),
+    Mistake(
+        "streaming/resume/methods/content_search.py",
         "if not (walk.unbroken or self.matcher.is_distinctive):",
         "if False:",
         ("tests/unit/streaming/resolve/test_resolver_worlds.py",),

@@ -36,6 +36,10 @@ LOOK_AHEAD = 4_096
 
 AMBIGUOUS = "equal records: the earliest match is used"
 
+MAY_LACK = (
+    "some of the last records read are alike, and records before them were sent again: the last ones may be missing"
+)
+
 MOST_BOUND = 256
 """Where copies may be of any record that was read, the offsets that were read count if they are no more than this."""
 
@@ -150,6 +154,8 @@ class Search:
         self._rejected: int | None = None
         self._survivors: dict[int, int] = {}
         self._pending: tuple[Found, int] | None = None
+        self._fitting: tuple[int, int] | None = None
+        """Index of the record whose context agreed, and with how many remembered ones."""
 
     def feed(self, records: Sequence[LogRecord], next_offset: int) -> Outcome:
         """Take the next records of the standby, read up to ``next_offset``; at ``end`` the answer is final."""
@@ -165,7 +171,9 @@ class Search:
         elif isinstance(outcome, NeedMore) and is_end:
             self.is_by_end = not self._compacted
             outcome = self._at_end()
-        return self._unless_expired(self._within_read(outcome)) if isinstance(outcome, Found) else outcome
+        if isinstance(outcome, Found):
+            outcome = self._unless_expired(self._within_read(outcome))
+        return self._with_the_rest(outcome) if isinstance(outcome, Found) else outcome
 
     @property
     def _floor(self) -> int:
@@ -180,6 +188,16 @@ class Search:
             return found
         repeats = None if found.repeats is None else found.repeats + self._count(more.offset, found.offset)
         return replace(found, offset=more.offset, repeats=repeats, note=AMBIGUOUS)
+
+    def _with_the_rest(self, found: Found) -> Found:
+        """Where the last records read are alike, and others were sent again: so may these be, and the rest may come."""
+        if self._fitting is None or found.missing is None:
+            return found
+        at, agreed = self._fitting
+        missing = self.matcher.behind_first(agreed, append_time=self.records[at].append_time)
+        if missing <= found.missing or not self.matcher.come_again(self.records[: at + 1]):
+            return found
+        return replace(found, exact=False, missing=missing, note=found.note or MAY_LACK)
 
     def _unless_expired(self, found: Found) -> Outcome:
         """No place in a copy sent again where retention has deleted the first one: unread records lie before it.
@@ -250,6 +268,7 @@ class Search:
                 if self._rejected is None and self.matcher.is_same(record, newest):
                     self._rejected = record.offset + 1
                 continue
+            self._fitting = at, walk.agreed
             if self._is_vetoed(record, walk):
                 return self._first_seen(self._accepted(record, walk))
             is_thin = walk.agreed < min(THIN, self.matcher.context) and walk.fit is Fit.CUT

@@ -319,6 +319,43 @@ class FingerprintMatcher:
                 return record
         return None
 
+    def behind_first(self, agreed: int, *, append_time: bool) -> int:
+        """How many offsets were read behind the newest of the last ``agreed`` records that is the first of its kind.
+
+        A restarted replicator may have sent those behind it before: each equals an older one.
+        """
+        keys = [(record.digest, 0 if append_time else record.timestamp_ms) for record in self.records]
+        first: dict[tuple[bytes, int], int] = {}
+        for index, key in enumerate(keys):
+            first.setdefault(key, index)
+        newest = max(first[key] for key in keys[-agreed:])
+        return self.last.offset - self.records[newest].offset
+
+    def come_again(self, seen: Sequence[LogRecord]) -> bool:
+        """Whether some of the records up to the place were sent again, and not only written alike.
+
+        More lie there than offsets were read; where offsets have no holes, those before ``seen`` count as well. Or a
+        remembered one does more often than it was read, unless it may have been read before all of these. Or another
+        one comes again after a younger one. Where the standby has times of its own, contents that repeat show nothing.
+        """
+        if any(record.append_time for record in seen):
+            return False
+        first, last = seen[0].offset, seen[-1].offset
+        is_dense = last - first + 1 == len(seen)
+        if len(seen) + is_dense * first > self.last.offset + 1:
+            return True
+        read = Counter((each.digest, each.timestamp_ms) for each in self.known)
+        oldest, top = min(self.known.timestamps), 0
+        there = Counter[tuple[bytes, int]]()
+        for record in seen:
+            key, time = (record.digest, record.timestamp_ms), record.timestamp_ms
+            there[key] += 1
+            is_counted = key in read and (self.is_first or time > oldest)
+            if there[key] > read[key] if is_counted else there[key] > 1 and time < top:
+                return True
+            top = max(top, time)
+        return False
+
     def _is_hole(self, before: tuple[int, int], after: tuple[int, int], others: int) -> bool:
         """Whether this many records between the copies of two remembered ones, each (index, offset), can fill holes."""
         old = self.records[after[0]].offset - self.records[before[0]].offset

@@ -57,6 +57,28 @@ def _spread_after_one() -> World:
     return World(respread((first, none)), now=1000, spread=True)
 
 
+def _equal_last(again: int, since: int, step: int = 1) -> World:
+    """A replicator was restarted twice: it sent two records from ``again`` on, and later the first of the last two.
+
+    These are alike in time and content. What was read from ``since`` on is remembered. ``step``: offsets from copy to
+    copy; between them lie markers.
+    """
+    old = [(10 * each, f"r{each}") for each in range(40)] + [(400, "last")] * 2
+    sent = (*range(again + 2), *range(again, 41), 40)
+    kept = [Kept(step * at, old[of][0], old[of][1], of) for at, of in enumerate(sent)]
+    part = Partition(
+        written=tuple(Written(each, *row) for each, row in enumerate(old)),
+        written_end=42,
+        kept=tuple(kept),
+        kept_end=kept[-1].offset + 1,
+        position=42,
+        next_copy=41,
+        remembered=((since, 42),),
+        ring_at=42,
+    )
+    return World(partitions=(part,), now=500)
+
+
 WORLDS = {
     "a stale end of one partition": World(
         partitions=(
@@ -670,6 +692,18 @@ WORLDS = {
         compacted=True,
     ),
     "a partition with the oldest remembered record alone, the others elsewhere": _spread_after_one(),
+    "one of a few equal last ones again, and one from before them": _one(
+        "0 0 p0, 1 10 p0, 2 20 p0, 3 20 p0, 4 20 p0",
+        "0 0 p0 of 0, 1 0 p0 of 0, 2 10 p0 of 1, 3 20 p0 of 2, 4 20 p0 of 2, 5 20 p0 of 3",
+        position=5,
+        next_copy=4,
+        remembered=((1, 5),),
+        now=30,
+    ),
+    "the first of two equal last ones again, and a record from before them": _equal_last(0, since=0),
+    "the first of two equal last ones again, and one long before them": _equal_last(0, since=30),
+    "the first of two equal last ones again, and a remembered one, with markers": _equal_last(23, since=10, step=2),
+    "the first of two equal last ones again, and an older one, with markers": _equal_last(34, since=36, step=2),
 }
 
 
