@@ -241,7 +241,7 @@ class TruncatedPartition(JsonObject):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnreadPartition(JsonObject):
-    """Records before a resume offset that an earlier move left behind, and that were never read."""
+    """Records before a resume offset that an earlier move left behind, and that no committed batch had read by then."""
 
     source: str
     topic: str

@@ -37,10 +37,10 @@ def came_back(world: World, *, read: int) -> Operation:
 
 
 def unread(operation: Operation) -> list[object]:
-    """What the plan says of records that lie before the places and were never read."""
+    """What the plan says of records before the resume offsets that the move does not read."""
     plan: Any = plan_of(operation)
     rows = plan.get("unread_before", [])
-    assert len(rows) == sum("were never read" in row["note"] for row in plan["partitions"])
+    assert len(rows) == sum("this move does not read them" in row["note"] for row in plan["partitions"])
     return [row["records"] for row in rows]
 
 

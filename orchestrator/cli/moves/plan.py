@@ -70,8 +70,8 @@ def plan_switchover(ctx: Context, /, **options: Any) -> int:
 def plan_failback(ctx: Context, /, **options: Any) -> int:
     """Show what failback would do: whether replication runs the right way, and what the home cluster still lacks.
 
-    A note at a partition is about records that lie before the resume offset and were never read: see
-    tideover show-op ID --tail.
+    A note at a partition counts records before the resume offset that the move does not read. tideover show-op ID
+    --tail lists them, with the id in the note.
 
     \b
     Examples:

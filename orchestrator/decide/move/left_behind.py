@@ -166,9 +166,12 @@ class LeftBehind(NamedTuple):
         what = "records" if self.records is None else f"up to {amount(self.records, 'record')}"
         if self.records is not None and self.at_least is not None:
             what = f"{self.at_least} to {self.records} records"
-        known = "; how many was not measured" if self.records is None else ""
+        known = f"and no batch committed before {self.operation} had"
+        if self.records is None:
+            known = f"and how many they are, and whether a batch before {self.operation} had, was not measured"
         return (
-            f"{what} that {self.lacking} lacked at {self.operation} are before this offset and were never read{known}"
+            f"{what} that {self.lacking} lacked at {self.operation} are before this offset: "
+            f"this move does not read them, {known}"
         )
 
     @property
@@ -184,7 +187,8 @@ class LeftBehind(NamedTuple):
 def left_behind(departure: Operation | None, targets: Iterable[Target]) -> tuple[LeftBehind, ...]:
     """What is before these resume offsets of what was exposed at the ``departure``; partitions without are left out.
 
-    Records that the query never read. When it left that cluster, the other one lacked them: the exposure of that move.
+    Records that no committed batch had read when the query left that cluster; a batch in flight may have. The other
+    cluster lacked them: the exposure of that move.
     The query continues behind what it has read on the other cluster since, and that is behind those records, for a
     replicator appends. How many they are, and from which offset on, was measured when the cluster answered again;
     before that it is not known.
