@@ -14,6 +14,7 @@ import click
 import pytest
 
 from orchestrator.cli.app import cli
+from orchestrator.cli.moves.options import CONSENTS
 from state.settings.checkpoint_schemes import SAFE, scheme_refusal
 from state.settings.keys import Tideover
 from state.store.sql.store import HEAD
@@ -132,6 +133,16 @@ def test_a_cost_in_the_configuration_is_the_one_of_its_report(row: str, report: 
     (said,) = re.findall(rf"^\| {re.escape(row)}.*", costs, re.MULTILINE)
     assert words in said
     assert re.search(reads, (ROOT / "docs" / "reports" / f"{report}.md").read_text(encoding="utf-8")), reads
+
+
+def test_each_consent_is_explained_and_each_gate_beside_it_names_it() -> None:
+    page = (ROOT / "docs" / "operation.md").read_text(encoding="utf-8")
+    table = page[page.index("## What a consent accepts") : page.index("## Evidence of an operation")]
+    rows = re.findall(r"^\| `(\w+)` \| .+ \| (.+) \|$", table, re.MULTILINE)
+    assert sorted(name for name, _ in rows) == sorted(CONSENTS)
+    sources = "".join(each.read_text(encoding="utf-8") for each in (ROOT / "orchestrator/decide/gates").glob("*.py"))
+    gates = [gate for _, named in rows for gate in re.findall(r"`([\w-]+)`", named)]
+    assert [gate for gate in gates if f'"{gate}"' not in sources] == []
 
 
 def test_the_cost_of_a_drill_is_said_in_one_place() -> None:

@@ -420,7 +420,10 @@ class FakeRunner:
             for former in self.store.to_clean(self.name):
                 self.cleaned.append(former.checkpoint)
                 self.store.report_cleaned(former, self.cleans, event=_event_of(former))
-        for assignment in self.store.assignments():
+        rows = self.store.assignments()
+        for query in self.ran.keys() & self.runs.keys() - {row.query for row in rows}:
+            self._report(self.runs[query], committed=True)  # its row is gone with the store: what runs continues
+        for assignment in rows:
             under = self.runs.get(assignment.query) if assignment.query in self.ran else None
             if under is not None and is_older(assignment, under):
                 self._report(under, committed=True)  # the store was put back: what runs continues
