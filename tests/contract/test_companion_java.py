@@ -63,7 +63,7 @@ def test_every_class_is_for_the_java_that_the_page_names() -> None:
 def fits(*class_path: Path | str, java: Path | None = None) -> "subprocess.CompletedProcess[str]":
     """What the companion finds in the Spark of a class path; its exit code is 0 where it fits."""
     words = [str(java or java_home_binary()), "-cp", os.pathsep.join(map(str, class_path)), "tideover.SparkBuild"]
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_the_companion_finds_the_classes_that_serve_the_installed_spark(tmp_path: Path) -> None:
