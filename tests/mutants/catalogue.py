@@ -1181,7 +1181,10 @@ CATALOGUE = (
         "streaming/spark/tracking/track.py",
         "            known.until, known.leader_epoch = 0, None\n            return\n",
         "            known.until, known.leader_epoch = 0, None\n",
-        ("tests/unit/streaming/spark/tracking/test_track.py", "tests/unit/streaming/spark/tracking/test_tracker.py"),
+        (
+            "tests/unit/streaming/spark/tracking/test_track.py",
+            "tests/unit/streaming/spark/tracking/test_cluster_tracker.py",
+        ),
         "ring kept as known across a change of leader epoch",
     ),
     Mistake(
@@ -1496,10 +1499,10 @@ CATALOGUE = (
         "T := sample's time also when the position is past the sampled end",
     ),
     Mistake(
-        "streaming/spark/tracking/tracker.py",
+        "streaming/spark/tracking/delivery.py",
         "return position.cluster == row.cluster and position.epoch >= row.placed_epoch",
         "return position.cluster == row.cluster",
-        ("tests/unit/streaming/spark/tracking/test_tracker.py",),
+        ("tests/unit/streaming/spark/tracking/test_delivery.py",),
         "positions of an older placement are stored",
     ),
     Mistake(

@@ -1,4 +1,4 @@
-"""What the tracker does with a store that goes away and comes back, also for the process after it."""
+"""How the records before the ends of batches are read, and what is known of a run that has ended."""
 
 import math
 import threading
@@ -12,34 +12,22 @@ from typing import Any, cast
 
 import pytest
 
-from state.model.entities import Assignment, Desired, EndSample, Position
+from state.model.entities import Assignment, Desired, Position
 from state.settings.keys import Timeline
-from state.store.sql.schema import assignments
 from streaming.cluster_log import ClusterLog, TopicFacts
 from streaming.errors import ClusterUnreachable, WrongCluster
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.hosting import EndedRun, Subject
-from streaming.spark.tracking import tracker as module
+from streaming.spark.tracking import cluster_tracker as module
+from streaming.spark.tracking.cluster_tracker import BatchSeen, ClusterTracker, PositionsNeeded, RunOver, Word
 from streaming.spark.tracking.spool import Spool
 from streaming.spark.tracking.timeline_recorder import TimelineRecorder
-from streaming.spark.tracking.tracker import ClusterTracker, _Needed, _Over, _Seen, _Word
 from tests.fragile_store import FragileStore
 from tests.memory_log import MemoryCluster
 from tests.waiting import until
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SUBJECT = Subject("revenue", 1, "east", "/checkpoints/revenue")
-SAMPLE = EndSample(
-    cluster="east",
-    topic="orders",
-    partition=0,
-    begin=0,
-    end=120,
-    newest_timestamp_ms=None,
-    leader_epoch=None,
-    topic_id=None,
-    sampled_at=NOW,
-)
 
 
 def no_log(_cluster: str) -> ClusterLog:
@@ -71,26 +59,9 @@ def tracker(store: FragileStore, folder: Path) -> ClusterTracker:
     return ClusterTracker("east", no_log, store, Spool(folder / "east.spool"), recorder, lambda: NOW)
 
 
-def seen(number: int) -> _Seen:
+def seen(number: int) -> BatchSeen:
     offsets = {"orders": {"orders": {"0": number * 10}}}
-    return _Seen(SUBJECT, Batch(id=number, offsets=offsets, committed=True, planned_after=0.0))
-
-
-def test_positions_of_an_outage_reach_the_store_through_a_new_process(tmp_path: Path) -> None:
-    store, first = world(tmp_path)
-    store.away = True
-    first._take(seen(4))
-    first._store_positions()
-    first._store_ends([SAMPLE])
-    second = tracker(store, tmp_path)
-    second._kept = second._load()
-    second._flush()
-    assert list(store.positions("revenue")) == []
-    store.away = False
-    second._flush()
-    assert [(each.batch, each.offset) for each in store.positions("revenue")] == [(4, 40)]
-    assert [each.end for each in store.ends("east").values()] == [120]
-    assert not (tmp_path / "east.spool").exists()
+    return BatchSeen(SUBJECT, Batch(id=number, offsets=offsets, committed=True, planned_after=0.0))
 
 
 def test_fifty_queries_of_a_hundred_partitions_are_one_write(tmp_path: Path) -> None:
@@ -106,7 +77,7 @@ def test_fifty_queries_of_a_hundred_partitions_are_one_write(tmp_path: Path) -> 
         store.adopt(replace(ROW, query=query))
         offsets = {"orders": {"orders": {str(partition): 10 for partition in range(100)}}}
         batch = Batch(id=4, offsets=offsets, committed=True, planned_after=0.0)
-        running._take(_Seen(replace(SUBJECT, query=query), batch))
+        running._take(BatchSeen(replace(SUBJECT, query=query), batch))
     running._store_positions()
     assert writes == [5_000]
 
@@ -117,7 +88,7 @@ def test_who_needs_the_positions_waits_until_a_store_that_is_back_has_them(tmp_p
     running._take(seen(4))
     running._store_positions()
     running._tracks.clear()  # nothing to read from a cluster
-    Spool(tmp_path / "east.spool").save(running._kept)
+    Spool(tmp_path / "east.spool").save(running._outbox._waiting)
     running._over.clear()
     running.start()
     assert not running.catch_up(None, 0.1)
@@ -144,7 +115,7 @@ def test_who_needs_the_positions_waits_for_a_store_that_is_slow(tmp_path: Path) 
     store.adopt(ROW)
     running = tracker(store, tmp_path)
     running.notify(seen(4))
-    running.notify(_Over(SUBJECT))
+    running.notify(RunOver(SUBJECT))
     running.start()
     threading.Timer(0.5, store.locked.set).start()
     assert running.catch_up(None, 10.0)
@@ -159,7 +130,7 @@ def test_spooled_positions_are_flushed_before_a_hung_cluster_is_read(tmp_path: P
     running._take(seen(4))
     running._store_positions()
     store.away = False
-    needed = _Needed(None, threading.Event())
+    needed = PositionsNeeded(None, threading.Event())
     running._take(needed)
     assert needed.stored.is_set()
     assert [(each.batch, each.offset) for each in store.positions("revenue")] == [(4, 40)]
@@ -180,7 +151,7 @@ def test_no_thread_waits_for_the_end_of_a_look_at_a_hung_cluster(tmp_path: Path)
     running.notify(seen(4))
     running.start()
     assert hangs.wait(60.0)
-    assert running._kept.is_empty
+    assert running._outbox.is_empty
     waits = threading.Thread(target=running.catch_up, args=(None, math.inf))
     waits.start()
     waits.join(60.0)
@@ -251,11 +222,11 @@ def reading(store: FragileStore, folder: Path, cluster: ClusterLog) -> ClusterTr
     return ClusterTracker("east", lambda _: cluster, store, Spool(folder / "east.spool"), recorder, lambda: NOW)
 
 
-def last_batch(number: int, *planned: int, epoch: int | None = SUBJECT.epoch) -> _Needed:
+def last_batch(number: int, *planned: int, epoch: int | None = SUBJECT.epoch) -> PositionsNeeded:
     batches = [
         Batch(id=each, offsets=seen(each).batch.offsets, committed=each == number) for each in (number, *planned)
     ]
-    return _Needed(EndedRun(SUBJECT.query, SUBJECT.checkpoint, epoch, tuple(batches)), threading.Event())
+    return PositionsNeeded(EndedRun(SUBJECT.query, SUBJECT.checkpoint, epoch, tuple(batches)), threading.Event())
 
 
 def remembered(store: FragileStore) -> dict[int, int | None]:
@@ -269,7 +240,7 @@ def test_the_last_records_of_a_run_that_ended_before_the_round_are_kept(tmp_path
     running = reading(store, tmp_path, east(70))
     running._take(seen(4))
     running._round()
-    words: list[_Word] = [*(seen(each) for each in reported[1:]), _Over(SUBJECT), last_batch(5, 6)]
+    words: list[Word] = [*(seen(each) for each in reported[1:]), RunOver(SUBJECT), last_batch(5, 6)]
     for word in words:
         running._take(word)
     assert remembered(store) == {4: 39, 5: 49, 6: 59}
@@ -279,7 +250,7 @@ def test_the_last_records_of_a_run_that_ended_before_the_round_are_kept(tmp_path
 def test_the_last_records_of_a_run_the_runner_let_go_of_are_kept(tmp_path: Path) -> None:
     store = FragileStore(lambda: NOW)
     running = reading(store, tmp_path, east(70))
-    for word in (seen(4), _Over(SUBJECT), last_batch(5, 6, epoch=None)):
+    for word in (seen(4), RunOver(SUBJECT), last_batch(5, 6, epoch=None)):
         running._take(word)
     assert remembered(store) == {4: None, 5: 49, 6: 59}
 
@@ -289,7 +260,7 @@ def test_a_silent_cluster_is_tried_once_and_loses_no_remembered_record(tmp_path:
     running = reading(store, tmp_path, cluster)
     for query in ("revenue", "refunds"):
         store.adopt(replace(ROW, query=query))
-        running._take(_Seen(replace(SUBJECT, query=query), seen(4).batch))
+        running._take(BatchSeen(replace(SUBJECT, query=query), seen(4).batch))
     running._round()
     requested: list[object] = []
 
@@ -300,9 +271,9 @@ def test_a_silent_cluster_is_tried_once_and_loses_no_remembered_record(tmp_path:
     cluster.fetch = is_silent  # type: ignore[method-assign, assignment] # never returns
     for query in ("revenue", "refunds"):
         subject = replace(SUBJECT, query=query)
-        running._take(_Over(subject))
+        running._take(RunOver(subject))
         ended = EndedRun(query, SUBJECT.checkpoint, SUBJECT.epoch, (seen(4).batch, seen(5).batch))
-        running._take(_Needed(ended, threading.Event()))
+        running._take(PositionsNeeded(ended, threading.Event()))
     assert len(requested) == 1
     assert remembered(store)[4] == 39
 
@@ -310,8 +281,8 @@ def test_a_silent_cluster_is_tried_once_and_loses_no_remembered_record(tmp_path:
 def test_another_runs_batches_say_nothing_of_the_ended_one(tmp_path: Path) -> None:
     store = FragileStore(lambda: NOW)
     running = reading(store, tmp_path, east(70))
-    running._take(_Seen(replace(SUBJECT, epoch=3), seen(4).batch))
-    running._take(_Over(replace(SUBJECT, epoch=3)))
+    running._take(BatchSeen(replace(SUBJECT, epoch=3), seen(4).batch))
+    running._take(RunOver(replace(SUBJECT, epoch=3)))
     running._take(last_batch(5))
     assert list(remembered(store)) == [4]
 
@@ -347,48 +318,10 @@ def test_a_look_at_a_cluster_that_answers_slowly_is_waited_for(tmp_path: Path, m
     running.join(60.0)
 
 
-def test_waiting_positions_are_stored_before_new_ones(tmp_path: Path) -> None:
-    store, known = world(tmp_path)
-    store.away = True
-    known._take(seen(4))
-    known._store_positions()
-    store.away = False
-    known._take(seen(5))
-    known._store_positions()
-    assert list(store.positions("revenue")) == []
-    known._flush()
-    assert [each.batch for each in store.positions("revenue")] == [4, 5]
-
-
-MOVED = replace(ROW, epoch=2, placed_epoch=2, cluster="west", checkpoint="/checkpoints/revenue/epoch-2-op")
-HELD = replace(ROW, epoch=2, desired=Desired.HELD)
-ABORTED = replace(ROW, epoch=3)
-
-
-@pytest.mark.parametrize(
-    ("row", "kept"), [(MOVED, []), (replace(MOVED, cluster="east"), []), (HELD, [4]), (ABORTED, [4])]
-)
-@pytest.mark.parametrize("away", [False, True])
-def test_positions_of_a_place_that_is_not_in_use_any_more_are_dropped(
-    tmp_path: Path, row: Assignment, kept: list[int], away: bool
-) -> None:
-    store, known = world(tmp_path)
-    known._take(seen(4))
-    store.away = away
-    if away:
-        known._store_positions()
-    store.force(assignments, row)
-    store.away = False
-    known._store_positions()
-    known._flush()
-    assert [each.batch for each in store.positions("revenue")] == kept
-    assert not (tmp_path / "east.spool").exists()
-
-
 def test_the_last_positions_of_a_run_are_stored_when_it_is_over(tmp_path: Path) -> None:
     store, known = world(tmp_path)
     known._take(seen(4))
-    known._take(_Over(SUBJECT))
+    known._take(RunOver(SUBJECT))
     assert [each.batch for each in store.positions("revenue")] == [4]
     assert known._tracks == {}
 
@@ -398,7 +331,7 @@ def test_the_last_positions_of_a_run_are_stored_when_it_is_over(tmp_path: Path) 
 def test_words_left_when_the_process_ends_are_stored_or_spooled(tmp_path: Path, away: bool, is_over: bool) -> None:
     store, known = world(tmp_path)
     known._take(seen(3))
-    words: list[_Word] = [seen(4), seen(5), *([_Over(SUBJECT)] if is_over else [])]
+    words: list[Word] = [seen(4), seen(5), *([RunOver(SUBJECT)] if is_over else [])]
     for word in words:
         known.notify(word)
     store.away = away
@@ -406,19 +339,9 @@ def test_words_left_when_the_process_ends_are_stored_or_spooled(tmp_path: Path, 
     known.run()
     store.away = False
     after = tracker(store, tmp_path)
-    after._kept = after._load()
-    after._flush()
+    after._outbox.load()
+    after._outbox.flush()
     assert [each.batch for each in store.positions("revenue")][-2:] == [4, 5]
-
-
-def test_a_full_disk_does_not_stop_the_tracking(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    store = FragileStore(lambda: NOW)
-    known = tracker(store, tmp_path / "file")
-    store.away = True
-    known._take(seen(4))
-    known._store_positions()
-    assert len(known._kept.positions) == 1
 
 
 def test_a_runs_first_place_is_in_the_timeline_at_once_its_last_at_the_end(tmp_path: Path) -> None:
@@ -462,12 +385,12 @@ def test_records_read_from_another_cluster_are_no_progress(tmp_path: Path, endin
     running._round()
     assert remembered(store) == {4: 39}
     cluster.stranger = "B"
-    words: list[_Word] = [seen(5), *([last_batch(6)] if ending == "is fenced" else [])]
+    words: list[Word] = [seen(5), *([last_batch(6)] if ending == "is fenced" else [])]
     for word in words:
         running._take(word)
     running._read_at = 0.0
     running._round()
-    words = [seen(6), *((_Over(SUBJECT), last_batch(6)) if ending == "ends" else ())]
+    words = [seen(6), *((RunOver(SUBJECT), last_batch(6)) if ending == "ends" else ())]
     for word in words:
         running._take(word)
     running._store_at = running._read_at = 0.0
