@@ -1691,10 +1691,10 @@ CATALOGUE = (
         "two queries on one checkpoint, as s3 and as s3a",
     ),
     Mistake(
-        "orchestrator/decide/evidence/claims.py",
+        "orchestrator/decide/evidence/placement_claims.py",
         "    if found <= expected:",
         "    if found == expected:",
-        ("tests/unit/orchestrator/decide/evidence/test_claims.py",),
+        ("tests/unit/orchestrator/decide/evidence/test_placement_claims.py",),
         "verify-op says that a forecast does not hold where fewer records were read again",
     ),
     Mistake(

@@ -3,19 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestrator.decide.evidence.claims import (
-    Claim,
-    Placed,
-    Seen,
-    left,
-    of_document,
-    of_exposure,
-    of_partition,
-    placed,
-    range_of,
-    read,
-    strangers,
-)
+from orchestrator.decide.evidence.claims import Claim, Placed, left, of_document, of_exposure, placed, read, strangers
+from orchestrator.decide.evidence.placement_claims import Seen, of_partition, range_of
 from orchestrator.decide.evidence.rows import of_rows, of_sink
 from orchestrator.decide.move.forecast import MOST_FOLLOWED
 from orchestrator.decide.move.left_behind import Exposed
