@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from orchestrator.http.metrics import DURATION, METRICS
+from orchestrator.http.exported import METRICS
+from orchestrator.http.metrics import DURATION
 from tests.contract.test_docs import ROOT, anchors_of
 
 FOLDER = ROOT / "conf" / "prometheus"

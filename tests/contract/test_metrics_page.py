@@ -2,7 +2,8 @@
 
 import re
 
-from orchestrator.http.metrics import DURATION, METRICS
+from orchestrator.http.exported import METRICS
+from orchestrator.http.metrics import DURATION
 from tests.contract.test_docs import ROOT
 
 PAGE = ROOT / "docs" / "metrics.md"
