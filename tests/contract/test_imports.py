@@ -106,9 +106,9 @@ def test_a_foreign_library_is_imported_only_by_its_seam(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in modules() if relative(path).startswith(PURE)], ids=relative)
 def test_pure_modules_know_values_only(path: Path) -> None:
     allowed_own = (
-        "state.model", "state.settings", "state.messages", "state.errors", "state.checkpoint_folders",
-        "state.json_object", "state.plain_text", "streaming.resume", "streaming.cluster_log",
-        "streaming.meaning", "streaming.registry.wire",
+        "state.model", "state.settings", "state.messages", "state.drill_messages", "state.errors",
+        "state.checkpoint_folders", "state.json_object", "state.plain_text", "streaming.resume",
+        "streaming.cluster_log", "streaming.meaning", "streaming.registry.wire",
         "streaming.probe.probe_result", "streaming.probe.answers", "orchestrator.decide",
     )  # fmt: skip
     strangers = {

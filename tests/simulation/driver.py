@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from state.drill_messages import DrillReport
 from state.errors import StoreUnavailable
 from state.messages import (
     MOVED_ON,
     CheckpointReport,
-    DrillReport,
     Failure,
     FenceReport,
     FenceRequest,

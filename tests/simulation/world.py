@@ -14,15 +14,12 @@ from orchestrator.new_requests import RequestSpec, submit
 from orchestrator.operation.execute import Executor
 from orchestrator.operation.requests import RequestHandler
 from state.checkpoint_folders import mapping_name, read_folder
+from state.drill_messages import DrillReport, DrillRequest, DrillSource, DrillStep
 from state.messages import (
     ALREADY_RUN,
     HELD,
     MOVED_ON,
     CheckpointReport,
-    DrillReport,
-    DrillRequest,
-    DrillSource,
-    DrillStep,
     Failure,
     FenceReport,
     FenceRequest,

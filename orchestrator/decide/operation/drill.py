@@ -15,7 +15,8 @@ from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.lookup_wants import report_of_fact
 from orchestrator.decide.phases import IllegalMove, Trigger
 from orchestrator.decide.times import iso
-from state.messages import CheckpointReport, DrillReport, DrillRequest, Failure, Offsets, PrepareRequest
+from state.drill_messages import DrillReport, DrillRequest
+from state.messages import CheckpointReport, Failure, Offsets, PrepareRequest
 from state.model.entities import (
     Assignment,
     Desired,

@@ -16,8 +16,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from state.checkpoint_folders import is_of_drill, read_drill_folder
+from state.drill_messages import DrillReport, DrillRequest, DrillSource, DrillStep
 from state.errors import StoreError, TideoverError
-from state.messages import DrillReport, DrillRequest, DrillSource, DrillStep, PrepareReport
+from state.messages import PrepareReport
 from state.model.entities import Event, Intent
 from state.plain_text import amount
 from streaming.spark.checkpoint.batch_news import RunName

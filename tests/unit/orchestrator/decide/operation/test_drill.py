@@ -19,7 +19,8 @@ from orchestrator.decide.operation.drill import (
     step,
 )
 from orchestrator.decide.phases import FINAL, IllegalMove, Trigger
-from state.messages import DrillReport, DrillRequest, DrillSource, DrillStep, PrepareRequest
+from state.drill_messages import DrillReport, DrillRequest, DrillSource, DrillStep
+from state.messages import PrepareRequest
 from state.model.entities import (
     Assignment,
     Desired,

@@ -12,7 +12,8 @@ from typing import Any, cast
 import pytest
 
 from state.checkpoint_folders import drill_folder, is_of_drill, read_drill_folder, read_folder
-from state.messages import DrillReport, DrillRequest, FenceRequest, PrepareRequest
+from state.drill_messages import DrillReport, DrillRequest
+from state.messages import FenceRequest, PrepareRequest
 from state.model.entities import (
     Assignment,
     Desired,
