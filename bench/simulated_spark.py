@@ -52,7 +52,7 @@ from state.store.sql.migrate import open_store
 from streaming.cluster_log import Spec
 from streaming.errors import KafkaError
 from streaming.kafka.link import Link
-from streaming.kafka.probe import probes_on
+from streaming.kafka.probed_clusters import probes_on
 from streaming.probe.identities import Identities
 from streaming.process import own_identity
 from streaming.spark.checkpoint.follower import Batch

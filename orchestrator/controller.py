@@ -37,7 +37,7 @@ from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock, SystemClock
 from streaming.cluster_log import Logs
 from streaming.kafka.link import Links
-from streaming.kafka.probe import probes_on
+from streaming.kafka.probed_clusters import probes_on
 from streaming.probe.identities import Identities
 from streaming.pulse import Pulse
 

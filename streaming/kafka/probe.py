@@ -12,19 +12,17 @@ well as a busy one: the request is for the end of the log.
 
 import random
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from state.model.cluster_status import ELSEWHERE, Fault, Layer
 from state.model.entities import TopicPartition
-from state.settings.keys import Cluster, Tideover
-from state.settings.topics import all_topics_of
+from state.settings.keys import Cluster
 from streaming.clocks import Deadline
 from streaming.cluster_log import PartitionError, Spec
 from streaming.errors import CredentialRefused, KafkaError, NotHere, WrongCluster
 from streaming.kafka.cluster_state import ClusterState, ProbeMemory, state_of_cluster
-from streaming.kafka.connections import Milestones, Node, metadata_request
+from streaming.kafka.connections import Node, metadata_request
 from streaming.kafka.errors import (
     DESCRIBE,
     THROTTLED,
@@ -39,10 +37,11 @@ from streaming.kafka.login.prepared import Login
 from streaming.kafka.metadata import config_request, topic_error
 from streaming.kafka.network import BrokerRequest, Network
 from streaming.kafka.pacing import Lane, pacer_of
+from streaming.kafka.probe_course import Course
 from streaming.kafka.requests import list_offsets
-from streaming.kafka.security import Credentials, library_settings, login_of
-from streaming.probe.identities import Identify, Identities, anyone
-from streaming.probe.probe_result import ClusterProbe, Health, LayerPassed, ProbeFailure, ProbeResult
+from streaming.kafka.security import Credentials, library_settings
+from streaming.probe.identities import Identify, anyone
+from streaming.probe.probe_result import Health, ProbeFailure, ProbeResult
 
 _LEAST_PATIENCE_SECONDS = 0.25
 _READ_PATIENCE = 0.4
@@ -75,37 +74,6 @@ class _Met(Exception):
         self.trouble = trouble
 
 
-@dataclass(slots=True)
-class _Course:
-    """How far one look has come."""
-
-    began: float
-    deadline: Deadline
-    cluster_id: str | None = None
-    passed: list[LayerPassed] = field(default_factory=list)
-    delayed: float = 0.0
-    """Seconds in which connections waited for their turn; they are not of the look's time."""
-
-    def allow(self, seconds: float) -> None:
-        """Move the deadline by what a wait for turns took."""
-        self.delayed += seconds
-        self.deadline = Deadline(self.deadline.at + seconds)
-
-    def connected(self, stones: Milestones | None) -> float:
-        """Note the layers that a connection reached; returns when the last of them was."""
-        if stones is None:
-            return self.began
-        kept, last = stones.began < self.began, stones.began
-        for layer, when in ((Layer.TCP, stones.tcp), (Layer.SECURITY, stones.ready)):
-            if when is not None:
-                self.passed.append(LayerPassed(layer=layer, ms=0.0 if kept else (when - last) * 1000, kept=kept))
-                last = when
-        return self.began if kept else last
-
-    def answered(self, layer: Layer, since: float, *, kept: bool = False) -> None:
-        self.passed.append(LayerPassed(layer=layer, ms=(time.monotonic() - since) * 1000, kept=kept))
-
-
 class Probe:
     """Looks at one cluster, from one thread at a time; ``memory`` is shared by all probes of that cluster."""
 
@@ -134,7 +102,7 @@ class Probe:
     def run(self, timeout: float) -> ProbeResult:
         """One look within ``timeout`` seconds; never raises for what a cluster or our settings do."""
         began = time.monotonic()
-        course = _Course(began, Deadline(began + timeout))
+        course = Course(began, Deadline(began + timeout))
         trouble: ProbeFailure | None = None
         health: Health | None = None
         try:
@@ -221,7 +189,7 @@ class Probe:
                 self._network.learn_brokers(self._memory.metadata)
         return self._network
 
-    def _query_home(self, course: _Course) -> Any:
+    def _query_home(self, course: Course) -> Any:
         """Metadata without topics from the broker that answered last; None when it does not in half of the time."""
         if self._home is None or self._network is None:
             return None
@@ -238,7 +206,7 @@ class Probe:
         self._network = self._home = None
         return None
 
-    def _query_all(self, course: _Course) -> Any:
+    def _query_all(self, course: Course) -> Any:
         """Metadata without topics from whichever broker answers first, on new connections.
 
         Raises ``_Met``, and ``WrongCluster`` where none answers that is of the cluster.
@@ -254,14 +222,14 @@ class Probe:
         refuse_strangers(outcomes)
         raise _Met(summed(self._troubles(network, nodes, outcomes)))
 
-    def _answered(self, network: Network, node: Node, metadata: Any, course: _Course) -> Any:
+    def _answered(self, network: Network, node: Node, metadata: Any, course: Course) -> Any:
         course.answered(Layer.METADATA, course.connected(network.milestones(node)))
         network.learn_brokers(metadata)
         course.cluster_id = metadata.cluster_id
         self._memory.metadata, self._memory.answered = metadata, True
         return metadata
 
-    def _see_leaders(self, network: Network, metadata: Any, course: _Course) -> ClusterState:
+    def _see_leaders(self, network: Network, metadata: Any, course: Course) -> ClusterState:
         """The chart, drawn again where it is due. Raises ``_Met``."""
         memory, now = self._memory, time.monotonic()
         standing = memory.standing_chart(now)
@@ -273,7 +241,7 @@ class Probe:
         course.answered(Layer.LEADERS, now, kept=standing is not None)
         return chart
 
-    def _draw(self, network: Network, live: Sequence[int], course: _Course) -> ClusterState:
+    def _draw(self, network: Network, live: Sequence[int], course: Course) -> ClusterState:
         home = self._home if self._home is not None else live[0]
         outcome = network.exchange([BrokerRequest(home, metadata_request(self._topics))], course.deadline)[0]
         if not _is_response(outcome):
@@ -287,7 +255,7 @@ class Probe:
         self._learn_limits(network, home, existing, course)
         return state_of_cluster(outcome.topics, live, self._memory.limits, heard_at=time.monotonic())
 
-    def _learn_limits(self, network: Network, home: Node, topics: Sequence[str], course: _Course) -> None:
+    def _learn_limits(self, network: Network, home: Node, topics: Sequence[str], course: Course) -> None:
         """What ``acks=all`` needs, read once a minute where we may; not to know it is no fault of the cluster's."""
         memory, now = self._memory, time.monotonic()
         is_fresh = memory.limits_at is not None and now - memory.limits_at < _LIMITS_SECONDS
@@ -306,7 +274,7 @@ class Probe:
                 if config.name == _MIN_IN_SYNC and str(config.value).isdigit()
             }
 
-    def _read(self, network: Network, chart: ClusterState, course: _Course, timeout: float) -> Health:
+    def _read(self, network: Network, chart: ClusterState, course: Course, timeout: float) -> Health:
         """Send every broker a request; each leader for the ends of some partitions. Raises ``_Met``."""
         since = time.monotonic()
         self._memory.turn += 1
@@ -351,7 +319,7 @@ class Probe:
         return read, failed
 
     # -- words -----------------------------------------------------------------------------------------------------
-    def _note_farthest(self, network: Network, nodes: Sequence[Node], course: _Course) -> None:
+    def _note_farthest(self, network: Network, nodes: Sequence[Node], course: Course) -> None:
         stones = [each for node in nodes if (each := network.milestones(node)) is not None]
         course.connected(max(stones, key=lambda each: (each.tcp is not None, each.ready is not None), default=None))
 
@@ -389,32 +357,3 @@ def _some(items: Sequence[T], count: int, turn: int) -> Sequence[T]:
 
 def _is_response(outcome: Any) -> bool:
     return outcome is not None and not isinstance(outcome, BaseException)
-
-
-OpenProbe = Callable[[], ClusterProbe]
-
-
-def probes_on(
-    settings: Tideover, identities: Identities, queries: Collection[str] | None = None
-) -> Mapping[str, OpenProbe]:
-    """By cluster, what opens probes of it for the topics that these queries read there; without ``queries``, all.
-
-    A cluster that none of the given queries can run on or writes to is left out. The probes of a cluster share what
-    they learn.
-    """
-    topics: dict[str, set[str]] = {cluster: set() for cluster in settings.clusters} if queries is None else {}
-    for name in settings.queries if queries is None else queries:
-        for cluster in settings.queries[name].clusters:
-            topics.setdefault(cluster, set()).update(all_topics_of(settings, settings.queries[name], cluster))
-        output = settings.queries[name].output
-        if output is not None and output.cluster != "active":
-            topics.setdefault(output.cluster, set())
-    return {cluster: _opening(settings, identities, cluster, topics[cluster]) for cluster in sorted(topics)}
-
-
-def _opening(settings: Tideover, identities: Identities, cluster: str, topics: Collection[str]) -> OpenProbe:
-    memory, known = ProbeMemory(), settings.clusters[cluster]
-    login = login_of(known.security)
-    return lambda: Probe(
-        known, name=cluster, topics=topics, memory=memory, identify=identities.of(cluster), login=login
-    )

@@ -1499,10 +1499,10 @@ CATALOGUE = (
         "T := sample's time also when the position is past the sampled end",
     ),
     Mistake(
-        "streaming/spark/tracking/delivery.py",
+        "streaming/spark/tracking/outbox.py",
         "return position.cluster == row.cluster and position.epoch >= row.placed_epoch",
         "return position.cluster == row.cluster",
-        ("tests/unit/streaming/spark/tracking/test_delivery.py",),
+        ("tests/unit/streaming/spark/tracking/test_outbox.py",),
         "positions of an older placement are stored",
     ),
     Mistake(

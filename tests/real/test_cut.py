@@ -16,7 +16,7 @@ from orchestrator.config.load import load
 from state.model.cluster_status import Verdict
 from state.store.controller_store import ControllerStore
 from state.store.sql.migrate import open_store
-from streaming.kafka.probe import probes_on
+from streaming.kafka.probed_clusters import probes_on
 from streaming.probe.identities import Identities
 from streaming.spark.runner.runner_probe import RunnerProbe
 from tests.fakecluster import BASE_MS, STEP_MS, FakeCluster

@@ -19,7 +19,7 @@ from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from state.store.sql.migrate import open_store
 from state.store.write_checks import CONTROLLER
-from streaming.kafka.probe import probes_on
+from streaming.kafka.probed_clusters import probes_on
 from streaming.probe.identities import Identities
 from tests.broker import new_cluster_id, running_broker
 from tests.gateway import Gateway

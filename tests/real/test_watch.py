@@ -31,7 +31,8 @@ from state.store.write_checks import CONTROLLER
 from streaming.cluster_log import Spec
 from streaming.kafka.cluster_state import ProbeMemory
 from streaming.kafka.link import Link
-from streaming.kafka.probe import OpenProbe, Probe, probes_on
+from streaming.kafka.probe import Probe
+from streaming.kafka.probed_clusters import OpenProbe, probes_on
 from streaming.probe.identities import Identities
 from streaming.spark.tracking.reading import EndSampler
 from tests.fakecluster import silent_server

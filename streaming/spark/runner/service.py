@@ -35,7 +35,7 @@ from streaming.companion.jar import companion_jar
 from streaming.errors import CompanionError, JarError, JavaMissing
 from streaming.kafka.link import Link
 from streaming.kafka.pacing import Lane, pacer_of
-from streaming.kafka.probe import probes_on
+from streaming.kafka.probed_clusters import probes_on
 from streaming.probe.identities import Identities
 from streaming.process import Identity, own_identity
 from streaming.spark.bucket_rules import bucket_rules

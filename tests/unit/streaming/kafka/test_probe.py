@@ -4,7 +4,7 @@ import errno
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,23 +14,17 @@ import pytest
 from kafka import errors
 
 from state.model.cluster_status import Fault, Layer
-from state.settings.keys import Cluster, Detection, Tideover
+from state.settings.keys import Cluster, Tideover
 from state.settings.security import Security
-from streaming.errors import CredentialRefused
 from streaming.kafka import probe as module
 from streaming.kafka.cluster_state import ProbeMemory, state_of_cluster
 from streaming.kafka.errors import summed, trouble_of
-from streaming.kafka.login import client_credentials, tokens
-from streaming.kafka.login.login_failed import LoginFailed
-from streaming.kafka.login.tokens import Token
-from streaming.kafka.probe import OpenProbe, Probe, probes_on
+from streaming.kafka.probe import Probe
 from streaming.probe.identities import Identities
 from streaming.probe.probe_result import ProbeFailure, ProbeResult
-from streaming.probe.prober import Prober
 from tests.contract import samples
 from tests.fakecluster import FakeCluster, silent_server
 from tests.memory_store import MemoryStore
-from tests.waiting import until
 
 NOT_AUTHORIZED, STORAGE_ERROR = 29, 56
 EAST, WEST = samples.EAST_ID, samples.OTHER_ID
@@ -449,49 +443,3 @@ def test_a_leader_of_another_cluster_is_no_leader_of_ours(fake: FakeCluster, wat
     assert sight.trouble is not None
     assert sight.trouble.kind == "identity"
     assert (sight.layer, sight.cluster_id) == (Layer.LEADERS, "other")
-
-
-def with_tokens(fake: FakeCluster, monkeypatch: pytest.MonkeyPatch, fetch: Callable[[], Token]) -> OpenProbe:
-    """What opens probes of a cluster that wants tokens."""
-    monkeypatch.setattr(client_credentials, "fetch", lambda *_, **__: fetch())
-    sasl = {"mechanism": "OAUTHBEARER", "token_endpoint": "http://e/t", "client_id": "a", "client_secret": "s"}
-    east = {"bootstrap": fake.bootstrap, "security": {"protocol": "SASL_PLAINTEXT", "sasl": sasl}}
-    settings = Tideover.model_validate({"store": "sqlite://", "clusters": {"east": east}})
-    return probes_on(settings, Identities(settings))["east"]
-
-
-@pytest.mark.parametrize("error", [LoginFailed("invalid_client"), CredentialRefused("it is no token")])
-def test_looks_that_fail_share_the_pause_of_their_provider(
-    fake: FakeCluster, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    requests: list[int] = []
-    looks: list[int] = []
-
-    def refuse() -> Token:
-        requests.append(1)
-        raise error
-
-    for name in ("_FIRST_PAUSE_SECONDS", "_LONGEST_PAUSE_SECONDS"):
-        monkeypatch.setattr(tokens, name, 600.0)
-    prober = Prober("east", with_tokens(fake, monkeypatch, refuse), Detection(), on_look=lambda: looks.append(1))
-    prober.begin()
-    until(lambda: len(looks) >= 4)
-    prober.close()
-    assert requests == [1]
-
-
-def test_a_token_that_comes_after_its_look_serves_the_next_one(
-    fake: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A provider slower than a look: no look waits for its own token."""
-    over = threading.Semaphore(0)
-
-    def slow() -> Token:
-        assert over.acquire(timeout=60)
-        return Token("a.b.c", 3600.0)
-
-    one_at_a_time = Detection(failures=1)
-    prober = Prober("east", with_tokens(fake, monkeypatch, slow), one_at_a_time, on_look=over.release)
-    prober.begin()
-    until(lambda: prober.window.newest_ok)
-    prober.close()

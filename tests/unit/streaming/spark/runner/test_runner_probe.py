@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from state.settings.keys import Tideover
-from streaming.kafka.probe import probes_on
+from streaming.kafka.probed_clusters import probes_on
 from streaming.probe.identities import Identities
 from streaming.probe.probe_result import ProbeResult
 from streaming.spark.runner.runner_probe import RunnerProbe
