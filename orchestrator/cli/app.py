@@ -11,7 +11,7 @@ from orchestrator.cli.context import Context, did_you_mean
 from orchestrator.cli.interpreter import share_turns
 from orchestrator.cli.render import print_error, talk
 from orchestrator.errors import ExitCode, OutcomeUnknown, UsageError, exit_code
-from orchestrator.shapes.operation_shapes import request_identity
+from orchestrator.shapes.request_shapes import request_identity
 from state.errors import TideoverError
 
 GROUPS = {

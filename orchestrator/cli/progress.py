@@ -15,7 +15,7 @@ from orchestrator.history_tail import BATCH
 from orchestrator.new_requests import standing_of
 from orchestrator.operation.wait import Answered, outcome_of
 from orchestrator.rounds import newest_line
-from orchestrator.shapes import operation_shapes
+from orchestrator.shapes import operation_shapes, request_shapes
 from state.errors import StoreUnavailable
 from state.model.entities import MOVES, Event, Operation, Request
 from state.plain_text import few
@@ -268,7 +268,7 @@ def _value(store: ControllerStore, request: Request, operation: Operation | None
     see_gates = _SEE_GATES.format(kind=request.kind, query=request.query)
     kind, hint = ("outcome-unknown", _JOIN) if request.refused is None else ("refused", see_gates)
     return {
-        **operation_shapes.request_identity(request),
+        **request_shapes.request_identity(request),
         **render.error_json(kind, f"{request.query}: {_sentence(request)}", hint),
     }
 

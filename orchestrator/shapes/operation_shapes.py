@@ -1,4 +1,4 @@
-"""The JSON of requests, schedules, operations and events: what was requested, and what became of it."""
+"""The JSON of schedules, operations and events: what was done, and what it cost."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,29 +11,9 @@ from state.model.entities import (
     Event,
     Operation,
     OperationKind,
-    Request,
     Step,
 )
 from state.model.evidence import Evidence
-
-
-def request_row(request: Request) -> dict[str, object]:
-    """What was requested and not answered yet."""
-    return {
-        "id": request.id,
-        "kind": request.kind.value,
-        "to": request.target,
-        "parameters": dict(request.parameters),
-        "actor": request.actor,
-        "reason": request.reason,
-        "created_at": iso(request.created_at),
-        "expires_at": iso(request.expires_at),
-    }
-
-
-def request_identity(request: Request) -> dict[str, object]:
-    """Which request it is, where its outcome is reported."""
-    return {"request": request.id, "query": request.query, "group": request.group}
 
 
 def move_row(operation: Operation) -> dict[str, object]:

@@ -7,7 +7,7 @@ from orchestrator.decide.desk.status import QueryStatus, Status
 from orchestrator.decide.desk.trend import rates_of
 from orchestrator.decide.replication_age import replication_json
 from orchestrator.decide.times import iso
-from orchestrator.shapes import operation_shapes, query_shapes
+from orchestrator.shapes import operation_shapes, query_shapes, request_shapes
 from state.model.automation import NoticeCursor
 from state.model.cluster_status import ClusterStatus, Layer
 from state.model.entities import EVERY_KIND, Operation
@@ -110,7 +110,7 @@ def query_json(store: ControllerStore, declared: Query | None, shown: QueryStatu
         "runners": runners,
         "positions": query_shapes.position_rows(store.positions(shown.query, rings=False)),
         "operations": [operation_shapes.move_row(operation) for operation in newest],
-        "requests": [operation_shapes.request_row(request) for request in shown.requests],
+        "requests": [request_shapes.request_row(request) for request in shown.requests],
         "automatic": query_shapes.automatic_json(shown),
         "readiness": query_shapes.readiness_json(shown.readiness),
         "replication": replication_json(store.replication(shown.query), now),

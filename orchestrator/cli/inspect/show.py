@@ -15,7 +15,7 @@ from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.replication_age import COPY_COLUMNS, replication_rows, replication_text
 from orchestrator.decide.times import instant, iso, length
 from orchestrator.facts.status import status_now
-from orchestrator.shapes import operation_shapes, query_shapes
+from orchestrator.shapes import operation_shapes, query_shapes, request_shapes
 from orchestrator.shapes.status import NEWEST, query_json
 from state.model.entities import EVERY_KIND
 
@@ -48,7 +48,7 @@ def show(ctx: Context, query: str, output: str) -> None:
     newest = store.operations(query=query, limit=NEWEST, kinds=EVERY_KIND)
     operations = [operation_shapes.move_row(operation) for operation in newest]
     replication = store.replication(query)
-    requests = [operation_shapes.request_row(request) for request in shown.requests]
+    requests = [request_shapes.request_row(request) for request in shown.requests]
     if output in {"json", "yaml"}:
         value = query_json(store, settings, shown, now)
         render.document(value, output)

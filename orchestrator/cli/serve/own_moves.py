@@ -1,7 +1,8 @@
 """Completes the moves of an application that runs now and then, beside its driver, where no controller runs.
 
 A move that is requested between two runs is recorded, and waits for the next start. That start waits for the move. So
-where no other process leads then, the attendant does, for as long as such a move is open.
+where no other process leads then, the attendant does, for as long as such a move is open. What drives a move is loaded
+when there is one: most attendants never need it, and there is one beside each driver.
 """
 
 import math
@@ -11,9 +12,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from orchestrator.facts.current import open_operations
 from orchestrator.lease import Leadership, is_led, this_process
-from orchestrator.operation.wait import RequestWait
 from state.errors import StoreError
 from state.model.entities import Request
 from state.settings.keys import Tideover
@@ -25,6 +24,8 @@ log = structlog.get_logger()
 _LOOK_SECONDS = 1.0
 _DRIVE_SECONDS = 30.0
 """How long it leads at a time; a move takes a few seconds."""
+_AT_MOST = 1_000_000
+"""Far more than there can be: a query has one open move at most."""
 _GRACE_SECONDS = 3.0
 """How long a move that is under way is driven when the application ends: a run that found nothing to read proves its
 move by its end.
@@ -63,10 +64,12 @@ class OwnMoves:
 
     def undriven(self) -> Sequence[Request]:
         """The requests of open moves of these queries, where no process leads. Raises ``StoreError``."""
-        open_ones = [each for each in open_operations(self.store) if each.query in self.queries]
+        open_ones = [
+            each for each in self.store.operations(only_open=True, limit=_AT_MOST) if each.query in self.queries
+        ]
         if not open_ones or is_led(self.store):
             return ()
-        found = (self.store.request(each.id) for each in open_ones)
+        found = (self.store.request(each.id) for each in reversed(open_ones))
         return [each for each in found if each is not None]
 
     def close(self) -> None:
@@ -75,6 +78,8 @@ class OwnMoves:
         self._over.set()
 
     def _drive(self, requests: Sequence[Request]) -> None:
+        from orchestrator.operation.wait import RequestWait  # imported when needed, as above
+
         lead = Leadership(self.store, self.clock, this_process())
         work = RequestWait(
             store=self.store,

@@ -33,7 +33,7 @@ from orchestrator.lease import is_led
 from orchestrator.new_requests import RequestSpec, requests_of
 from orchestrator.operation import pauses
 from orchestrator.operation.cancellations import cancellation_of
-from orchestrator.shapes import operation_shapes, query_shapes
+from orchestrator.shapes import query_shapes, request_shapes
 from state.errors import Conflict
 from state.messages import Process
 from state.model.automation import EVERY
@@ -298,7 +298,7 @@ def as_answer(request: Request) -> Mapping[str, object]:
     return {
         "request": request.id,
         "query": request.query,
-        **{name: value for name, value in operation_shapes.request_row(request).items() if name != "id"},
+        **{name: value for name, value in request_shapes.request_row(request).items() if name != "id"},
         "operation": request.operation,
         "refused": request.refused,
     }

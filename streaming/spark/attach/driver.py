@@ -1,8 +1,7 @@
 """The driver of an application that is not ours, as far as a runner needs it: its JVM, its context and its queries.
 
-The plugin in that driver (``AttachPlugin.java``) starts this process and hands over the port and the secret of a door,
-which pyspark's own ``launch_gateway`` reads from the environment. No ``SparkContext`` of pyspark's is made: that would
-register things of ours in the application.
+The plugin in that driver (``AttachPlugin.java``) starts this process and hands over the port and the secret of a door
+in the environment. No ``SparkContext`` of pyspark's is made: that would register things of ours in the application.
 """
 
 import json
@@ -14,18 +13,18 @@ from types import SimpleNamespace
 from typing import cast
 
 from py4j.protocol import Py4JError
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.process import Identity, boot_id, host_name, started_at
 from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.errors import SparkMissing
-from streaming.spark.jvm import JavaObject
+from streaming.spark.jvm import JavaObject, joined_view
 from streaming.spark.masters.yarn import attempt_of
 
 DRIVER = "TIDEOVER_DRIVER_PID"
-_DOOR = "PYSPARK_GATEWAY_PORT"
+_DOOR, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+"""Spark's own names for them."""
 _CONTEXT_SECONDS = 60.0
 _LOOK_SECONDS = 0.1
 
@@ -46,7 +45,7 @@ class ApplicationDriver:
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         """Raises ``SparkMissing`` where no application has started this process, or it has ended since."""
-        if not (environment.get(_DOOR) and environment.get(DRIVER, "").isdigit()):
+        if not all(environment.get(each, "").isdigit() for each in (_DOOR, DRIVER)) or _SECRET not in environment:
             raise SparkMissing(
                 "no application has started this process",
                 hint="tideover attend is started by tideover.AttachPlugin in the driver of an application: "
@@ -54,7 +53,10 @@ class ApplicationDriver:
             )
         self.pid = int(environment[DRIVER])
         self._pid_started = started_at(self.pid)
-        self._jvm: JavaObject = launch_gateway().jvm  # type: ignore[no-untyped-call] # it has no types
+        self._jvm: JavaObject = joined_view(
+            int(environment[_DOOR]), environment[_SECRET],
+            is_pinned=environment.get("PYSPARK_PIN_THREAD", "true").lower() == "true",
+        )  # fmt: skip
         self._attached: JavaObject = self._jvm.tideover.Attached
         self.session = self._joined()
 

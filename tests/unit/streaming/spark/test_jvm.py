@@ -1,8 +1,9 @@
 """What a person reads of an error in a Python worker: the line that says what was raised, and where."""
 
 import pytest
+from py4j.java_collections import ListConverter, MapConverter, SetConverter
 
-from streaming.spark.jvm import one_line, worker_error, worker_trace
+from streaming.spark.jvm import joined_view, one_line, worker_error, worker_trace
 
 TRACE = """Traceback (most recent call last):
   File "/srv/pipelines/shop.py", line 9, in price
@@ -37,3 +38,10 @@ def test_the_whole_traceback_is_kept_for_the_log() -> None:
 def test_a_message_without_a_traceback_is_shown_unchanged(message: str) -> None:
     assert worker_error(message) is None
     assert one_line("Error", message).startswith("Error")
+
+
+@pytest.mark.parametrize("is_pinned", [True, False])
+def test_a_driver_is_joined_without_the_converters_that_load_numpy(is_pinned: bool) -> None:
+    view = joined_view(25333, "secret", is_pinned=is_pinned)
+    kinds = [type(each) for each in view._gateway_client.converters]
+    assert kinds == [SetConverter, MapConverter, ListConverter]
