@@ -11,12 +11,9 @@ state is lost, and it reads the standby from its begin. One is killed and starte
 cluster that never failed: a restarted driver cannot be faster. The time between two commits when nothing is done is the
 floor where the run continues.
 
-*A batch*: an application with Tideover and one without read the same topics at the same time, each with its own
-folders. A batch lasts from the file in ``offsets`` to that in ``commits``. *Memory* is the attendant's own (PSS: pages
-that several processes share count by their share).
+Before that an application with Tideover and one without run side by side: ``bench.attached_batches``.
 """
 
-import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,22 +22,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.attached_batches import READY_SECONDS, WARM_SECONDS, Attendance, attendance_rows, measure_batches, places
 from bench.errors import BenchError
 from bench.report import Other, Row
-from bench.samples import Spread, multiple, paired_percent
+from bench.samples import Spread, multiple
 from bench.setting import Setting
-from bench.switchover import await_data, await_more, await_until, commits, gaps, newest
+from bench.switchover import await_data, await_more, await_until, gaps, newest
 from lab.configuration import declaration
-from lab.own_job import APPLICATION, ATTENDANT, QUERIES, Shop, can_move, declare
-from lab.processes import children
+from lab.own_job import APPLICATION, QUERIES, Shop, can_move, declare
 from lab.scenario import Script, open_world
 from lab.stage import Stage, stage
 
 NAME = "attachment"
 RATE = 2000
 JOB = Path("examples/plain_job.py")
-MEMORY_LIMIT_MB = 100.0
-BATCH_LIMIT_PERCENT = 1.0
 TIMES_RESTARTED = 1.5
 """A restarted driver that was moved may take this many times the plain one's restart."""
 _KINDS = {
@@ -49,25 +44,18 @@ _KINDS = {
     "restarted": "both queries, driver killed with the primary and started again",
 }
 _DECIDE_SECONDS, _FROZEN_SECONDS = 1.0, 3.0
-_BATCHES = 40
-"""Of each application, in one sample of the time of a batch; Spark keeps the files of the last hundred."""
-_PAIRS = 6
-_WARM_SECONDS = 20.0
-_READY_SECONDS = 400.0
 _COMMIT_SECONDS = 120.0
 
 
 @dataclass
 class Taken:
-    """What was measured: seconds, percent and megabytes."""
+    """What was measured, in seconds."""
 
     moves: dict[str, list[float]] = field(default_factory=lambda: {kind: [] for kind in _KINDS})
     ordinary: list[float] = field(default_factory=list)
     restarts: list[float] = field(default_factory=list)
     fresh: list[float] = field(default_factory=list)
-    plain_batches: list[float] = field(default_factory=list)
-    attached_batches: list[float] = field(default_factory=list)
-    memory: list[float] = field(default_factory=list)
+    attendance: Attendance = field(default_factory=Attendance)
 
 
 def measure(setting: Setting) -> list[Row]:
@@ -87,26 +75,13 @@ def _measure_beside(on: Stage, base_port: int, runs: int, taken: Taken) -> None:
     """With and without Tideover at the same time; then the plain one alone, with its checkpoint and with a new one."""
     open_world(on, Script(base_port=base_port))
     bootstrap = declare(on)
-    shop = Shop(on, JOB.resolve(), bootstrap, on.world / APPLICATION)
-    plain = Shop(on, JOB.resolve(), bootstrap, on.world / "plain", is_attached=False)
-    shop.start()
-    plain.start()
     traffic = on.start_traffic("east", RATE, 3600)
-    await_until(on, partial(can_move, on), "the application could not be moved", _READY_SECONDS)
-    time.sleep(_WARM_SECONDS)
-    both = {f"{each.out.name} {name}": place for each in (shop, plain) for name, place in _places(each).items()}
-    for _ in range(_PAIRS):
-        await_more(on, both, _BATCHES, _READY_SECONDS)
-        pair = [statistics.median(_lengths(each, _BATCHES)) for each in (shop, plain)]
-        taken.attached_batches.append(pair[0])
-        taken.plain_batches.append(pair[1])
-        taken.memory.append(memory_mb(attendant_of(shop.process.pid)))
-        milliseconds = " and ".join(f"{each * 1000:.0f}" for each in pair)
-        on.say(f"a batch: {milliseconds} ms with and without; attendant {taken.memory[-1]:.0f} MB")
-    on.stop(shop.process)
+    measure_batches(on, JOB.resolve(), bootstrap, taken.attendance)
+    plain = Shop(on, JOB.resolve(), bootstrap, on.world / "plain", is_attached=False)
+    plain.start()
     for _ in range(runs):
-        await_more(on, _places(plain))
-        taken.ordinary += [gap for place in _places(plain).values() for gap in gaps(place, 4)]
+        await_more(on, places(plain))
+        taken.ordinary += [gap for place in places(plain).values() for gap in gaps(place, 4)]
         plain.process.kill()
         plain.process.wait()
         taken.restarts.append(_started(on, plain))
@@ -121,22 +96,9 @@ def _measure_beside(on: Stage, base_port: int, runs: int, taken: Taken) -> None:
         on.say(f"plain application with a new checkpoint {taken.fresh[-1]:.1f} s")
 
 
-def _places(shop: Shop) -> dict[str, Path]:
-    return {name: shop.out / "checkpoints" / name for name in QUERIES}
-
-
-def _lengths(shop: Shop, count: int) -> list[float]:
-    """Of the newest batches of both queries, the seconds from the plan to the commit."""
-    found = []
-    for place in _places(shop).values():
-        committed = sorted(commits(place).items())[-count:]
-        found += [at - (place / "offsets" / str(batch)).stat().st_mtime for batch, at in committed]
-    return found
-
-
 def _started(on: Stage, shop: Shop) -> float:
     """Start an application; the seconds from there to the first batch with data of the later query."""
-    began, reached = time.time(), {place: newest(place) for place in _places(shop).values()}
+    began, reached = time.time(), {place: newest(place) for place in places(shop).values()}
     shop.start()
     ended = [
         await_data(on, place, after=batch, since=began, seconds=_COMMIT_SECONDS) for place, batch in reached.items()
@@ -151,8 +113,8 @@ def _move(on: Stage, base_port: int, kind: str) -> float:
     controller = on.start_controller()
     shop.start()
     traffic = on.start_traffic("east", RATE, 3600)
-    await_until(on, partial(can_move, on), "the application could not be moved", _READY_SECONDS)
-    time.sleep(_WARM_SECONDS)
+    await_until(on, partial(can_move, on), "the application could not be moved", READY_SECONDS)
+    time.sleep(WARM_SECONDS)
     on.lab("freeze" if kind == "frozen" else "kill", "east")
     if kind == "restarted":
         shop.process.kill()
@@ -187,21 +149,6 @@ def switched(operations: Sequence[Mapping[str, Any]]) -> float:
     return max(ended) - min(began)
 
 
-def attendant_of(driver: int) -> int:
-    """The pid of the attendant that a driver started. Raises BenchError."""
-    found = children(driver, argument=ATTENDANT)
-    if not found:
-        raise BenchError(f"the driver with pid {driver} has no attendant")
-    return found[0]
-
-
-def memory_mb(pid: int) -> float:
-    """Megabytes of a process; a page that several processes share counts by its share."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-    kilobytes = next(line.split()[1] for line in lines if line.startswith("Pss:"))
-    return int(kilobytes) * 1024 / 1e6
-
-
 def rows(taken: Taken) -> list[Row]:
     """The lines of the report."""
     ordinary, restart = Spread.of(taken.ordinary), Spread.of(taken.restarts)
@@ -221,17 +168,4 @@ def rows(taken: Taken) -> list[Row]:
         )
         for kind, words in _KINDS.items()
     ]  # fmt: skip
-    percent = Spread.of(paired_percent(taken.plain_batches, taken.attached_batches)) if taken.memory else None
-    seconds = Other(name="a batch without Tideover", spread=Spread.of(taken.plain_batches), unit="s")
-    return [
-        *lines,
-        Row(
-            measurement=NAME, what="a batch with Tideover attached takes longer by", unit="%", ours=percent,
-            limit=BATCH_LIMIT_PERCENT, others=(seconds,),
-            note="Medians of batches of both queries, of two applications that read the same topics at the same time.",
-        ),
-        Row(
-            measurement=NAME, what="memory of the attendant", unit="MB", ours=Spread.of(taken.memory),
-            limit=MEMORY_LIMIT_MB, note="Its proportional set size, while two queries run.",
-        ),
-    ]  # fmt: skip
+    return [*lines, *attendance_rows(NAME, taken.attendance)]

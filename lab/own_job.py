@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyspark
@@ -126,6 +126,8 @@ class Shop:
     bootstrap: str
     out: Path
     is_attached: bool = True
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings of Spark beside those of ``start``."""
 
     def start(self) -> None:
         """As its user does, with ``tideover submit --`` in front where Tideover is attached."""
@@ -134,7 +136,8 @@ class Shop:
         jars = ",".join(str(path) for path in jar_paths(f"spark-{pyspark.__version__}"))
         small = ("spark.ui.enabled=false", "spark.sql.shuffle.partitions=2", "spark.driver.host=127.0.0.1",
                  "spark.driver.bindAddress=127.0.0.1")  # fmt: skip
-        options = [word for each in small for word in ("--conf", each)]
+        named = (*small, *(f"{key}={value}" for key, value in self.settings.items()))
+        options = [word for each in named for word in ("--conf", each)]
         plain = (str(home / "bin" / "spark-submit"), "--master", "local[4]", "--jars", jars, *options, str(self.job),
                  self.bootstrap, str(self.out))  # fmt: skip
         if not self.is_attached:

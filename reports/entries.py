@@ -111,6 +111,7 @@ ENTRIES = (
         "switchover", "switchover-three", "switchover-carry", "switchover-four", "drill",
     ),
     _bench("bench-state", 30, "the pause with gigabytes of state", "state"),
+    _bench("bench-attachment", 40, "an attached application: its moves, its batches and its attendant", "attachment"),
     _bench("bench-light", 15, "what settings of Spark cost a restart and a batch", "light"),
     _bench("bench-watch", 10, "the controller's watch", "watch"),
     _bench("bench-desk", 7, "the desk: 200 open pages through a failover, and 100 queries", "desk", "desk-size"),

@@ -1,11 +1,11 @@
 """The figures of an attached application: the move of the later query, and what is not known."""
 
-import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bench.attachment import Taken, attendant_of, memory_mb, rows, switched
+from bench.attached_batches import Attendance
+from bench.attachment import Taken, rows, switched
 from bench.errors import BenchError
 
 _BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -31,20 +31,13 @@ def test_an_operation_without_a_commit_is_no_figure() -> None:
         switched([operation("totals", 0.0, None)])
 
 
-def test_memory_is_that_of_a_living_process() -> None:
-    assert 1.0 < memory_mb(os.getpid()) < 10_000.0
-    with pytest.raises(BenchError, match="has no attendant"):
-        attendant_of(os.getpid())
-
-
 def test_a_restarted_driver_is_held_against_a_plain_restart() -> None:
     taken = Taken(
         moves={"running": [1.0], "frozen": [1.5], "restarted": [20.0]},
-        ordinary=[0.5], restarts=[10.0], fresh=[12.0],
-        plain_batches=[0.100, 0.200], attached_batches=[0.101, 0.201], memory=[90.0, 120.0, 95.0],
+        ordinary=[0.5], restarts=[10.0], fresh=[12.0], attendance=Attendance(memory=[90.0, 120.0, 95.0]),
     )  # fmt: skip
     lines = {row.what.split(":")[0]: row for row in rows(taken)}
-    assert [row.met for row in lines.values()] == [None, None, False, True, True]
+    assert [row.met for row in lines.values() if row.ours] == [None, None, False, True]
     restarted = lines["both queries, driver killed with the primary and started again"]
     assert restarted.limit == 15.0
 
