@@ -34,12 +34,17 @@ SEARCHED = 20_000
 
 
 def confirm_times(run: Lookup, cases: Iterable[Case]) -> None:
-    """Check the look-ups by time of the cases that content did not place, and mend or drop those in doubt."""
+    """Check the look-ups by time of the cases that content does not place, and mend or drop those in doubt.
+
+    Where the query may not go by content, a standby that seems to lag has no place that content has proven.
+    """
+    by_content = MethodName.EXACT in run.rules.methods
     requested: dict[TopicPartition, set[int]] = {}
     for case in cases:
         time = requested_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
         looked = None if time is None else run.answers.get((case.key, time))
-        if isinstance(case.alignment, NoPlace) and time is not None and looked is not None and looked.error is None:
+        is_placed = by_content and not isinstance(case.alignment, NoPlace)
+        if not is_placed and time is not None and looked is not None and looked.error is None:
             requested.setdefault(case.key, set()).add(time)
     doubts: dict[Question, str] = {}
     for turn in range(max((len(times) for times in requested.values()), default=0)):

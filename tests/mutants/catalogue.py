@@ -17,6 +17,13 @@ class Mistake(NamedTuple):
 
 CATALOGUE = (
     Mistake(
+        "streaming/resolve/answer_checks.py",
+        "by_content = MethodName.EXACT in run.rules.methods",
+        "by_content = True",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "a broker that says that no record is so new is believed where a standby seems to lag (skips others' records)",
+    ),
+    Mistake(
         "streaming/resume/methods/content_search.py",
         "return self._with_the_rest(outcome) if isinstance(outcome, Found) else outcome",
         "return outcome",
@@ -160,7 +167,7 @@ CATALOGUE = (
         "streaming/resume/target.py",
         "if len(read) + len(first) >= FEW and times",
         "if times",
-        ("tests/unit/streaming/resolve/test_resolver.py",),
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
         "a late record counts as the copy of an unread one",
     ),
     Mistake(
@@ -513,7 +520,7 @@ CATALOGUE = (
         "streaming/resume/methods/content_search.py",
         "if missing and agreed < THIN and self.matcher.is_whole:",
         "if missing and agreed < 1 and self.matcher.is_whole:",
-        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        ("tests/unit/streaming/resume/methods/test_content_search.py",),
         "lag: another writer's equal record counts as the copy of the only one that came",
     ),
     Mistake(

@@ -57,6 +57,16 @@ def _spread_after_one() -> World:
     return World(respread((first, none)), now=1000, spread=True)
 
 
+def _old(count: int) -> str:
+    """So many records, one every 10 ms, from offset 0 on."""
+    return ", ".join(f"{each} {10 * each} r{each}" for each in range(count))
+
+
+def _copies(*old: int) -> str:
+    """Their copies, by the offsets of ``_old``, each at the next offset."""
+    return ", ".join(f"{at} {10 * each} r{each} of {each}" for at, each in enumerate(old))
+
+
 def _equal_last(again: int, since: int, step: int = 1) -> World:
     """A replicator was restarted twice: it sent two records from ``again`` on, and later the first of the last two.
 
@@ -77,6 +87,24 @@ def _equal_last(again: int, since: int, step: int = 1) -> World:
         ring_at=42,
     )
     return World(partitions=(part,), now=500)
+
+
+def _by_time_alone() -> World:
+    """A standby that lags behind all that is remembered, on which another writer has added a record.
+
+    The query may not go by content, and the broker says that no record is as new as T minus the buffer.
+    """
+    part = Partition(
+        written=tuple(Written(each, 1000 * each, f"r{each}") for each in range(17)),
+        written_end=17,
+        kept=(Kept(0, 0, "r0", 0), Kept(1, 500, "x1")),
+        kept_end=2,
+        position=17,
+        next_copy=17,
+        remembered=((1, 17),),
+        ring_at=17,
+    )
+    return World(partitions=(part,), now=20_000, methods=("timestamp",), lie=Lie("time-none"))
 
 
 WORLDS = {
@@ -692,6 +720,44 @@ WORLDS = {
         compacted=True,
     ),
     "a partition with the oldest remembered record alone, the others elsewhere": _spread_after_one(),
+    "a stale begin before copies of older records that were sent again": _one(
+        _old(66),
+        _copies(*range(66), *range(42)),
+        position=60,
+        remembered=((42, 60),),
+        kept_begin=66,
+        next_copy=42,
+        sample=Sample(end=66, at=800),
+        now=1000,
+        lie=Lie("stale-begin", amount=100),
+    ),
+    "a late record behind a few, and the two before it left out": _one(
+        "0 10 r0, 1 20 r1, 2 30 r2, 3 40 r3, 4 25 r4",
+        "0 10 r0 of 0, 1 20 r1 of 1, 2 25 r4 of 4",
+        position=2,
+        filtered=(2, 3),
+        sample=Sample(end=4, at=45),
+        now=50,
+    ),
+    "an aborted record right before the position, and no copy of those behind it": _one(
+        f"{_old(10)}, 10 100 a aborted, 12 120 r12, 13 130 r13, 14 140 r14",
+        f"{_copies(*range(10))}, 10 100 a of 10",
+        position=12,
+        next_copy=11,
+        sample=Sample(end=15, at=150),
+        committed=True,
+        now=200,
+    ),
+    "a compacted log with two older records again, one without its first copy": _one(
+        _old(30),
+        _copies(*range(30), 0, 1).replace("r1 of 1,", "r1 of 1 gone,", 1),
+        position=30,
+        next_copy=2,
+        remembered=((10, 30),),
+        compacted=True,
+        now=400,
+    ),
+    "a time that no record is said to have, where the query goes by time alone": _by_time_alone(),
     "one of a few equal last ones again, and one from before them": _one(
         "0 0 p0, 1 10 p0, 2 20 p0, 3 20 p0, 4 20 p0",
         "0 0 p0 of 0, 1 0 p0 of 0, 2 10 p0 of 1, 3 20 p0 of 2, 4 20 p0 of 2, 5 20 p0 of 3",

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from state.settings.keys import MethodName
-from streaming.resume.gaps import better
+from streaming.resume.gaps import PartialSearch, better
 from streaming.resume.methods.content_search import Cause, Found, NoPlace
+from streaming.resume.methods.fingerprint_match import FingerprintMatcher
 from streaming.resume.model import Rules, Target, Want
-from tests.unit.streaming.standby import T0, Slot, copied, one, rules, sample, standby, stream, want
+from tests.unit.streaming.standby import T0, Slot, copied, one, ring, rules, sample, standby, stream, want
 
 EXACT = rules(MethodName.EXACT)
 COMMITTED = replace(EXACT, committed_only=frozenset({"orders"}))
@@ -258,3 +259,13 @@ def test_by_committed_records_alone_the_whole_ring_is_looked_for_too() -> None:
     assert target.target_offset is not None
     assert target.target_offset <= 4
     assert not target.exact
+
+
+def test_an_answer_by_the_end_of_the_log_holds_for_the_whole_ring_only() -> None:
+    """Its caller searches again from further back, where the end decided."""
+    old = stream(0, 30)
+    here = Slot(copied(old[:20])).answers
+    search = PartialSearch(FingerprintMatcher(ring(old[:29]), 16), FingerprintMatcher(ring(old), 16), lo=0, end=20)
+    found = search.feed(here, 20)
+    assert isinstance(found, Found)
+    assert (found.offset, found.missing, search.is_by_end) == (20, 10, True)

@@ -335,3 +335,8 @@ def test_a_first_record_as_old_as_the_newest_is_not_retentions_work() -> None:
     retention = expired(mismatch, read, younger, is_cut=True, is_older=True)
     assert isinstance(retention, NoPlace)
     assert retention.cause is Cause.RETENTION
+
+
+def test_the_only_record_that_came_of_a_few_may_be_another_writers() -> None:
+    target = one(standby(Slot(copied(OLD[:1]))), want(OLD[:3]))
+    shows(target, target_offset=1, exact=False, replay_later_records=3)
