@@ -1,5 +1,10 @@
 """``release``: a query leaves Tideover, and plain Spark continues it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import click
 
 from orchestrator.cli import context, render, tables
@@ -9,10 +14,13 @@ from orchestrator.facts.current import latest_fact, open_operation
 from state.messages import Process
 from state.model.entities import QUIET, Assignment, Event
 from streaming.process import Identity, boot_id, host_name, is_gone
-from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.checkpoint.files import CheckpointFiles
 from streaming.spark.external.application_commands import ApplicationCommands
-from streaming.spark.external.start_notes import StartNotes
+from streaming.spark.external.start_notes import StartNotes, notes_checkpoint
 from streaming.spark.handback import Handback, hand_back, plan_handback
+
+if TYPE_CHECKING:
+    from streaming.spark.external.offline_files import OfflineFiles
 
 _COLUMNS = ("query", "cluster", "checkpoint", "rewritten", "released")
 
@@ -31,24 +39,27 @@ def release(ctx: Context, query: str, dry_run: bool, reason: str, yes: bool, out
     writes them, for the cluster that the query reads now. The old text is kept beside the checkpoint. It can be broken
     off and done again. Name that cluster in the application's code before you start it without Tideover. Refused
     (exit 1) while a driver of the query may live, or an operation of it is open. An application with commands of yours
-    must have ended by its status. Only for checkpoints on a local or
-    mounted disk.
+    must have ended by its status. Where the checkpoint is not on a local or mounted disk, a small Spark is started with
+    the group spark of the configuration. Refused on Azure Data Lake, where no file is replaced in one step.
 
     \b
     Examples:
       tideover release archive --dry-run
       tideover release archive --reason "the new cluster is final"
     """
-    declared, files = ctx.query(query), LocalFiles()
+    ctx.query(query)
     row = _row(ctx, query)
-    plan = plan_handback(files, row)
-    if not dry_run:
-        _check_idle(ctx, row, declared.runners)
-        if not (yes or plan.is_done):
-            require_person(hint=f"to see what would be changed: tideover release {query} --dry-run")
-            confirm(f"Rewrite {len(plan.new)} entries of {row.checkpoint} for plain Spark?")
-            plan = _plan_again(ctx, row)
-        hand_back(files, plan, lambda: _begin(ctx, row, plan, reason))
+    with _leaving(ctx, row) as leaving:
+        plan = plan_handback(leaving.files, row)
+        if not dry_run:
+            leaving.require_idle()
+            if not (yes or plan.is_done):
+                require_person(hint=f"to see what would be changed: tideover release {query} --dry-run")
+                confirm(f"Rewrite {len(plan.new)} entries of {row.checkpoint} for plain Spark?")
+                plan = leaving.plan_again()
+            if not plan.is_done:
+                leaving.opened.require_safe()
+            hand_back(leaving.files, plan, lambda: leaving.begin(plan, reason))
     _show(query, plan, output, released=not dry_run or plan.is_done)
     return ExitCode.DONE
 
@@ -57,60 +68,85 @@ def _row(ctx: Context, query: str) -> Assignment:
     row = ctx.store.assignment(query)
     if row is None:
         raise UsageError(f"{query} has never run under Tideover", hint="its checkpoint is Spark's own already")
-    if "://" in row.checkpoint:
-        raise UsageError(f"{row.checkpoint} is not on a local or mounted disk", hint="mount it where you type this")
     return row
 
 
-def _plan_again(ctx: Context, row: Assignment) -> Handback:
-    """The plan behind an answer that may have taken an hour: a run that came and went in between has new entries."""
-    if ctx.store.assignment(row.query) != row:
-        raise Refused(f"{row.query} was moved since the question", hint="run the command again")
-    return plan_handback(LocalFiles(), row)
+@contextmanager
+def _leaving(ctx: Context, row: Assignment) -> Iterator["_Leaving"]:
+    from streaming.spark.external.offline_files import opened_files  # imported when needed: it loads Spark
+
+    notes = notes_checkpoint(ctx.settings, row, ctx.store, ctx.base)
+    with opened_files(ctx.settings, row.query, [row.checkpoint, notes], ctx.base) as opened:
+        yield _Leaving(ctx, row, opened, notes)
 
 
-def _begin(ctx: Context, row: Assignment, plan: Handback, reason: str) -> None:
-    """No start is admitted any more: what was admitted before is known to the store, and refuses the release."""
-    if ctx.store.assignment(row.query) != row:
-        raise Refused(f"{row.query} was moved at the same time", hint="run the command again")
-    _check_idle(ctx, row, ctx.query(row.query).runners)
-    if plan_handback(LocalFiles(), row).new != plan.new:
-        raise Refused(f"{row.checkpoint} has changed since it was read", hint="run the command again")
-    ctx.store.note(_event(ctx, row, plan, reason))
+@dataclass(frozen=True)
+class _Leaving:
+    """A query, and the way to its files."""
 
+    ctx: Context
+    row: Assignment
+    opened: "OfflineFiles"
+    notes: str
+    """The checkpoint beside which the starts of its application are noted: that of the application's first query."""
 
-def _check_idle(ctx: Context, row: Assignment, runners: tuple[str, ...]) -> None:
-    """Raises ``Refused`` while anything of the query may run."""
-    opened = open_operation(ctx.store, row.query)
-    if opened is not None:
-        raise Refused(f"operation {opened.id} of {row.query} is open", hint=f"tideover show-op {opened.id}")
-    if any(request.query == row.query for request in ctx.store.open_requests()):
-        raise Refused(f"a request of {row.query} has not begun yet", hint="wait until it has ended or expired")
-    here = Identity(host=host_name(), boot_id=boot_id(), pid=0, pid_started=0)
-    for each in ctx.store.runners():
-        if each.runner in runners and not is_gone(each, here):
+    @property
+    def files(self) -> CheckpointFiles:
+        return self.opened.files
+
+    def plan_again(self) -> Handback:
+        """The plan behind an answer that may have taken an hour: a run in between has new entries."""
+        row = self.row
+        if self.ctx.store.assignment(row.query) != row:
+            raise Refused(f"{row.query} was moved since the question", hint="run the command again")
+        return plan_handback(self.files, row)
+
+    def begin(self, plan: Handback, reason: str) -> None:
+        """No start is admitted any more: what was admitted before is known to the store, and refuses the release."""
+        row = self.row
+        if self.ctx.store.assignment(row.query) != row:
+            raise Refused(f"{row.query} was moved at the same time", hint="run the command again")
+        self.require_idle()
+        if plan_handback(self.files, row).new != plan.new:
+            raise Refused(f"{row.checkpoint} has changed since it was read", hint="run the command again")
+        self.ctx.store.note(_event(self.ctx, row, plan, reason))
+
+    def require_idle(self) -> None:
+        """Raises ``Refused`` while anything of the query may run."""
+        store, query = self.ctx.store, self.row.query
+        declared = self.ctx.query(query)
+        opened = open_operation(store, query)
+        if opened is not None:
+            raise Refused(f"operation {opened.id} of {query} is open", hint=f"tideover show-op {opened.id}")
+        if any(request.query == query for request in store.open_requests()):
+            raise Refused(f"a request of {query} has not begun yet", hint="wait until it has ended or expired")
+        here = Identity(host=host_name(), boot_id=boot_id(), pid=0, pid_started=0)
+        for each in store.runners():
+            if each.runner in declared.runners and not is_gone(each, here):
+                raise Refused(
+                    f"{each.runner} may still run as pid {each.pid} on {each.host}",
+                    hint="end it, and run this again there",
+                )
+        fact = latest_fact(store, query)
+        if fact is not None and fact.state not in QUIET and not is_gone(Process.of_query(fact), here):
             raise Refused(
-                f"{each.runner} may still run as pid {each.pid} on {each.host}", hint="end it, and run this again there"
+                f"nothing proves that the run of {query} by pid {fact.pid} on {fact.host} has ended",
+                hint=f"run this again on {fact.host}",
             )
-    fact = latest_fact(ctx.store, row.query)
-    if fact is not None and fact.state not in QUIET and not is_gone(Process.of_query(fact), here):
-        raise Refused(
-            f"nothing proves that the run of {row.query} by pid {fact.pid} on {fact.host} has ended",
-            hint=f"run this again on {fact.host}",
-        )
-    if ctx.query(row.query).application is not None:
-        _check_ended(ctx, row)
+        if declared.application is not None:
+            self._require_ended()
 
-
-def _check_ended(ctx: Context, row: Assignment) -> None:
-    """The end of a runner proves nothing of an application that it started. Raises ``Refused``."""
-    status = ApplicationCommands.of(ctx.settings, row, ctx.base).status()
-    owed = StartNotes(LocalFiles(), row.checkpoint, ctx.store.now).owed()
-    why = "it runs, as its status says" if status.runs else status.text or owed
-    if why:
-        raise Refused(
-            f"nothing proves that the application of {row.query} has ended: {why}", hint="end it, and run this again"
-        )
+    def _require_ended(self) -> None:
+        """The end of a runner proves nothing of an application that it started. Raises ``Refused``."""
+        row = self.row
+        status = ApplicationCommands.of(self.ctx.settings, row, self.ctx.base).status()
+        owed = StartNotes(self.files, self.notes, self.ctx.store.now).owed()
+        why = "it runs, as its status says" if status.runs else status.text or owed
+        if why:
+            raise Refused(
+                f"nothing proves that the application of {row.query} has ended: {why}",
+                hint="end it, and run this again",
+            )
 
 
 def _event(ctx: Context, row: Assignment, plan: Handback, reason: str) -> Event:

@@ -9,12 +9,9 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from state.model.entities import Assignment, Desired
-from state.settings.keys import Tideover
-from state.store.runner_store import RunnerStore
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.read import read_query_id
 from streaming.spark.errors import CommandCutOff, CommandFailed, Contradicted, RunError, RunFenced
@@ -23,9 +20,9 @@ from streaming.spark.external.application_state import LOOK_SECONDS, Application
 from streaming.spark.external.checked_follower import CheckedFollower, LogCheck
 from streaming.spark.external.external_run import ExternalRun
 from streaming.spark.external.shared_start import NotReady, SharedStart, of_member
-from streaming.spark.external.start_notes import EFFECT_SECONDS, StartNotes
+from streaming.spark.external.start_notes import EFFECT_SECONDS, StartNotes, notes_checkpoint
 from streaming.spark.handback import require_place, require_rewritten, rewrite_in_place
-from streaming.spark.hosting import Hosting, absolute
+from streaming.spark.hosting import Hosting
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.plan_columns import UNREAD
 from streaming.spark.query.query_run import Run
@@ -68,19 +65,6 @@ def _state(hosting: Hosting, row: Assignment) -> ApplicationState:
 def _notes(hosting: Hosting, row: Assignment) -> StartNotes:
     checkpoint = notes_checkpoint(hosting.settings, row, hosting.store, hosting.base)
     return StartNotes(hosting.files, checkpoint, hosting.now)
-
-
-def notes_checkpoint(settings: Tideover, row: Assignment, store: RunnerStore, base: Path) -> str:
-    """The checkpoint beside which the starts of an application are noted: that of its first query.
-
-    Raises ``StoreError``.
-    """
-    others = settings.companions(row.query)
-    first = next(name for name in settings.queries if name in {row.query, *others})
-    if first == row.query:
-        return row.checkpoint
-    known = store.assignment(first)
-    return known.checkpoint if known is not None else absolute(settings.queries[first].checkpoint, base)
 
 
 def _together(hosting: Hosting, query: str) -> "SharedStart[ExternalSupervisor]":

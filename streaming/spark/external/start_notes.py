@@ -7,9 +7,14 @@ until then its application has not ended, whatever ``status`` says.
 import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from pathlib import Path
 
+from state.model.entities import Assignment
+from state.settings.keys import Tideover
+from state.store.runner_store import RunnerStore
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.errors import CheckpointError, FileVanished, MalformedEntry
+from streaming.spark.hosting import absolute
 
 STARTED = "_tideover_started"
 """The folder of the notes; Spark passes over it."""
@@ -84,3 +89,16 @@ class StartNotes:
         if until is None or self._now() >= until:
             return None
         return f"a start was begun and not seen to run, and it may take effect until {until:%H:%M:%S} UTC"
+
+
+def notes_checkpoint(settings: Tideover, row: Assignment, store: RunnerStore, base: Path) -> str:
+    """The checkpoint beside which the starts of an application are noted: that of its first query.
+
+    Raises ``StoreError``.
+    """
+    others = settings.companions(row.query)
+    first = next(name for name in settings.queries if name in {row.query, *others})
+    if first == row.query:
+        return row.checkpoint
+    known = store.assignment(first)
+    return known.checkpoint if known is not None else absolute(settings.queries[first].checkpoint, base)

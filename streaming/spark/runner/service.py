@@ -62,7 +62,7 @@ from streaming.spark.runner.runner import DriverProcess, Runner
 from streaming.spark.runner.runner_probe import BatchListeners, RunnerProbe
 from streaming.spark.tracking.tracker import Tracker
 
-_IN_STEPS = "no file is replaced in one step, and the offsets of an application are rewritten in place"
+IN_STEPS = "no file is replaced in one step, and the offsets of an application are rewritten in place"
 _HDFS = "org.apache.hadoop.hdfs.DistributedFileSystem"
 
 
@@ -99,7 +99,7 @@ def require_exclusive_create(session: SparkSession, settings: Tideover, runner: 
             why = HadoopFiles(session).why_no_lake(checkpoint)
             refused, hint = f"{checkpoint} cannot be used: {why}" if why else None, LAKE_HINT
             if refused is None and query.application is not None:
-                refused, hint = f"{checkpoint} is on {scheme}, where {_IN_STEPS}", HINT
+                refused, hint = f"{checkpoint} is on {scheme}, where {IN_STEPS}", HINT
         if refused is not None:
             raise UnsafeCheckpoint(f"queries.{name}.checkpoint: {refused}", hint=hint)
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 
 from orchestrator.cli.act import release as module
 from orchestrator.cli.app import main
@@ -62,16 +63,16 @@ def test_a_run_that_began_during_the_question_stops_the_release(shop: Shop, caps
 def test_a_run_that_begins_as_the_release_does_leaves_all_as_it_was(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    begin, before = module._begin, lines(shop.row)
+    begin, before = module._Leaving.begin, lines(shop.row)
 
     def beside(*args: object) -> None:
         shop.run_batch()
         begin(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(module, "_begin", beside)
+    monkeypatch.setattr(module._Leaving, "begin", beside)
     assert (shop.release(lambda: None), "has changed since" in capsys.readouterr().err) == (1, True)
     assert lines(shop.row) == {**before, 3: {**LATER, "@west": {"epoch": 2}}}
-    monkeypatch.setattr(module, "_begin", begin)
+    monkeypatch.setattr(module._Leaving, "begin", begin)
     assert shop.release(lambda: None) == 0
     assert lines(shop.row) == {**PLAIN, 3: LATER}
 
@@ -99,3 +100,36 @@ def test_an_application_that_may_run_without_its_runner_is_not_released(
     notes.settle()
     assert main(["-c", str(shop.config), "release", "revenue", "--yes"]) == 0
     assert lines(shop.row) == PLAIN
+
+
+def test_a_start_is_noted_beside_the_first_query_of_an_application(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No query of it is released while that start may take effect."""
+    shop = Shop(tmp_path, monkeypatch)
+    known = yaml.safe_load(shop.config.read_text(encoding="utf-8"))
+    own = {key: value for key, value in known["queries"]["revenue"].items() if key != "attach"}
+    own |= {"application": "shop", "runners": ["a"]}
+    known["queries"] = {"first": own | {"checkpoint": str(tmp_path / "first")}, "revenue": own}
+    known["applications"] = {
+        "shop": {"start": ["echo", "{bootstrap}"], "stop": ["true"], "status": ["bash", "-c", "exit 3"]}
+    }
+    shop.config.write_text(yaml.safe_dump(known, sort_keys=False), encoding="utf-8")
+    before = lines(shop.row)
+    notes = StartNotes(FILES, str(tmp_path / "first"), lambda: datetime.now(UTC))
+    notes.begin(300.0)
+    assert main(["-c", str(shop.config), "release", "revenue", "--yes"]) == 1
+    assert "a start was begun and not seen to run" in capsys.readouterr().err
+    assert lines(shop.row) == before
+    notes.settle()
+    assert main(["-c", str(shop.config), "release", "revenue", "--yes"]) == 0
+
+
+def test_nothing_is_released_where_no_file_is_replaced_in_one_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = Shop(tmp_path, monkeypatch)
+    lake = replace(shop.row, query="revenue", checkpoint="abfss://box@shop.dfs.core.windows.net/cp")
+    monkeypatch.setattr(module, "_row", lambda *_: lake)
+    assert main(["-c", str(shop.config), "release", "revenue", "--dry-run"]) == 2
+    assert "is on abfss, where no file is replaced in one step" in capsys.readouterr().err
