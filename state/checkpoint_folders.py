@@ -62,6 +62,14 @@ def read_folder(path: str) -> FolderName | None:
     return None if made is None else FolderName(int(made["epoch"]), made["rest"])
 
 
+def is_copy(path: str, other: str) -> bool:
+    """Whether one folder can only be a copy of the other in another place: a move gives each folder a name of its own.
+
+    Both were made by one move, or both by none, and they are not one folder.
+    """
+    return not are_one_folder(path, other) and read_folder(path) == read_folder(other)
+
+
 def belongs_to(path: str, base: str) -> bool:
     """Whether a folder is a query's own, or one that a move made directly in it.
 

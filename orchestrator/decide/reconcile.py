@@ -10,11 +10,11 @@ that name its operation and where it led. A runner reads them and reports the pl
 not the row's was reached after the backup.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import datetime
 
-from state.checkpoint_folders import read_folder, read_mapping_name
+from state.checkpoint_folders import is_copy, read_folder, read_mapping_name
 from state.messages import ReleaseRequest
 from state.model.entities import (
     Assignment,
@@ -25,10 +25,13 @@ from state.model.entities import (
     Operation,
     OperationKind,
     Phase,
+    Position,
     QueryFact,
+    SeenCheckpoint,
 )
 from state.model.found_places import FoundPlace
 from state.model.measured import NOTHING
+from state.plain_text import amount
 from state.settings.canonical import are_one_folder
 
 
@@ -51,6 +54,13 @@ def _is_at(assignment: Assignment, place: QueryFact | FoundPlace) -> bool:
     """Whether a row names the place; a cluster that no file names contradicts none."""
     same = place.checkpoint is not None and are_one_folder(place.checkpoint, assignment.checkpoint)
     return same and place.mapping == assignment.mapping and place.cluster in {None, assignment.cluster}
+
+
+def _is_copy(assignment: Assignment, place: FoundPlace) -> bool:
+    """Whether a place is that of the row but for the folder, which is a copy of the row's."""
+    if place.checkpoint is None or not is_copy(place.checkpoint, assignment.checkpoint):
+        return False
+    return place.mapping == assignment.mapping and place.cluster in {None, assignment.cluster}
 
 
 def older_than(assignment: Assignment, found: FoundPlace, is_known: Callable[[str], bool]) -> str | None:
@@ -110,6 +120,49 @@ def lost_text(query: str, found: str) -> str:
     return f"{found}. The store was restored from a backup older than that move; tideover reconcile {query}"
 
 
+def repeats_text(
+    stored: Assignment, seen: SeenCheckpoint | None, place: FoundPlace | None, positions: Collection[Position]
+) -> str | None:
+    """What a start from the files runs again of what was reported: batches, and at most how many records.
+
+    ``positions`` are those of the query. A record is counted by its offset, so markers of transactions count, too.
+    None where the place was not looked at beside this row, or holds all that was reported.
+    """
+    if place is None or not place.is_beside(stored) or seen is None or seen.committed is None:
+        return None
+    if place.checkpoint is None or place.batch is None or place.batch >= seen.committed:
+        return None
+    if not (are_one_folder(place.checkpoint, seen.checkpoint) or is_copy(place.checkpoint, seen.checkpoint)):
+        return None
+    first, last = place.batch + 1, seen.committed
+    batches = f"batch {last}" if first == last else f"batches {first} to {last}"
+    most = _offsets_between(stored, positions, place.batch, last)
+    many = "how many records is unknown" if most is None else f"at most {amount(most, 'record')}"
+    return f"of what was reported, {batches} would run again: {many}"
+
+
+def _offsets_between(stored: Assignment, positions: Collection[Position], first: int, last: int) -> int | None:
+    """Between the ends of two batches, all partitions together; None where one is not known of each."""
+    ends: dict[int, dict[tuple[str, str, int], int]] = {first: {}, last: {}}
+    for each in sorted(positions, key=lambda each: each.epoch):
+        if each.batch in ends and each.cluster == stored.cluster and each.epoch >= stored.placed_epoch:
+            ends[each.batch][each.source, each.topic, each.partition] = each.offset
+    if not ends[last] or ends[first].keys() != ends[last].keys():
+        return None
+    steps = [end - ends[first][key] for key, end in ends[last].items()]
+    return sum(steps) if min(steps) >= 0 else None
+
+
+def place_text(stored: Assignment, found: str, place: FoundPlace | None) -> str:
+    """What the place that was found means, and what to do: a move that the store lost, or a copy of the folder."""
+    if place is None or not _is_copy(stored, place):
+        return lost_text(stored.query, found)
+    return (
+        f"{found}. The configuration names the other folder. Where that is the copy to continue from: "
+        f"tideover reconcile {stored.query}"
+    )
+
+
 def reconciled(assignment: Assignment | None, fact: QueryFact, at: datetime) -> Assignment:
     """The assignment that says what runs, under an epoch above all that was reported.
 
@@ -138,7 +191,7 @@ def taken_as_found(
     stored: Assignment, found: FoundPlace, *, cluster: str, runner: str, reported_epoch: int, at: datetime
 ) -> Assignment:
     """The assignment that says what the files show, under an epoch above all that they, a runner or the store name."""
-    stays = _is_at(stored, found) and cluster == stored.cluster
+    stays = (_is_at(stored, found) or _is_copy(stored, found)) and cluster == stored.cluster
     highest = max(stored.epoch, found.epoch, found.held_epoch or 0, reported_epoch)
     return Assignment(
         query=stored.query,
@@ -242,16 +295,17 @@ def vouched(
     """
     made = read_folder(checkpoint)
     epoch = max(stored.epoch, reported_epoch, made.epoch if made is not None else 0)
-    same = are_one_folder(checkpoint, stored.checkpoint) and cluster == stored.cluster
+    copied = is_copy(checkpoint, stored.checkpoint)
+    same = (copied or are_one_folder(checkpoint, stored.checkpoint)) and cluster == stored.cluster
     return Assignment(
         query=stored.query,
         epoch=epoch + 1,
-        placed_epoch=epoch,
+        placed_epoch=stored.placed_epoch if copied and same else epoch,
         desired=Desired.RUNNING,
         cluster=cluster,
         runner=runner,
         checkpoint=checkpoint,
-        starting_offsets=None,
+        starting_offsets=stored.starting_offsets if copied and same else None,
         operation=None,
         changed_at=at,
         mapping=stored.mapping if same else None,

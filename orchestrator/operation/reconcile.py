@@ -8,8 +8,10 @@ from orchestrator.decide.reconcile import (
     held_by,
     is_put_back,
     older_than,
+    place_text,
     reconciled,
     release_of,
+    repeats_text,
     stranger,
     taken_as_found,
     undone,
@@ -54,6 +56,14 @@ class Lost:
     """Where a runner found the query in its files; None while none has looked."""
     reported_epoch: int = 0
     """The highest epoch that a runner reported of it."""
+    repeats: str | None = None
+    """What a start from there runs again; None for nothing that was reported, or where that is not known."""
+
+    @property
+    def text(self) -> str:
+        """What it means, and what to do."""
+        text = place_text(self.stored, self.found, self.place)
+        return text if self.repeats is None else f"{text}\n{self.repeats}"
 
 
 def sides_of(store: ControllerStore, query: str) -> Sides | None:
@@ -81,7 +91,8 @@ def lost_of(store: ControllerStore, query: str) -> Lost | None:
     if found is not None:
         why = older_than(stored, found, lambda operation: store.operation(operation) is not None)
         if why is not None:
-            return Lost(stored=stored, found=why, place=found, reported_epoch=epoch)
+            repeats = _repeats_of(store, stored, fact, found)
+            return Lost(stored=stored, found=why, place=found, reported_epoch=epoch, repeats=repeats)
     why = _refused_by_checkpoint(store, stored, fact)
     if why is None or (found is not None and found.checkpoint is not None):
         return None  # the files agree with the row
@@ -96,6 +107,13 @@ class Contradicted:
     fact: QueryFact
     why: str
     """What contradicts what, in one sentence."""
+    repeats: str | None = None
+    """As of ``Lost``."""
+
+    @property
+    def text(self) -> str:
+        """The sentence, and what a start from these files runs again."""
+        return self.why if self.repeats is None else f"{self.why}; {self.repeats}"
 
     @property
     def was_accepted(self) -> bool:
@@ -116,7 +134,10 @@ def contradicted_of(store: ControllerStore, query: str) -> Contradicted | None:
     if why is None and stored.operation is not None:
         made = [Failure.of(each.result) for each in store.intents(stored.operation) if each.state is IntentState.FAILED]
         why = next((each.text for each in reversed(made) if each.kind == CONTRADICTED), None)
-    return None if why is None else Contradicted(stored=stored, fact=fact, why=why)
+    if why is None:
+        return None
+    repeats = _repeats_of(store, stored, fact, _place_of(store, stored))
+    return Contradicted(stored=stored, fact=fact, why=why, repeats=repeats)
 
 
 def accept_files(store: ControllerStore, found: Contradicted, *, actor: str, reason: str) -> Assignment:
@@ -128,10 +149,18 @@ def accept_files(store: ControllerStore, found: Contradicted, *, actor: str, rea
     if opened is not None:
         raise Refused(f"operation {opened.id} of {found.stored.query} is open", hint=f"tideover cancel {opened.id}")
     wanted = accepted(found.stored, found.fact, store.now())
-    said = f"as {actor} accepts its files ({found.why})"
+    said = f"as {actor} accepts its files ({found.text})"
     row = _written(store, found.stored, wanted, said, actor=actor, reason=reason, reported=None)
     store.forget_seen(row.query)
     return row
+
+
+def _repeats_of(
+    store: ControllerStore, stored: Assignment, fact: QueryFact | None, place: FoundPlace | None
+) -> str | None:
+    if fact is None or place is None:
+        return None
+    return repeats_text(stored, fact.seen, place, store.positions(stored.query, rings=False))
 
 
 def _place_of(store: ControllerStore, stored: Assignment | None) -> FoundPlace | None:

@@ -192,7 +192,7 @@ def found_side(found: FoundPlace) -> dict[str, object]:
         "runner": found.runner,
         "checkpoint": found.checkpoint,
         "state": None if found.held_by is None else "held",
-        "batch": None,
+        "batch": found.batch,
         "at": iso(found.found_at),
     }
 

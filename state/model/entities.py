@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from state.checkpoint_folders import is_copy
 from state.model.column_uses import ColumnUses
 from state.model.measured import Measured, RowCounts
 from state.model.plan import Plan
@@ -164,8 +165,13 @@ class SeenCheckpoint(NamedTuple):
 
 
 def are_accepted(row: Assignment, seen: SeenCheckpoint | None) -> bool:
-    """Whether a person looked at the files of a query, by ``reconcile``, and no run has reported more of them since."""
-    return row.operation is None and row.epoch > 1 and (seen is None or seen.epoch < row.epoch)
+    """Whether a person looked at the files of a query, by ``reconcile``, and no run has reported more of them since.
+
+    What was seen of a folder counts for its copy in another place, too, until a person accepts that one.
+    """
+    if row.operation is not None or row.epoch <= 1:
+        return False
+    return seen is None or (seen.epoch < row.epoch and not is_copy(seen.checkpoint, row.checkpoint))
 
 
 class RulesFound(StrEnum):

@@ -23,6 +23,8 @@ class FoundPlace:
     """That is read there; None where no file names it."""
     mapping: str | None
     """By which the query came to that cluster on that checkpoint; None where it began there."""
+    batch: int | None = None
+    """The newest id in the commit log there; None where none is, or it cannot be read."""
     epoch: int
     """The highest epoch that any file of the query names; 0 where none does."""
     moved_by: str | None

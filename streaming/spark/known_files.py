@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from state.checkpoint_folders import is_copy
 from state.model.entities import (
     Assignment,
     Operation,
@@ -24,8 +25,16 @@ from state.settings.keys import Resume
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import parse_fence, parse_kafka_offsets, parse_offset_entry, parse_query_id
 from streaming.spark.checkpoint.mapping import MAPPINGS, Placed
-from streaming.spark.checkpoint.read import EPOCHS, batch_ids, newest_commit, persistently, require_whole
-from streaming.spark.errors import Contradicted, HalfWritten, NoMapping, WrongCluster
+from streaming.spark.checkpoint.read import (
+    EPOCHS,
+    batch_ids,
+    newest_commit,
+    persistently,
+    read_log_end,
+    require_whole,
+)
+from streaming.spark.checkpoint.retained import newest_whole, state_version
+from streaming.spark.errors import Contradicted, EmptyCheckpoint, HalfWritten, NoMapping, NotACheckpoint, WrongCluster
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,10 +75,14 @@ def known_files(row: Assignment, seen: SeenCheckpoint | None, operation: Operati
     """What the store knows of the checkpoint of a row: by what a run was seen to write, and by the move to it.
 
     ``operation`` is that of the row, if it has one. A row without an operation and of a later epoch than the first was
-    written by ``reconcile``: a person looked at the files then. Only what was seen since counts.
+    written by ``reconcile``: a person looked at the files then. Only what was seen since counts. A copy of the folder
+    in another place must hold what was seen of the folder.
     """
     known: list[KnownFiles] = []
-    if seen is not None and are_one_folder(seen.checkpoint, row.checkpoint) and not are_accepted(row, seen):
+    of_row = seen is not None and (
+        are_one_folder(seen.checkpoint, row.checkpoint) or is_copy(seen.checkpoint, row.checkpoint)
+    )
+    if seen is not None and of_row and not are_accepted(row, seen):
         known.append(_as_seen(seen))
     batch = None if operation is None else _left_behind(operation)
     if operation is not None and batch is not None:
@@ -158,7 +171,10 @@ class Remembers(Protocol):
 
 
 def require_known(files: CheckpointFiles, row: Assignment, store: Remembers) -> None:
-    """Raises ``Contradicted`` where the files of a row's checkpoint are not what the store knows, ``StoreError``."""
+    """Raises ``Contradicted`` where the files of a row's checkpoint are not what the store knows, ``StoreError``.
+
+    Where a query that has run has reported nothing of this very folder, its state is looked at, too: it is a copy.
+    """
     seen = next((fact.seen for fact in store.query_facts(query=row.query)), None)
     operation = None if row.operation is None else store.operation(row.operation)
     found, known = find_files(files, row.checkpoint), known_files(row, seen, operation)
@@ -168,6 +184,38 @@ def require_known(files: CheckpointFiles, row: Assignment, store: Remembers) -> 
             said,
             hint=f"restore the files, or accept what lies there: tideover reconcile {row.query} --consent repeats",
         )
+    if row.epoch > 1 and (seen is None or is_copy(seen.checkpoint, row.checkpoint)):
+        require_state(files, row)
+
+
+_OF_SPARK = frozenset({"hdfs", "rocksdb"})
+"""Providers of state whose files are known; where a query has another one, nothing is said of them."""
+_INCOMPLETE = "restore the file, or go back to an older batch: docs/operation.md, Checkpoints in a copied bucket"
+
+
+def require_state(files: CheckpointFiles, row: Assignment) -> None:
+    """Raises ``Contradicted`` where a file is missing of the state with which the next run of a row would continue.
+
+    The objects of a copied bucket arrive in any order, so a log entry may be there without its state. Spark notices
+    that in the first batch; here a move is refused before its commit. One listing of the folder ``state``.
+    """
+    placed = Placed.of(row)
+    try:
+        end = read_log_end(files, row.checkpoint, placed)
+    except (EmptyCheckpoint, NotACheckpoint):
+        return
+    known = end.last is not None and end.last.state_provider in _OF_SPARK
+    state = files.walk(join(row.checkpoint, "state")) if known else {}
+    if not state or end.batch is None or end.commit is None:
+        return
+    try:
+        state_version(files, row.checkpoint, state, end.batch + 1, end.commit.state_ids, target=row.checkpoint)
+    except HalfWritten as error:
+        whole = newest_whole(files, row.checkpoint, placed)
+        older = "no older one has all of its state" if whole is None else f"the newest with all of its state is {whole}"
+        raise Contradicted(
+            f"{row.checkpoint}: batch {end.batch} is committed, but {error}; {older}", hint=_INCOMPLETE
+        ) from error
 
 
 def find_files(files: CheckpointFiles, checkpoint: str) -> FoundFiles:

@@ -9,9 +9,10 @@ leaves no other trace.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from state.checkpoint_folders import read_folder, read_mapping_name
+from state.checkpoint_folders import belongs_to, read_folder, read_mapping_name
 from state.model.entities import Assignment
 from state.settings.canonical import are_one_folder, canonical_path
 from streaming.spark.checkpoint.files import CheckpointFiles, join
@@ -45,6 +46,8 @@ class Folder:
     """On which it was begun; None where it was begun without a move, or by an older version."""
     made_by: Fence | None = None
     has_run: bool = True
+    committed: int | None = None
+    """The newest id in the commit log."""
     read_epoch: int = HOME
     """Of the move by which the newest batch had come to its cluster."""
     moves: tuple[MoveFile, ...] = ()
@@ -72,6 +75,7 @@ class Place:
     checkpoint: str | None
     cluster: str | None = None
     mapping: str | None = None
+    batch: int | None = None
     epoch: int = HOME
     moved_by: str | None = None
     held_by: Fence | None = None
@@ -98,6 +102,7 @@ def place_of(folders: Collection[Folder], row: Assignment) -> Place:
             checkpoint=newest.path,
             cluster=move.to,
             mapping=move.name,
+            batch=newest.committed,
             epoch=highest,
             moved_by=move.operation,
             held_by=held,
@@ -107,6 +112,7 @@ def place_of(folders: Collection[Folder], row: Assignment) -> Place:
     return Place(
         checkpoint=newest.path,
         cluster=cluster,
+        batch=newest.committed,
         epoch=highest,
         moved_by=newest.made_by.operation if newest.made_by is not None else None,
         held_by=held,
@@ -154,11 +160,50 @@ def _began_on(folder: Folder, row: Assignment) -> str | None:
 
 
 def find_place(files: CheckpointFiles, base: str, row: Assignment) -> Place:
-    """Read where a query is; ``base`` is its configured checkpoint. Changes nothing, and raises nothing of a file."""
+    """Read where a query is; ``base`` is its configured checkpoint. Changes nothing, and raises nothing of a file.
+
+    Where the configuration names another folder than the row is below, that one counts only where the row's is gone or
+    cannot be read: it may be an older copy.
+    """
     try:
-        return place_of([_read_folder(files, path) for path in _folders(files, base, row)], row)
+        copied = copied_row(files, base, row)
+        beside = row if copied is None else copied.row
+        own = base if copied is not None or belongs_to(row.checkpoint, base) else _base_of(row.checkpoint)
+        place = place_of([_read_folder(files, path) for path in _folders(files, own, beside)], beside)
+        return place if copied is None else replace(place, text=f"{copied.why}, and {place.text}")
     except CheckpointError as error:
         return Place(checkpoint=None, text=str(error))
+
+
+class CopiedRow(NamedTuple):
+    """The row of a query as if its checkpoint lay where the configuration says now."""
+
+    row: Assignment
+    why: str
+    """What became of the folder that the store names: one sentence without a full stop."""
+
+
+def copied_row(files: CheckpointFiles, base: str, row: Assignment) -> CopiedRow | None:
+    """Where the configured folder stands for the one that the row names; None where the row's is there, or is below it.
+
+    Raises ``CheckpointError`` where nothing can be read at all.
+    """
+    if belongs_to(row.checkpoint, base):
+        return None
+    try:
+        if files.list_names(row.checkpoint):
+            return None
+        why = f"{row.checkpoint} is empty or does not exist"
+    except CheckpointError:  # the run that could not start says why
+        why = f"{row.checkpoint} cannot be read"
+    made = read_folder(row.checkpoint) is not None
+    copy = join(base, row.checkpoint.rstrip("/").rpartition("/")[2]) if made else base
+    return CopiedRow(replace(row, checkpoint=copy), why) if files.list_names(copy) else None
+
+
+def _base_of(checkpoint: str) -> str:
+    """The folder in which a query's moves make theirs, by one of them."""
+    return checkpoint if read_folder(checkpoint) is None else checkpoint.rstrip("/").rpartition("/")[0]
 
 
 def _folders(files: CheckpointFiles, base: str, row: Assignment) -> Sequence[str]:
@@ -210,6 +255,7 @@ def _read_folder(files: CheckpointFiles, path: str) -> Folder:
         path=path,
         cluster=mark.cluster if mark is not None else None,
         made_by=made_by,
+        committed=committed,
         has_run=has_been_run(files, path) if mark is not None else bool(batch_ids(files, path, "offsets")),
         read_epoch=read_epoch,
         moves=tuple(

@@ -1479,8 +1479,8 @@ CATALOGUE = (
     ),
     Mistake(
         "state/model/entities.py",
-        "and (seen is None or seen.epoch < row.epoch)",
-        "and False",
+        "return seen is None or (seen.epoch < row.epoch and ",
+        "return False and (seen.epoch < row.epoch and ",
         ("tests/unit/streaming/spark/test_known_files.py",),
         "files that a person accepted are refused for ever",
     ),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from orchestrator.decide.reconcile import lost_text, put_back_text
+from orchestrator.decide.reconcile import put_back_text
 from orchestrator.decide.times import instant
 from orchestrator.operation.reconcile import lost_of, reconcile, reconcile_as_found, sides_of
 from state.messages import Proof
@@ -255,7 +255,7 @@ class Stage:
                 self._see(outcome, put_back_text(sides.stored, sides.runs), "tideover reconcile revenue")
                 reconcile(self.store, self.world.settings, sides, actor="ann", reason="")
             elif lost is not None and lost.place is not None:
-                self._see(outcome, lost_text(QUERY, lost.found), "tideover reconcile revenue")
+                self._see(outcome, lost.text, "tideover reconcile revenue")
                 reconcile_as_found(self.store, self.world.settings, lost, runner=None, actor="ann", reason="")
             elif not self.of_row().alive:
                 runner = self.of_row()

@@ -3,12 +3,14 @@
 import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from orchestrator.operation.reconcile import accept_files, contradicted_of
 from state.messages import CONTRADICTED, Failure
 from state.model.entities import IntentKind, IntentState, RunState, SeenCheckpoint
+from state.settings.keys import Sink
 from state.store.sql.schema import assignments, intents, operations
 from streaming.spark.known_files import known_files
 from tests.contract import samples
@@ -74,6 +76,20 @@ def test_a_consent_lets_the_query_start_from_the_files_that_are_there(
     events = refused.store.history(query="revenue")[-1]
     assert (events.kind, events.text.endswith("of Monday"), WHY in events.text) == ("reconcile", True, True)
     assert contradicted_of(refused.store, "revenue") is None
+
+
+def test_a_sink_that_drops_batches_by_id_needs_the_consent_to_loss(
+    refused: World, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Batch 7 of the new run may hold other records than the one that the sink has."""
+    assert refused.settings.queries["revenue"].sink is not Sink.BATCH_ID
+    with (folder / "tideover.yaml").open("a", encoding="utf-8") as config:
+        config.write("    sink: batch-id\n")
+    code, _, err = run(capsys, "reconcile", "revenue", "--consent", "repeats", "--yes")
+    assert code == 1
+    assert "Its sink drops a batch whose id it has" in err
+    assert "tideover reconcile revenue --consent loss" in err
+    assert run(capsys, "reconcile", "revenue", "--consent", "loss", "--yes")[0] == 0
 
 
 def test_a_query_that_changed_since_it_was_shown_is_not_accepted(refused: World) -> None:

@@ -288,7 +288,7 @@ def found_place(
     return FoundPlace(
         query=row.query, runner=runner, instance=instance, row_epoch=row.epoch,
         row_held=row.desired is Desired.HELD, checkpoint=place.checkpoint,
-        cluster=place.cluster, mapping=place.mapping, epoch=place.epoch, moved_by=place.moved_by,
+        cluster=place.cluster, mapping=place.mapping, batch=place.batch, epoch=place.epoch, moved_by=place.moved_by,
         held_by=held.operation if held is not None else None, held_epoch=held.epoch if held is not None else None,
         text=place.text, found_at=START,
     )  # fmt: skip

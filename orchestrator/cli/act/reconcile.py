@@ -10,7 +10,7 @@ import click
 from orchestrator.cli import context, render, tables
 from orchestrator.cli.context import Context, confirm, pass_context, require_person, this_person, unknown_if_lost
 from orchestrator.cli.selection import check_one_or_all
-from orchestrator.decide.reconcile import lost_text, put_back_text
+from orchestrator.decide.reconcile import put_back_text
 from orchestrator.errors import ExitCode, Refused, UsageError
 from orchestrator.operation.reconcile import (
     Contradicted,
@@ -26,8 +26,16 @@ from orchestrator.operation.reconcile import (
 from orchestrator.operation.reconcile import reconcile as write_down
 from orchestrator.shapes import query_shapes
 from state.model.entities import Assignment
+from state.settings.keys import Sink
 
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+_REPEATS, _LOSS = "repeats", "loss"
+_ON_REPEAT = {
+    Sink.KEYED: "",
+    Sink.APPEND: ". Delta, Iceberg, Hudi and files know a batch by its id, and may drop new records that come under it",
+    Sink.BATCH_ID: ". Its sink drops a batch whose id it has (sink: batch-id). Where such an id comes again with other "
+    "records, those are lost: first delete from the sink what came after the newest batch of these files",
+}
 _AGAIN = "run the command again: it says whether it was saved, and is safe to repeat"
 SIDE_COLUMNS = ("side", "epoch", "cluster", "runner", "checkpoint", "state", "batch", "at")
 
@@ -60,8 +68,9 @@ class Given:
 )
 @click.option(
     "--consent",
-    type=click.Choice(["repeats"]),
-    help="The files of the checkpoint count, although batches are missing there: they run again.",
+    type=click.Choice([_REPEATS, _LOSS]),
+    help="The files of the checkpoint count, although batches are missing there: they run again. With sink: batch-id, "
+    "loss accepts what the sink then drops.",
 )
 @context.reason
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
@@ -85,7 +94,8 @@ def reconcile(ctx: Context, /, query: str | None, every: bool, **options: Any) -
 
     A runner does not start a query from a checkpoint of which files are missing that were there, or that is older than
     what the store knows. Restore the files. Or say --consent repeats: the query starts from what lies there, and its
-    sink gets the batches a second time that are missing. A checkpoint that you made new by hand needs it, too.
+    sink gets the batches a second time that are missing. A checkpoint that you made new by hand needs it, too. A sink
+    with sink: batch-id may drop them instead: it needs --consent loss.
 
     With --all each query is shown, and one confirmation is for all of them. Queries whose place cannot be read, or
     that the configuration does not allow where they are, are named and left (exit 1).
@@ -141,10 +151,12 @@ def _one(ctx: Context, query: str, sides: Sides, given: Given) -> int:
 
 def _accepted(ctx: Context, query: str, found: Contradicted, given: Given) -> int:
     """Let a query start from its files as they are, once a person has agreed. Raises ``Refused`` without consent."""
-    if given.consent is None:
+    sink = ctx.settings.queries[query].sink
+    wanted = _LOSS if sink is Sink.BATCH_ID else _REPEATS
+    if given.consent not in {wanted, _LOSS}:
         raise Refused(
-            found.why,
-            hint=f"restore the files, or accept what lies there: tideover reconcile {query} --consent repeats",
+            found.text + _ON_REPEAT[sink],
+            hint=f"restore the files, or accept what lies there: tideover reconcile {query} --consent {wanted}",
         )
     if found.was_accepted:
         raise Refused(
@@ -154,7 +166,7 @@ def _accepted(ctx: Context, query: str, found: Contradicted, given: Given) -> in
     rows = [query_shapes.assignment_side(found.stored), query_shapes.fact_side(found.fact)]
     if not given.yes:
         _confirm(
-            found.why, rows, f"Start {query} from the files that lie there, and give its sink these batches again?"
+            found.text, rows, f"Start {query} from the files that lie there, and give its sink these batches again?"
         )
     with unknown_if_lost("the reconcile", hint=_AGAIN):
         now = accept_files(ctx.store, found, actor=this_person(), reason=given.reason)
@@ -166,7 +178,7 @@ def _as_found(ctx: Context, query: str, lost: Lost, given: Given) -> int:
     """Write down where the files show a query, once a person has agreed."""
     rows = _rows_of(lost)
     if lost.place is not None and lost.place.cluster is not None and not given.yes:
-        _confirm(lost_text(query, lost.found), rows, f"Save in the store where the files show {query}?")
+        _confirm(lost.text, rows, f"Save in the store where the files show {query}?")
     with unknown_if_lost("the reconcile", hint=_AGAIN):
         now = reconcile_as_found(
             ctx.store, ctx.settings, lost, runner=given.runner, actor=this_person(), reason=given.reason
@@ -193,7 +205,7 @@ def _all(ctx: Context, given: Given) -> int:
         for row in (query_shapes.assignment_side(each.stored), query_shapes.fact_side(each.runs))
     ] + [{"query": name, **row} for name, each in lost.items() for row in _rows_of(each)]
     found = [put_back_text(each.stored, each.runs) for each in runs.values()]
-    found += [lost_text(name, each.found) for name, each in lost.items()]
+    found += [each.text for each in lost.values()]
     if not found:
         render.talk(f"the store is current for all {len(ctx.settings.queries)} queries: nothing done")
     elif not given.yes:
@@ -231,7 +243,7 @@ def _by_hand(ctx: Context, query: str, lost: Lost, given: Given) -> int:
     rows = _rows_of(lost)
     if not given.yes:
         question = f"Did {query} last run on {cluster} from {checkpoint}, and is it stopped everywhere now?"
-        _confirm(lost_text(query, lost.found), rows, question)
+        _confirm(lost.text, rows, question)
     with unknown_if_lost("the reconcile", hint=_AGAIN):
         now = reconcile_by_hand(
             ctx.store,

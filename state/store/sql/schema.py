@@ -249,6 +249,7 @@ found_places = sa.Table(
     sa.Column("checkpoint", sa.Text),
     sa.Column("cluster", Name),
     sa.Column("mapping", sa.Text),
+    sa.Column("batch", Big),
     sa.Column("epoch", Big, nullable=False),
     sa.Column("moved_by", Name),
     sa.Column("held_by", Name),

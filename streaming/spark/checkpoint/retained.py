@@ -117,6 +117,17 @@ def read_retained(
     return Retained(oldest_ms=oldest_ms, batch=chosen)
 
 
+_LOOKS = 10
+"""How many batches are looked at for whole state, newest first."""
+
+
+def newest_whole(files: CheckpointFiles, checkpoint: str, placed: Placed | None = None) -> int | None:
+    """The newest committed batch whose state is whole; None where none of the newest ten is such."""
+    state = files.walk(join(checkpoint, "state"))
+    newest = reversed(_in_both_logs(files, checkpoint)[-_LOOKS:])
+    return next((batch for batch in newest if _is_whole(files, checkpoint, batch, state, placed)), None)
+
+
 def retained_since(files: CheckpointFiles, checkpoint: str, placed: Placed | None = None) -> int | None:
     """When the oldest batch was planned that both logs hold, in milliseconds; None when there is none.
 

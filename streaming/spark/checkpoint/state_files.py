@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from posixpath import basename, dirname
 
@@ -107,21 +107,24 @@ def _ids_of(folder: str, ids: StateIds) -> frozenset[str]:
     return frozenset(partitions[int(partition)]) if int(partition) < len(partitions) else frozenset()
 
 
-def _chain(folder: str, held: Iterable[_Versioned], version: int, ids: frozenset[str]) -> set[str]:
+def _chain(folder: str, held: Sequence[_Versioned], version: int, ids: frozenset[str]) -> set[str]:
     """Full version and increments up to ``version``, in one store's folder."""
     usable = [
         file
         for file in held
         if file.version < version or (file.version == version and (not ids or file.unique_id in ids))
     ]
-    increments = {file.version for file in usable if not file.is_full and not file.is_checksum}
+    increments = {file.version: file for file in usable if not file.is_full and not file.is_checksum}
     full = {file.version for file in usable if file.is_full and not file.is_checksum and _is_certain(file, usable, ids)}
     for base in [*sorted(full, reverse=True), 0]:
-        if increments >= set(range(base + 1, version + 1)):
+        if increments.keys() >= set(range(base + 1, version + 1)):
             return {
                 file.path for file in usable if file.version > base or (file.version == base and (ids or file.is_full))
             }
-    raise HalfWritten(f"state/{folder} lacks files of version {version}")
+    newest = max(full, default=0)
+    gone = next(each for each in range(newest + 1, version + 1) if each not in increments)
+    kinds = [file.path.rpartition(".")[2] for file in held if not file.is_full and not file.is_checksum]
+    raise HalfWritten(f"state/{folder} lacks files of version {version}: {gone}.{(kinds or ['delta'])[0]} is missing")
 
 
 def _is_certain(file: _Versioned, usable: Iterable[_Versioned], ids: frozenset[str]) -> bool:

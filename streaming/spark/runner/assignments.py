@@ -1,5 +1,6 @@
 """What a runner does with the assignment rows, and why it leaves one alone."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -7,16 +8,18 @@ from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
 
+from state.checkpoint_folders import is_copy
 from state.errors import StoreError, TideoverError
 from state.messages import FINISH_SECONDS
 from state.model.entities import Assignment, Desired, Operation, OperationKind
 from state.model.found_places import FoundPlace
 from state.settings.canonical import canonical_path
+from streaming.spark.authority import restore_mappings
 from streaming.spark.checkpoint.log_fence import kept_by
 from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.errors import AssignmentMoved, CheckpointError
 from streaming.spark.hosting import Hosting, about, absolute, logger_about
-from streaming.spark.place import find_place
+from streaming.spark.place import copied_row, find_place
 from streaming.spark.query.query_report import QueryReport
 
 
@@ -108,12 +111,20 @@ def is_older(row: Assignment, under: Assignment) -> bool:
     A hold takes an epoch of its own, so a held row of the run's own epoch is the one from before its commit. Epochs
     alone do not show it for long, because a restored store counts on from its older one. But each commit places the
     query by a later epoch than the commit before. So a row of another place that was not placed later does not know of
-    the run's commit.
+    the run's commit. A row that ``reconcile`` wrote is newer all the same: a copy of the folder takes its place, and
+    the positions still count.
     """
     held_before = row.epoch == under.epoch and row.desired is Desired.HELD
     place, runs = ((each.cluster, canonical_path(each.checkpoint), each.mapping) for each in (row, under))
     elsewhere = place != runs and row.placed_epoch <= under.placed_epoch
-    return row.epoch < under.epoch or held_before or elsewhere
+    return row.epoch < under.epoch or held_before or (elsewhere and not _names_copy(row, under))
+
+
+def _names_copy(row: Assignment, under: Assignment) -> bool:
+    """Whether ``reconcile`` wrote the row, for a copy of the folder elsewhere; moves and aborts are operations."""
+    by_person = row.operation is None and row.desired is Desired.RUNNING and row.epoch > under.epoch
+    stays = (row.cluster, row.mapping) == (under.cluster, under.mapping)
+    return by_person and stays and is_copy(row.checkpoint, under.checkpoint)
 
 
 def _reason_to_stop(runner: str, row: Assignment, under: Assignment) -> str | None:
@@ -230,7 +241,7 @@ class PlaceReports:
         self._monotonic = monotonic
         self._held: dict[tuple[str, int], float] = {}
         """By query and epoch of its row, since when it was seen to be held."""
-        self._begun: dict[str, float] = {}
+        self._begun: dict[tuple[str, int], float] = {}
         self._busy: set[str] = set()
 
     def see(self, rows: Iterable[Assignment]) -> None:
@@ -244,12 +255,12 @@ class PlaceReports:
                 self.look(row)
 
     def look(self, row: Assignment) -> None:
-        """Look for a query now, unless that was done a moment ago."""
-        now = self._monotonic()
+        """Look for a query now, unless that was done a moment ago beside the same row."""
+        now, key = self._monotonic(), (row.query, row.epoch)
         declared = row.query in self._hosting.settings.queries
-        if not declared or row.query in self._busy or now - self._begun.get(row.query, -LOOK_SECONDS) < LOOK_SECONDS:
+        if not declared or row.query in self._busy or now - self._begun.get(key, -LOOK_SECONDS) < LOOK_SECONDS:
             return
-        self._begun[row.query] = now
+        self._begun[key] = now
         self._busy.add(row.query)
         threading.Thread(target=self._report, args=(row,), name=f"place of {row.query}", daemon=True).start()
 
@@ -263,8 +274,15 @@ class PlaceReports:
 
 
 def found_place(hosting: Hosting, row: Assignment) -> FoundPlace:
-    """Read where a query is, beside what its row says."""
+    """Read where a query is, beside what its row says.
+
+    A copy of its folder may lack what lay beside the checkpoint: the mappings that the store has are written there.
+    """
     base = absolute(hosting.query(row.query).checkpoint, hosting.base)
+    with contextlib.suppress(CheckpointError):  # then the place says what is missing
+        copied = copied_row(hosting.files, base, row)
+        if copied is not None:
+            restore_mappings(hosting.files, copied.row, hosting.store)
     place = find_place(hosting.files, base, row)
     return FoundPlace(
         query=row.query,
@@ -275,6 +293,7 @@ def found_place(hosting: Hosting, row: Assignment) -> FoundPlace:
         checkpoint=place.checkpoint,
         cluster=place.cluster,
         mapping=place.mapping,
+        batch=place.batch,
         epoch=place.epoch,
         moved_by=place.moved_by,
         held_by=place.held_by.operation if place.held_by is not None else None,

@@ -162,7 +162,8 @@ def create_found_places() -> None:
         "found_places",
         *(key("query", NAME), need("runner", NAME), need("instance", NAME), need("row_epoch", BIG)),
         need("row_held", FLAG),
-        *(may("checkpoint", TEXT), may("cluster", NAME), may("mapping", TEXT), need("epoch", BIG)),
+        *(may("checkpoint", TEXT), may("cluster", NAME), may("mapping", TEXT), may("batch", BIG)),
+        need("epoch", BIG),
         *(may("moved_by", NAME), may("held_by", NAME), may("held_epoch", BIG), need("text", TEXT)),
         need("found_at", TIME),
     )

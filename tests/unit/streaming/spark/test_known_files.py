@@ -20,13 +20,14 @@ from streaming.spark.checkpoint.log_fence import Mark
 from streaming.spark.checkpoint.log_text import Fence, fence_sentence, parse_offset_entry
 from streaming.spark.checkpoint.mapping import Left, Move, Place, Placed, write_move
 from streaming.spark.checkpoint.read import require_whole
-from streaming.spark.errors import CheckpointError, FileVanished
+from streaming.spark.errors import CheckpointError, Contradicted, FileVanished
 from streaming.spark.known_files import (
     FoundFiles,
     KnownFiles,
     contradiction,
     find_files,
     known_files,
+    require_state,
 )
 from tests.checkpoints import CheckpointFolder, orders
 from tests.contract import samples
@@ -287,8 +288,37 @@ OLD = FoundFiles(query_id=QUERY_ID, planned=1, committed=1)
 
 def test_batches_of_another_folder_say_nothing_of_this_one() -> None:
     row = row_of(CASES[2])
-    assert known_files(row, seen_of(CASES[2], checkpoint="/d"), None) == ()
+    assert known_files(row, seen_of(CASES[2], checkpoint="/c/epoch-2-op"), None) == ()
     assert len(known_files(row, seen_of(CASES[2], checkpoint="file:/c/"), None)) == 1
+
+
+def test_a_copy_must_hold_what_was_seen_until_it_is_accepted() -> None:
+    """A person has named the place by ``reconcile``, and has not looked at its files."""
+    row = samples.assignment(checkpoint="s3a://copy/c", epoch=5, operation=None)
+    seen = seen_of(CASES[2], checkpoint="s3a://lost/c", epoch=4)
+    assert len(known_files(row, seen, None)) == 1
+    assert not are_accepted(row, seen)
+    assert are_accepted(row, None), "reconcile --consent repeats forgets what was seen"
+    assert known_files(samples.assignment(checkpoint="s3a://copy/c/epoch-5-op", epoch=5), seen, None) == ()
+
+
+def test_a_batch_without_its_state_is_named_with_the_newest_whole_one(tmp_path: Path) -> None:
+    """The objects of a copied bucket arrive in any order."""
+    folder = CheckpointFolder(tmp_path / "checkpoint", stores=("delta", "changelog"))
+    for batch in range(4):
+        folder.commit(batch)
+    row = samples.assignment(checkpoint=str(folder.path), mapping=None, operation=None)
+    require_state(LocalFiles(), row)
+    (folder.path / "state/1/0/4.changelog").unlink()
+    said = "batch 3 is committed, but state/1/0 lacks files of version 4: 4.changelog is missing; the newest with all"
+    with pytest.raises(Contradicted, match=f"{said} of its state is 2$"):
+        require_state(LocalFiles(), row)
+    (folder.path / "commits/3").unlink()
+    require_state(LocalFiles(), row)
+    for path in (folder.path / "state/0/0").glob("*.delta"):
+        path.unlink()
+    with pytest.raises(Contradicted, match="state/0/0 holds no state at all; no older one has all of its state"):
+        require_state(LocalFiles(), row)
 
 
 def test_after_a_reconcile_only_what_was_seen_since_counts() -> None:

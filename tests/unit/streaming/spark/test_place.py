@@ -1,5 +1,6 @@
 """Where a query is, as its files show it to a runner whose store may be older than they are."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.log_fence import kept_by, plant, planted_by, planted_epochs, release, require_unmoved
 from streaming.spark.checkpoint.log_text import Fence, with_mark
 from streaming.spark.checkpoint.mapping import MAPPINGS, Placed, all_moves
-from streaming.spark.place import Folder, MoveFile, Place, find_place, place_of
+from streaming.spark.place import Folder, MoveFile, Place, copied_row, find_place, place_of
 from tests.checkpoints import CheckpointFolder, orders
 from tests.contract import samples
 from tests.unit.streaming.spark.checkpoint.test_mapping import (
@@ -192,6 +193,33 @@ def test_a_folder_elsewhere_is_found_beside_the_configured_one(checkpoint: Check
     moved(checkpoint)
     found = find_place(FILES, str(tmp_path / "configured"), row(checkpoint))
     assert (found.checkpoint, found.cluster) == (str(checkpoint.path), "west")
+
+
+def test_the_configured_folder_counts_where_that_of_the_row_is_lost(
+    checkpoint: CheckpointFolder, tmp_path: Path
+) -> None:
+    moved(checkpoint)
+    copy, west = tmp_path / "copy", row(checkpoint, cluster="west", mapping="2-move.1", epoch=2)
+    shutil.copytree(checkpoint.path, copy)
+    there = find_place(FILES, str(copy), west)
+    assert (there.checkpoint, there.mapping) == (str(checkpoint.path), "2-move.1"), "the copy may be older"
+    shutil.rmtree(checkpoint.path)
+    found = find_place(FILES, str(copy), west)
+    assert (found.checkpoint, found.cluster, found.mapping) == (str(copy), "west", "2-move.1")
+    assert found.text.startswith(f"{checkpoint.path} is empty or does not exist, and mapping 2-move.1 beside {copy}")
+    FILES.delete(f"{copy}/{MAPPINGS}", recursive=True)
+    assert find_place(FILES, str(copy), west).checkpoint is None, "a runner writes it there first"
+
+
+def test_a_copy_of_the_folder_of_a_move_lies_below_the_configured_one(
+    checkpoint: CheckpointFolder, tmp_path: Path
+) -> None:
+    shutil.copytree(checkpoint.path, tmp_path / "copy" / "epoch-2-op")
+    carried = row(checkpoint, checkpoint=str(tmp_path / "lost" / "epoch-2-op"))
+    copied = copied_row(FILES, str(tmp_path / "copy"), carried)
+    assert copied is not None
+    assert copied.row.checkpoint == str(tmp_path / "copy" / "epoch-2-op")
+    assert copied_row(FILES, str(tmp_path / "other"), carried) is None
 
 
 def test_a_mapping_that_was_deleted_is_no_move_that_the_store_lost(checkpoint: CheckpointFolder) -> None:

@@ -108,7 +108,7 @@ PLACED = replace(ROW, epoch=4, placed_epoch=4, cluster="west")
         replace(ROW, epoch=5),
         replace(ROW, epoch=9, desired=Desired.HELD, operation="later"),
         replace(PLACED, epoch=5, cluster="south"),
-        replace(PLACED, epoch=5, checkpoint="/checkpoints/other"),
+        replace(PLACED, epoch=5, checkpoint="/checkpoints/other", operation="op"),
     ],
     ids=[
         "its own hold",
@@ -122,6 +122,17 @@ PLACED = replace(ROW, epoch=4, placed_epoch=4, cluster="west")
 )
 def test_a_row_from_before_the_commit_of_a_run_never_stops_it(older: Assignment) -> None:
     assert decide_runs("a", [older], {"revenue": PLACED}, {"revenue": 4}) == []
+
+
+def test_a_run_ends_where_a_person_has_put_a_copy_of_its_folder_in_its_place() -> None:
+    """Its positions count on, so the row was not placed later. It could not start from the lost folder any more."""
+    row = replace(PLACED, epoch=5, checkpoint="s3a://copy/revenue")
+    assert decide_runs("a", [row], {"revenue": PLACED}, {"revenue": 4}) == [
+        Stop("revenue", 4, "epoch 4 is over, the assignment is at 5"),
+        Start(row),
+    ]
+    for older in (replace(row, epoch=4), replace(row, mapping="2-op.1"), replace(row, checkpoint="/c/epoch-2-op")):
+        assert decide_runs("a", [older], {"revenue": PLACED}, {"revenue": 4}) == []
 
 
 def test_a_row_of_the_same_place_is_obeyed_whenever_the_query_came_there() -> None:
