@@ -180,6 +180,8 @@ class Process(Message):
     pid_started: int
     spark_master: str
     application_id: str | None = None
+    pod: str | None = None
+    """As that of ``RunnerFact``."""
     epoch: int | None = None
     """Of the run that it reported last; None where it reported none."""
     stopped: bool = False

@@ -1,6 +1,6 @@
-"""Requests JSON of one HTTP service, with a password by reference.
+"""Requests JSON of one HTTP service, with a password or a token by reference.
 
-No redirect is followed and no proxy used, so that the password goes to the configured address and nowhere else.
+No redirect is followed and no proxy used, so that either goes to the configured address and nowhere else.
 """
 
 import base64
@@ -37,6 +37,8 @@ class Service:
     """Authority of its certificate; None: those of this system."""
     what: str = "the service"
     """What it should be, for sentences."""
+    token: SecretStr | None = None
+    """Of a bearer, instead of a user."""
 
     def query(self, path: str, *, timeout: float, body: object = None, accept: str = "application/json") -> Any:
         """The JSON at a path below the address, by POST where there is a body. Raises ``ServiceTrouble``."""
@@ -70,10 +72,16 @@ class Service:
         return ServiceTrouble(f"{self.address} does not answer as {self.what}: {reason}")
 
     def _login(self) -> dict[str, str]:
-        if self.username is None or self.password is None:
+        """Raises ``ServiceTrouble``."""
+        secret = self.token or self.password
+        if secret is None or (self.token is None and self.username is None):
             return {}
         try:
-            given = f"{self.username}:{reveal(self.password)}"
+            revealed = reveal(secret)
         except Broken as broken:
-            raise ServiceTrouble(f"the password of {self.address} cannot be read: {broken.why}") from None
+            kind = "password" if self.token is None else "token"
+            raise ServiceTrouble(f"the {kind} of {self.address} cannot be read: {broken.why}") from None
+        if self.token is not None:
+            return {"Authorization": f"Bearer {revealed}"}
+        given = f"{self.username}:{revealed}"
         return {"Authorization": f"Basic {base64.b64encode(given.encode()).decode('ascii')}"}

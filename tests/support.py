@@ -223,6 +223,10 @@ _MASTER = "tests/unit/streaming/spark/masters/test_standalone.py::test_the_maste
 _LISTED = "tests/unit/streaming/spark/masters/test_standalone.py::test_applications_are_listed_and_have_no_address"
 _HISTORY = "tests/unit/streaming/spark/inventory/test_managed.py::test_a_history_server_hands_over_the_logs"
 _CLIENT = "tests/unit/streaming/spark/masters/test_proof.py::test_a_driver_outside_of_yarn_has_to_be_gone_itself"
+_PODS = "tests/unit/streaming/spark/masters/test_kubernetes.py"
+_POD_ENDED = f"{_PODS}::test_the_end_of_a_container_that_its_node_has_seen_is_proof"
+_POD_LOST = f"{_PODS}::test_a_pod_called_failed_without_its_node_has_not_ended"
+_POD_GONE = f"{_PODS}::test_a_pod_that_is_gone_proves_nothing"
 _WRITTEN = "the tests write its answers"
 _BY_HAND = "the tests write its answers; real ones, of Spark 4.2.0, were tried by hand"
 _ONE_NODE = "Hadoop's own daemons, one node; each container has a host name of its own"
@@ -236,7 +240,10 @@ MANAGERS: Mapping[str, Sequence[Cell]] = {
     "standalone": (
         Cell(How.STAND_IN, (_MASTER,), _WRITTEN), Cell(How.NOT), Cell(How.STAND_IN, (_LISTED,), _BY_HAND),
     ),
-    "Kubernetes": (Cell(How.NOT), Cell(How.NOT), Cell(How.NOT)),
+    "Kubernetes": (
+        Cell(How.STAND_IN, (_POD_ENDED, _POD_LOST, _POD_GONE), "a server of the tests that speaks the same API"),
+        Cell(How.NOT), Cell(How.NOT),
+    ),
     "Spark's history server": (Cell(How.NOT), Cell(How.NOT), Cell(How.STAND_IN, (_HISTORY,), _BY_HAND)),
 }  # fmt: skip
 

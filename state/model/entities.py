@@ -241,6 +241,8 @@ class QueryFact:
     """Whether the sink holds the first batch that this run committed; None where that cannot be read."""
     mapping: str | None = None
     """The mapping by which it came to its cluster, as its row said when it was started."""
+    pod: str | None = None
+    """As that of ``RunnerFact``."""
     rows: RowCounts | None = None
     """What went through this run since it started; None while it has read nothing."""
     columns: ColumnUses | None = None
@@ -273,6 +275,8 @@ class RunnerFact:
     """Whether its Spark has the companion, so that a query can keep its checkpoint."""
     companion_missing: str = ""
     """Why it has none, in one sentence; empty where it has one."""
+    pod: str | None = None
+    """The Kubernetes pod of its process, as namespace/name/uid; None where there is none, or it cannot be known."""
     warm: bool
     plans: Mapping[str, str] = field(default_factory=dict)
     """Of each query whose plan was built and run here for a warm-up: why it could not continue here from its

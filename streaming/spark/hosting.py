@@ -115,6 +115,8 @@ class Hosting:
     instance: str
     spark_master: str
     application_id: str
+    pod: str | None = None
+    """As that of ``RunnerFact``."""
     base: Path
     """Folder of the configuration: relative paths are relative to it."""
     here: Identity
@@ -156,6 +158,7 @@ class Hosting:
             pid_started=self.here.pid_started,
             spark_master=self.spark_master,
             application_id=self.application_id,
+            pod=self.pod,
         )
 
     def query(self, name: str) -> Query:

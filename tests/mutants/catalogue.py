@@ -823,6 +823,27 @@ CATALOGUE = (
         "a node that began later confirms the end of a container that it never had",
     ),
     Mistake(
+        "streaming/spark/masters/kubernetes.py",
+        '_MADE_UP = frozenset({"ContainerStatusUnknown", "Unknown"})',
+        '_MADE_UP = frozenset({"Unknown"})',
+        ("tests/unit/streaming/spark/masters/test_kubernetes.py",),
+        "a container that its kubelet has lost counts as ended",
+    ),
+    Mistake(
+        "streaming/spark/masters/kubernetes.py",
+        "    if phase not in _OVER:",
+        "    if phase is None:",
+        ("tests/unit/streaming/spark/masters/test_kubernetes.py",),
+        "a container that may be started again counts as ended",
+    ),
+    Mistake(
+        "streaming/spark/masters/kubernetes.py",
+        '    if known["uid"] != pod["uid"]:',
+        "    if False:",
+        ("tests/unit/streaming/spark/masters/test_kubernetes.py",),
+        "a later pod of the name proves the end of the earlier one",
+    ),
+    Mistake(
         "streaming/spark/masters/proof.py",
         "    if application.is_proven and not _is_outside(hosting):",
         "    if application.is_proven:",

@@ -1,4 +1,4 @@
-"""What proves that a process which hosted queries has ended: its own host, or the cluster manager of its application.
+"""What proves that a process which hosted queries has ended: its own host, Kubernetes, or its application's manager.
 
 Silence proves nothing. A name is given away, and a fence succeeds, only by what is seen here.
 """
@@ -9,7 +9,7 @@ from state.messages import Process, Proof
 from state.model.entities import RunnerFact
 from state.settings.keys import Spark
 from streaming.process import Identity, end_orphans, is_gone, orphans
-from streaming.spark.masters import standalone, yarn
+from streaming.spark.masters import kubernetes, standalone, yarn
 from streaming.spark.masters.ending import Ending
 
 
@@ -23,8 +23,10 @@ class FenceFinding:
 
 def prove_gone(here: Identity, spark: Spark, hosting: Process, who: str) -> FenceFinding:
     """Whether a process has ended, its executors included."""
-    if hosting.spark_master.startswith("local"):
-        return _process_gone(here, hosting, who)
+    if hosting.spark_master.startswith(("local", "k8s")):
+        found = _process_gone(here, hosting, who)
+        is_alone = found.proof is None or hosting.spark_master.startswith("local")
+        return found if is_alone else FenceFinding(found.proof, f"{found.detail}; its executors end with it")
     application = manager_says(spark, hosting)
     if application.is_proven and not _is_outside(hosting):
         return FenceFinding(Proof.APPLICATION, application.detail)
@@ -49,7 +51,9 @@ def manager_says(spark: Spark, hosting: Process | RunnerFact) -> Ending:
 
 
 def driver_ended(spark: Spark, fact: RunnerFact) -> Ending:
-    """What the cluster manager says of the driver itself, where it runs that; elsewhere nothing is proven."""
+    """What Kubernetes or YARN says of the driver itself, where it runs that; elsewhere nothing is proven."""
+    if fact.pod is not None:
+        return kubernetes.pod_ended(fact.pod)
     if fact.spark_master.startswith("yarn") and not _is_outside(fact):
         return manager_says(spark, fact)
     return Ending(False, "")
@@ -66,7 +70,11 @@ def _process_gone(here: Identity, hosting: Process, who: str) -> FenceFinding:
     if gone is None:
         if hosting.host == here.host:
             return FenceFinding(None, f"{who} ran before a reboot, and it is unknown whether of this machine")
-        return FenceFinding(None, f"{who} is on another host, which {here.host} cannot check")
+        ending = Ending(False, "") if hosting.pod is None else kubernetes.pod_ended(hosting.pod)
+        if ending.is_proven:
+            return FenceFinding(Proof.APPLICATION, ending.detail)
+        seen = f"; {ending.detail}" if ending.detail else ""
+        return FenceFinding(None, f"{who} is on another host, which {here.host} cannot check{seen}")
     if not gone:
         return FenceFinding(None, f"{who} is alive and is not this process")
     if hosting.boot_id == here.boot_id and end_orphans(hosting.instance) and orphans(hosting.instance):

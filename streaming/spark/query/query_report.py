@@ -103,6 +103,7 @@ class QueryReport:
             pid_started=process.pid_started,
             spark_master=process.spark_master,
             application_id=process.application_id,
+            pod=process.pod,
             epoch=assignment.epoch,
             cluster=assignment.cluster,
             checkpoint=assignment.checkpoint,

@@ -133,6 +133,7 @@ class Registration:
             pid_started=here.pid_started,
             spark_master=hosting.spark_master,
             application_id=hosting.application_id,
+            pod=hosting.pod,
             companion=hosting.companion,
             companion_missing=hosting.companion_missing,
             warm=self._warm,

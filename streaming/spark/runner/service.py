@@ -52,6 +52,7 @@ from streaming.spark.external.external_supervisor import supervisor_of
 from streaming.spark.hosting import Hosting, absolute, logger_about
 from streaming.spark.java_login import with_logins
 from streaming.spark.jvm import has_stopped, java_context
+from streaming.spark.masters.kubernetes import own_pod
 from streaming.spark.query.kafka_options import count_tasks
 from streaming.spark.query.launch import Sinks
 from streaming.spark.query.session import Liveness, missing_companion, open_session, search_path
@@ -216,6 +217,7 @@ def assembled(
         here=here,
         spark_master=str(spark.session.sparkContext.master),
         application_id=str(spark.session.sparkContext.applicationId),
+        pod=own_pod(),
         session=spark.session,
         companion=has_companion(spark.session),
         companion_missing=spark.companion_missing,

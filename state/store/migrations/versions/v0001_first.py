@@ -130,7 +130,8 @@ def create_facts() -> None:
     op.create_table(
         "runners",
         *(key("runner", NAME), need("instance", NAME), need("site", TEXT), need("host", TEXT), need("boot_id", TEXT)),
-        *(need("pid", BIG), need("pid_started", BIG), need("spark_master", TEXT), may("application_id", TEXT)),
+        *(need("pid", BIG), need("pid_started", BIG), need("spark_master", TEXT)),
+        *(may("application_id", TEXT), may("pod", TEXT)),
         sa.Column("companion", FLAG, nullable=False, server_default=sa.false()),
         sa.Column("companion_missing", TEXT, nullable=False, server_default=""),
         need("warm", FLAG),
@@ -140,7 +141,8 @@ def create_facts() -> None:
     op.create_table(
         "query_facts",
         *(key("query", NAME), need("runner", NAME), need("instance", NAME), need("host", TEXT), need("boot_id", TEXT)),
-        *(need("pid", BIG), need("pid_started", BIG), need("spark_master", TEXT), may("application_id", TEXT)),
+        *(need("pid", BIG), need("pid_started", BIG), need("spark_master", TEXT)),
+        *(may("application_id", TEXT), may("pod", TEXT)),
         *(need("epoch", BIG), need("cluster", NAME)),
         *(need("checkpoint", TEXT), need("state", TEXT), may("run_id", TEXT), may("batch", BIG), may("offsets", JSON)),
         may("started_at", TIME),

@@ -1,5 +1,7 @@
 """What proves that a process has ended: its own host, else the cluster manager that runs its driver."""
 
+from pathlib import Path
+
 import pytest
 
 from state.messages import Process, Proof
@@ -7,6 +9,7 @@ from state.settings.keys import Spark
 from streaming.process import own_identity
 from streaming.spark.masters.proof import prove_gone
 from tests.json_server import attempt_xml, json_server
+from tests.kubernetes_api import DRIVER, POD, RUNNING, enter_pod, kubernetes_api, pod, terminated
 
 HERE = own_identity()
 APPLICATION, ATTEMPT = "application_1_0007", "appattempt_1_0007_000001"
@@ -57,3 +60,33 @@ def test_a_local_driver_is_not_looked_for_at_a_cluster_manager() -> None:
     local = ELSEWHERE.model_copy(update={"spark_master": "local[4]"})
     proof, detail = proof_of(local)
     assert (proof, "YARN" in detail) == (None, False)
+
+
+@pytest.mark.parametrize("master", ["local[4]", "k8s://https://one:6443", "spark://one:7077"])
+def test_the_end_of_a_pod_is_the_end_of_its_driver(
+    master: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = ELSEWHERE.model_copy(update={"spark_master": master, "application_id": "app-1", "pod": POD})
+    with kubernetes_api(tmp_path) as api:
+        enter_pod(api, tmp_path / "account", monkeypatch)
+        api.has(pod("Running", RUNNING))
+        proof, detail = proof_of(driver, known=False)
+        assert (proof, f"{HERE.host} cannot check; Kubernetes says that pod shop/shop-driver is Running" in detail) == (
+            None, True,
+        )  # fmt: skip
+        api.has(pod("Failed", terminated()))
+        proof, detail = proof_of(driver, known=False)
+        assert (proof, f"container {DRIVER} ended with exit code 137" in detail) == (Proof.APPLICATION, True)
+        assert ("its executors end with it" in detail) is (not master.startswith("local"))
+
+
+def test_executors_of_a_standalone_master_are_not_proven_by_a_pod(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = ELSEWHERE.model_copy(update={"spark_master": "spark://one:7077", "application_id": "app-1", "pod": POD})
+    with kubernetes_api(tmp_path) as api:
+        enter_pod(api, tmp_path / "account", monkeypatch)
+        api.has(pod("Failed", terminated()))
+        proof, detail = proof_of(driver)
+    assert proof is None
+    assert detail.endswith("answers 404")

@@ -3,6 +3,7 @@
 import socket
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -16,6 +17,7 @@ from streaming.spark.hosting import Hosting
 from streaming.spark.runner import registration
 from streaming.spark.runner.registration import STALE_AFTER, NameTakeover, Registration, clear_name
 from tests.json_server import attempt_xml, json_server
+from tests.kubernetes_api import POD, RUNNING, enter_pod, kubernetes_api, pod, terminated
 from tests.memory_store import MemoryStore
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -163,6 +165,30 @@ def test_a_name_stays_taken_where_yarn_proves_no_end(fact: RunnerFact, state: st
     assert len(store.runners()) == 1
 
 
+IN_POD = replace(OTHER, spark_master="k8s://https://kubernetes.default.svc", pod=POD)
+
+
+def test_the_end_of_a_pod_frees_the_name_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with kubernetes_api(tmp_path) as api:
+        enter_pod(api, tmp_path / "account", monkeypatch)
+        api.has(pod("Failed", terminated()))
+        for silent in (timedelta(0), SILENT):
+            store = store_with(IN_POD, silent=silent)
+            assert clear_name(store, "a", HERE, None, Spark()) == IN_POD
+            assert store.runners() == []
+
+
+def test_a_name_stays_taken_where_kubernetes_proves_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = store_with(IN_POD, silent=SILENT)
+    with kubernetes_api(tmp_path) as api:
+        enter_pod(api, tmp_path / "account", monkeypatch)
+        api.has(pod("Failed", RUNNING))
+        with pytest.raises(NameTaken, match="its node has not seen the end of container") as taken:
+            clear_name(store, "a", HERE, None, Spark())
+    assert 'tideover take-over a --reason "why"' in taken.value.hint
+    assert store.runners() != []
+
+
 def test_without_an_address_of_yarn_the_refusal_names_the_setting() -> None:
     with pytest.raises(NameTaken, match=r"spark\.master_ui is not set"):
         clear_name(store_with(ON_YARN, silent=SILENT), "a", HERE, None, Spark())
@@ -174,7 +200,7 @@ def hosting(store: MemoryStore, instance: str) -> Hosting:
         Hosting,
         SimpleNamespace(
             store=store, settings=settings, runner="a", instance=instance, here=HERE, spark_master="local[4]",
-            application_id="app", companion=True, companion_missing="", now=lambda: NOW,
+            application_id="app", pod=POD, companion=True, companion_missing="", now=lambda: NOW,
         ),
     )  # fmt: skip
 
@@ -187,7 +213,7 @@ def test_a_process_whose_name_was_taken_learns_it_at_its_next_heartbeat() -> Non
         next_one.renew()
     store.unregister("a", "one")
     next_one.renew()
-    assert [fact.companion for fact in store.runners()] == [True], "it tells what its Spark has"
+    assert [(fact.companion, fact.pod) for fact in store.runners()] == [(True, POD)], "it says what and where it is"
     with pytest.raises(NameTaken):
         cut_off.renew()
     cut_off.give_back()
