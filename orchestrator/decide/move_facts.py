@@ -87,6 +87,8 @@ class MirrorAnswer:
     """Topics that are ordinary ones now."""
     running: Mapping[str, str | None] = field(default_factory=dict)
     """Topics that are not, with the replicator's own word; None where it does not know the topic."""
+    ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Of topics that are ordinary ones now, the offset from which on nothing was mirrored, where that is known."""
     error: str = ""
     """Why it says nothing of any topic."""
 

@@ -29,7 +29,7 @@ from orchestrator.facts.source_cluster import (
     query_replicator,
 )
 from state.messages import CheckpointReport
-from state.model.entities import MOVES, Operation, OperationKind, RunnerFact
+from state.model.entities import MOVES, Operation, OperationKind, RunnerFact, TopicPartition
 from state.model.maintenance import ReadinessFact
 from state.settings.canonical import are_one_folder
 from state.settings.keys import Resume, Route, Tideover
@@ -212,8 +212,16 @@ class FactGatherer:
             return None
         if not topics or _reads_unknown(facts):
             return MirrorAnswer(error=f"which topics {facts.query} reads is not known yet")
-        running = {topic: word for topic, (word, is_stopped) in states.items() if not is_stopped}
-        return MirrorAnswer(stopped=tuple(topic for topic in states if topic not in running), running=running)
+        stopped = {topic: state for topic, state in states.items() if state.is_stopped}
+        return MirrorAnswer(
+            stopped=tuple(stopped),
+            running={topic: state.word for topic, state in states.items() if topic not in stopped},
+            ends={
+                TopicPartition(topic, partition): end
+                for topic, state in stopped.items()
+                for partition, end in state.ends.items()
+            },
+        )
 
     def standby(self, facts: MoveFacts) -> StandbyAnswer:
         """One bounded question to the standby about the topics; an answer of a moment ago counts."""

@@ -823,6 +823,13 @@ CATALOGUE = (
         "a node that began later confirms the end of a container that it never had",
     ),
     Mistake(
+        "orchestrator/decide/gates/copies.py",
+        "target.target_offset > end]\n    first",
+        "target.target_offset > end + 1]\n    first",
+        ("tests/unit/orchestrator/decide/gates/test_checks.py",),
+        "a query resumes behind a record that was written where a mirror had ended",
+    ),
+    Mistake(
         "streaming/spark/masters/kubernetes.py",
         '_MADE_UP = frozenset({"ContainerStatusUnknown", "Unknown"})',
         '_MADE_UP = frozenset({"Unknown"})',

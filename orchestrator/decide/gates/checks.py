@@ -35,6 +35,7 @@ GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     log_truncation.log_truncation,
     loss.place_found,
     copies.mirror_stopped,
+    copies.not_beyond_mirrored,
     copies.caught_up,
     copies.output_copied,
     copies.upstream_output,

@@ -90,6 +90,32 @@ def _still(found: MirrorAnswer, target: str) -> str:
     )
 
 
+def not_beyond_mirrored(facts: MoveFacts) -> Gate | None:
+    """A query resumes behind nothing that producers have written on the target itself (consent ``gap``).
+
+    Copies keep their offsets. So behind the end of a mirror that was stopped lie other records, which producers have
+    written there since. The query has read none of them, however far it had come on the source.
+    """
+    if facts.resumes_at is None or facts.mirrors is None or not facts.mirrors.ends:
+        return None
+    ends = facts.mirrors.ends
+    met = [(target, ends[target.there]) for target in targets_of(facts) if target.there in ends]
+    beyond = [(target, end) for target, end in met if target.target_offset is not None and target.target_offset > end]
+    first = "".join(
+        f"{target.topic}-{target.partition} would resume at {target.target_offset}, and was mirrored up to {end} only"
+        for target, end in beyond[:1]
+    )
+    return answer(
+        "not-beyond-mirrored",
+        not beyond or "gap" in facts.consents,
+        amount(len(beyond), "partition"),
+        "0 partitions",
+        "consent gap is given" if beyond else f"no resume offset is beyond what was mirrored ({len(met)} compared)",
+        f"{first}: what producers have written on {facts.target} between the two would never be read "
+        f"({named(target for target, _ in beyond)}); --consent gap skips it",
+    )
+
+
 def upstream_output(facts: MoveFacts) -> Gate | None:
     """What an upstream query has written on the target lies behind where this one resumes.
 

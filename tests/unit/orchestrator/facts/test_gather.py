@@ -9,10 +9,11 @@ import pytest
 from orchestrator.decide.gates.checks import judge_move
 from orchestrator.decide.move_facts import MirrorAnswer, MoveFacts
 from orchestrator.facts.gather import FactGatherer
-from state.model.entities import OperationKind
+from state.model.entities import OperationKind, TopicPartition
 from state.settings.keys import Route
 from streaming.errors import ServiceTrouble
 from streaming.probe import mirrors as module
+from streaming.probe.mirrors import MirrorState
 from tests.simulation.world import QUERY, World, settings
 from tests.unit.orchestrator.decide.gates.test_checks import FACT, GOOD, REPORT, query
 
@@ -50,8 +51,12 @@ def gatherer() -> tuple[FactGatherer, World]:
 
 
 def test_a_move_learns_which_topics_are_mirrors_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    ReplicatorRequests(monkeypatch, {"orders": ("ACTIVE", False), "sums": ("STOPPED", True)})
-    assert gatherer()[0]._mirrors(FACTS) == MirrorAnswer(stopped=("sums",), running={"orders": "ACTIVE"})
+    """The end of one that runs is of a moment ago, and limits nothing."""
+    states = {"orders": MirrorState("ACTIVE", False, {0: 40}), "sums": MirrorState("STOPPED", True, {1: 7})}
+    ReplicatorRequests(monkeypatch, states)
+    assert gatherer()[0]._mirrors(FACTS) == MirrorAnswer(
+        stopped=("sums",), running={"orders": "ACTIVE"}, ends={TopicPartition("sums", 1): 7}
+    )
 
 
 @pytest.mark.parametrize("states", [{}, ServiceTrouble("https://west.example answers 401", status=401)])
@@ -86,7 +91,9 @@ def by_pattern(name: str = "s", offsets: Any = None, **more: Any) -> MoveFacts:
 def test_a_replicator_that_was_not_queried_for_a_topic_has_no_answer(
     facts: MoveFacts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "mirror_states", lambda _, topics, **__: dict.fromkeys(topics, ("STOPPED", True)))
+    monkeypatch.setattr(
+        module, "mirror_states", lambda _, topics, **__: dict.fromkeys(topics, MirrorState("STOPPED", True))
+    )
     found = gatherer()[0]._mirrors(facts)
     assert found == MirrorAnswer(error="which topics q reads is not known yet")
     (gate,) = [each for each in judge_move(replace(facts, mirrors=found)) if each.name == "mirror-stopped"]
@@ -94,7 +101,7 @@ def test_a_replicator_that_was_not_queried_for_a_topic_has_no_answer(
 
 
 def test_the_look_before_a_stop_knows_the_topics_of_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
-    requested = ReplicatorRequests(monkeypatch, {"orders": ("ACTIVE", False)}, topics=["orders"])
+    requested = ReplicatorRequests(monkeypatch, {"orders": MirrorState("ACTIVE", False)}, topics=["orders"])
     world = World(settings(sources={"orders": {"pattern": "ord.*"}}, groups={"routes": [LINKED, BACK]}))
     facts = FactGatherer(
         store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock

@@ -12,7 +12,7 @@ import pytest
 
 from state.settings.replicators import Replicator, ReplicatorKind
 from streaming.errors import ServiceTrouble
-from streaming.probe.mirrors import mirror_states
+from streaming.probe.mirrors import MirrorState, mirror_states
 
 
 class Api:
@@ -63,19 +63,30 @@ def replicator(**keys: Any) -> Replicator:
     return Replicator.model_validate(keys)
 
 
-def mirror(status: str) -> dict[str, Any]:
-    lags = [{"partition": 0, "lag": 0, "last_source_fetch_offset": 41}]
+def mirror(status: str, **ends: int) -> dict[str, Any]:
+    """As a link gives it; ``p0=41``: of partition 0 nothing from 41 on was fetched."""
+    lags = [{"partition": int(each[1:]), "lag": 0, "last_source_fetch_offset": end} for each, end in ends.items()]
     return {"kind": "KafkaMirrorData", "mirror_topic_name": "t", "mirror_status": status, "mirror_lags": lags}
 
 
 @pytest.mark.parametrize("word", ["ACTIVE", "PAUSED", "FAILED", "PENDING_STOPPED", "STOPPED"])
 def test_a_topic_of_a_cluster_link_is_a_mirror_until_it_is_stopped(word: str) -> None:
     with serving() as api:
-        api.answers["/kafka/v3/clusters/lkc-1/links/dr/mirrors/orders%2Fa"] = mirror(word)
+        api.answers["/kafka/v3/clusters/lkc-1/links/dr/mirrors/orders%2Fa"] = mirror(word, p0=41, p1=0, p2=-1)
         link = f"{api.url}/kafka/v3/clusters/lkc-1/links/dr/"
         known = replicator(kind="cluster-linking", url=link, username="key", password="secret")
-        assert mirror_states(known, ["orders/a"], timeout=10) == {"orders/a": (word, word == "STOPPED")}
+        state = MirrorState(word, word == "STOPPED", {0: 41, 1: 0})
+        assert mirror_states(known, ["orders/a"], timeout=10) == {"orders/a": state}
         assert api.requested[0][2] == f"Basic {base64.b64encode(b'key:secret').decode()}"
+
+
+SHADOWED = [
+    {"sourceHighWatermark": "100", "highWatermark": "90"},
+    {"partitionId": "1", "sourceHighWatermark": "-1"},
+    {"partitionId": "2", "sourceHighWatermark": "7"},
+    {"partitionId": "3", "highWatermark": "5"},
+]
+"""Of partition 0, whose number is left out as protocol buffers do; of two the source was not seen."""
 
 
 @pytest.mark.parametrize(
@@ -85,12 +96,15 @@ def test_a_shadow_topic_is_one_until_it_has_failed_over_or_was_promoted(word: st
     with serving() as api:
         path = "/redpanda.core.admin.v2.ShadowLinkService/GetShadowTopic"
         api.answers[f"{path}?orders"] = {
-            "shadowTopic": {"name": "orders", "status": {"state": f"SHADOW_TOPIC_STATE_{word}"}}
+            "shadowTopic": {
+                "name": "orders",
+                "status": {"state": f"SHADOW_TOPIC_STATE_{word}", "partitionInformation": SHADOWED},
+            }
         }
         known = replicator(kind="shadowing", url=api.url, link="dr")
         is_over = word in {"FAILED_OVER", "PROMOTED"}
         assert mirror_states(known, ["orders", "refunds"], timeout=10) == {
-            "orders": (word, is_over), "refunds": (None, False),
+            "orders": MirrorState(word, is_over, {0: 100, 2: 7}), "refunds": MirrorState(None, False),
         }  # fmt: skip
         assert api.requested[0][:2] == (path, {"shadowLinkName": "dr", "name": "orders"})
 
@@ -100,6 +114,16 @@ def test_a_shadow_topic_is_one_until_it_has_failed_over_or_was_promoted(word: st
     [
         (401, {}, "answers 401"),
         (302, {}, "answers 302"),
+        (
+            200,
+            {"mirror_status": "STOPPED", "mirror_lags": [{}]},
+            "does not answer as cluster-linking's API: no state of",
+        ),
+        (
+            200,
+            {"mirror_status": "STOPPED", "mirror_lags": [{"partition": 0, "last_source_fetch_offset": "x"}]},
+            "does not answer as cluster-linking's API: no state of orders",
+        ),
         (200, {"mirror_lags": []}, "does not answer as cluster-linking's API: no state of orders"),
         (200, ["ACTIVE"], "does not answer as cluster-linking's API: no state of orders"),
     ],

@@ -78,6 +78,7 @@ GOOD = MoveFacts(
 
 OF_PLANNED_MOVES = {"active-reachable", "replication-alive", "one-direction", "caught-up"}
 OF_REPLICATION = {"replication-alive", "mirror-stopped"}
+OF_MIRROR = MirrorAnswer(stopped=("t",), ends={TopicPartition("t", 0): 19})
 MEANING = {"schemas-agree", "home-offsets", "offset-in-logic", "topic-in-logic", "headers-in-logic", "event-time"}
 RUNNING = Replicating(proven=True, measured="1 s", text="the newest heartbeat copied from east is 1 s old")
 STOPPED = Replicating(proven=False, measured="none", text="west.heartbeats on east holds no heartbeat of west")
@@ -148,6 +149,7 @@ def test_good_facts_pass_every_gate_that_speaks() -> None:
         "sink-follows",
         "output-copied",
         "mirror-stopped",
+        "not-beyond-mirrored",
         "upstream-output",
         "answers-consistent",
         "schemas-agree",
@@ -291,6 +293,8 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
      "the replicator says nothing of a topic of q; --consent replication accepts it"),
     ("mirror-stopped", replace(GOOD, mirrors=MirrorAnswer(error="https://w answers 401")), "no answer",
      "an answer of the replicator", "https://w answers 401; --consent replication accepts it"),
+    ("not-beyond-mirrored", replace(GOOD, mirrors=OF_MIRROR), "1 partition", "0 partitions",
+     "t-0 would resume at 20, and was mirrored up to 19 only: what producers have written on west between the two"),
     ("caught-up", replace(PLANNED, resolution=BEHIND), "0 of 1 partitions", "1 partition",
      "west lacks 7 records that q has read (t-0: 7 records are not there yet)"),
     ("output-copied", replace(PLANNED, handed_on="o", written=(place(), place(topic="o", exact=False, note="late"))),
@@ -478,6 +482,7 @@ def test_every_gate_can_refuse() -> None:
         ("retention", "gap"),
         ("sink-declared", "repeats"),
         ("upstream-output", "gap"),
+        ("not-beyond-mirrored", "gap"),
         ("timestamp-type", "repeats"),
         ("exposure", "loss"),
         ("partitions-match", "repeats"),
@@ -506,6 +511,7 @@ def test_one_consent_opens_its_own_gate_and_no_other(name: str, consent: str) ->
                                                          "partitions-match", "one-direction",
                                                          "sink-declared")
                                           for c in ("repeats",)} | {("retention", "gap"), ("upstream-output", "gap"),
+                                                                    ("not-beyond-mirrored", "gap"),
                                                                     ("answers-consistent", "gap")
                                                                     } | {(n, "columns") for n in MEANING} | {
                                                                         (n, "replication") for n in OF_REPLICATION

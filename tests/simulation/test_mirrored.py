@@ -1,0 +1,44 @@
+"""A mirror that was stopped: a query never resumes behind what producers have written there since."""
+
+import pytest
+
+from state.model.entities import Operation
+from streaming.probe import mirrors
+from streaming.probe.mirrors import MirrorState
+from tests.simulation.control import controller
+from tests.simulation.test_identity import place, requested
+from tests.simulation.world import World, settings
+
+LINK = {"kind": "cluster-linking", "url": "https://west.example/links/dr"}
+ROUTES = [{"from": "east", "to": "west", "keeps_offsets": True, "replicator": LINK}, {"from": "west", "to": "east"}]
+
+
+def resumed(operation: Operation) -> dict[int, int | None]:
+    """By partition, the resume offset of the plan."""
+    assert operation.plan is not None
+    return {each.partition: each.target_offset for each in operation.plan.partitions}
+
+
+def moved(monkeypatch: pytest.MonkeyPatch, ends: dict[int, int]) -> tuple[World, Operation]:
+    """A failover behind a mirror that was stopped, of which the replicator reports these ends."""
+    answer = {"orders": MirrorState("STOPPED", True, ends)}
+    monkeypatch.setattr(mirrors, "mirror_states", lambda *_, **__: answer)
+    world = World(settings(groups={"routes": ROUTES}))
+    operation = requested(world, controller(world))
+    assert isinstance(operation, Operation), operation
+    return world, operation
+
+
+def test_a_resume_offset_beyond_what_was_mirrored_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, operation = moved(monkeypatch, {})
+    assert (operation.outcome, place(world)) == ("done", "west")
+    first = resumed(operation)[0]
+    assert first is not None
+    world, operation = moved(monkeypatch, {0: first})
+    assert (operation.outcome, place(world)) == ("done", "west"), "at the end itself nothing is skipped"
+    world, operation = moved(monkeypatch, {0: first - 1, 1: 0})
+    assert (operation.outcome, place(world)) == ("refused", "east")
+    said = f"not-beyond-mirrored: orders-0 would resume at {first}, and was mirrored up to {first - 1} only"
+    assert operation.sentence.startswith(said)
+    assert "--consent gap skips it" in operation.sentence
+    assert world.checkpoints["/cp/revenue"].planted == set()
