@@ -101,11 +101,15 @@ def resolve(
     )
 
 
+def _group(want: Want) -> Group:
+    return want.source, want.topic, want.target_topic
+
+
 def _groups(wants: Sequence[Want], old_ends: Mapping[TopicPartition, EndSample]) -> dict[Group, list[Want]]:
     groups: dict[Group, list[Want]] = defaultdict(list)
     for want in wants:
         old = old_ends.get(TopicPartition(want.topic, want.partition))
-        groups[want.source, want.topic, want.target_topic].append(normalised(want, old))
+        groups[_group(want)].append(normalised(want, old))
     return groups
 
 
@@ -161,7 +165,7 @@ def _answer(run: Lookup, cases: list[Case]) -> list[Target]:
     for case in whole:
         _take_scan(run, case)
     add_syncs(run, whole)
-    whole = _regroup(run, whole)
+    whole = _regroup(run, whole, cases)
     confirm_times(run, whole)
     count_sent_again(run, whole)
     _request_segments(run, whole)
@@ -360,16 +364,22 @@ def _scan(run: Lookup, case: Case, ring: FingerprintMatcher, question: Question)
     return case.scan
 
 
-def _regroup(run: Lookup, cases: list[Case]) -> list[Case]:
-    """Where one partition of a topic is a mismatch, its partitioner may differ: the whole topic goes by common time."""
+def _regroup(run: Lookup, cases: list[Case], every: Iterable[Case]) -> list[Case]:
+    """Where one partition of a topic is a mismatch, its partitioner may differ: the whole topic goes by common time.
+
+    ``every``: those of partitions with an error, too. What they lead to here may lie in any other partition.
+    """
     groups: dict[Group, list[Case]] = defaultdict(list)
+    wants: dict[Group, list[Want]] = defaultdict(list)
     for case in cases:
-        groups[case.want.source, case.want.topic, case.want.target_topic].append(case)
+        groups[_group(case.want)].append(case)
+    for case in every:
+        wants[_group(case.want)] += () if case.added else (case.want,)
     kept: list[Case] = []
     for group, members in groups.items():
         against = _against(run, group, members)
         if against:
-            common = _common_cases(run, [case.want for case in members if not case.added], against)
+            common = _common_cases(run, wants[group], against)
             cut = {case.key for case in members if case.is_cut}
             for case in common:
                 case.is_cut = case.key in cut

@@ -107,6 +107,38 @@ def _by_time_alone() -> World:
     return World(partitions=(part,), now=20_000, methods=("timestamp",), lie=Lie("time-none"))
 
 
+def _spread_with_an_error() -> World:
+    """Another partitioner has put a record of the third partition, of which no time is known, into the second one.
+
+    The answers of the third one do not agree, so it has an error.
+    """
+    first = Partition(
+        written=(Written(3, 1000, "r3.0"), Written(5, 2000, "r5.0")),
+        written_end=7,
+        kept=(Kept(21, 2000, "r5.0", of=5, by=0),),
+        kept_end=22,
+        position=4,
+        next_copy=7,
+        remembered=((0, 4),),
+        ring_at=4,
+    )
+    second = Partition(
+        written=(Written(17, 3000, "p0.1"),),
+        written_end=448,
+        kept=(Kept(0, 0, "r1000.2", of=1000, by=2),),
+        kept_end=221,
+        position=138,
+        next_copy=448,
+        remembered=((0, 138),),
+        ring_at=138,
+    )
+    third = Partition(
+        written=(Written(1000, 0, "r1000.2"),), written_end=1064, kept=(), kept_end=32, position=1000, next_copy=1064
+    )
+    lie = Lie("stale-end", partition=2, only=0)
+    return World((first, second, third), now=4000, committed=True, buffer_ms=0, lie=lie, spread=True)
+
+
 WORLDS = {
     "a stale end of one partition": World(
         partitions=(
@@ -720,6 +752,7 @@ WORLDS = {
         compacted=True,
     ),
     "a partition with the oldest remembered record alone, the others elsewhere": _spread_after_one(),
+    "another partitioner, and a partition with an error whose records lie in another one": _spread_with_an_error(),
     "a stale begin before copies of older records that were sent again": _one(
         _old(66),
         _copies(*range(66), *range(42)),
