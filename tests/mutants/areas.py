@@ -23,7 +23,7 @@ AREAS = (
         "gates",
         ("orchestrator/decide/gates/loss.py", "orchestrator/decide/gates/preconditions.py",
          "orchestrator/decide/replication_age.py"),
-        ("tests/unit/orchestrator/decide/gates/test_checks.py",
+        ("tests/unit/orchestrator/decide/gates/test_checks.py", "tests/unit/orchestrator/decide/gates/test_loss.py",
          "tests/unit/orchestrator/decide/test_replication_age.py"),
     ),
     Area(
@@ -39,6 +39,7 @@ AREAS = (
          "orchestrator/decide/uncommitted_batch.py",
          "orchestrator/decide/gates/gate.py", "orchestrator/decide/move_facts.py"),
         ("tests/unit/orchestrator/decide/operation/test_step.py", "tests/unit/orchestrator/decide/desk/test_status.py",
+         "tests/unit/orchestrator/decide/gates/test_gate.py",
          "tests/unit/orchestrator/decide/test_uncommitted_batch.py",
          "tests/simulation/test_landing.py", "tests/simulation/test_consents.py"),
     ),

@@ -8,6 +8,7 @@ EXPLAINED: dict[str, str] = {
     "streaming/resolve/sent_again_scan.py _behind: 1 -> 2": (
         "copies are found by single records, so how many of the last ones are compared in a row plays no part"
     ),
+    "orchestrator/lease.py is_gone: 3 -> 4": "no host's name has a colon",
     "state/store/write_checks.py term_step: 1 -> 2": "a term lies above the last one by any number but 0",
     "lab/judge.py Mistakes: 0 -> 1 #2": "each maker gives both numbers",
     "streaming/spark/runner/fence.py _fence: < -> <=": "two readings of the machine's clock are never the same",

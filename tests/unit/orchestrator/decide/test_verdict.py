@@ -237,7 +237,9 @@ def test_a_belief_keeps_its_beginning_and_names_its_first_failure() -> None:
     assert (later.since, later.decided_at) == (at(1.6), at(2.6))
     event = verdict_event(down, standing=None, actor="controller one")
     assert event.text.startswith("east is DOWN: 3 probes failed in a row since 12:00:00.5: connection refused")
-    assert event.detail["before"] is None
+    assert (event.detail["before"], event.detail["first_failed_at"]) == (None, at(0.5).isoformat())
+    well = verdict_event(replace(down, first_failed_at=None), standing=down, actor="controller one")
+    assert (well.detail["before"], well.detail["first_failed_at"]) == ("DOWN", None)
 
 
 @pytest.mark.parametrize(

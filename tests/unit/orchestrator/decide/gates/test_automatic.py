@@ -13,9 +13,11 @@ from orchestrator.decide.gates.automatic import (
     AUTOMATIC_GATES,
     VERDICT_VALID,
     AutomaticFacts,
+    Recheck,
     is_usable,
     judge_automatic,
     pause_in_force,
+    recheck,
     standby_of,
 )
 from orchestrator.decide.gates.checks import refusal
@@ -308,3 +310,23 @@ def test_a_pause_or_losing_the_lead_never_lets_anything_through(circumstances: A
 def test_a_pause_is_in_force_from_its_beginning_to_its_end_and_never_again(at: datetime, given: Pause) -> None:
     if not given.is_in_force(at):
         assert not given.is_in_force(at + HOUR)
+
+
+@pytest.mark.parametrize(
+    ("given", "against", "doubt"),
+    [
+        (ACT, "", ""),
+        (replace(ACT, statuses={}), "", ""),
+        (replace(ACT, facts=GOOD), "automatic-on: policy.automatic is off", ""),
+        (replace(ACT, pauses=(pause(),)), "not-paused: ", ""),
+        (believing(east=status("east", Verdict.UP)), "cluster-down: east is not known to be down: UP", ""),
+        (believing(east=status("east", Verdict.SUSPECT)), "", "cluster-down: east is not known to be down: SUSPECT"),
+    ],
+)
+def test_a_begun_move_is_called_off_only_by_what_is_known_for_sure(
+    given: AutomaticFacts, against: str, doubt: str
+) -> None:
+    found = recheck(given)
+    assert found.against.startswith(against)
+    assert found.doubt.startswith(doubt)
+    assert (found == Recheck()) is not bool(against or doubt)

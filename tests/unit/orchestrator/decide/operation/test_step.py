@@ -230,20 +230,21 @@ def test_an_empty_batch_does_not_prove_a_move_that_waits_for_data() -> None:
     assert step(replace(bridged, fact=replace(COMMITS, batch=5)), NOW).trigger is Trigger.PROVEN
 
 
-def test_a_move_that_is_not_proven_knows_no_dropped_rows() -> None:
+def test_a_move_that_is_not_proven_knows_no_rows_of_its_sink() -> None:
     before = replace(COMMITS, cluster="east", epoch=1, dropped_late_rows=3)
     cases = (
         (Phase.STARTING, before),
         (Phase.VERIFYING, before),
         (Phase.VERIFYING, replace(FAILED, dropped_late_rows=0)),
     )
-    for phase, fact in cases:
+    for phase, row in cases:
+        fact = replace(row, sink_took=True)
         act = step(at(phase, fact=fact, patient=False, unreachable="no"), NOW).act
         assert isinstance(act, Settle)
-        assert (act.outcome, act.measured.dropped_late_rows) == ("failed", None)
-    proven = step(at(Phase.VERIFYING, fact=replace(COMMITS, dropped_late_rows=3)), NOW).act
+        assert (act.outcome, act.measured.dropped_late_rows, act.measured.sink_took) == ("failed", None, None)
+    proven = step(at(Phase.VERIFYING, fact=replace(COMMITS, dropped_late_rows=3, sink_took=True)), NOW).act
     assert isinstance(proven, Settle)
-    assert proven.measured.dropped_late_rows == 3
+    assert (proven.measured.dropped_late_rows, proven.measured.sink_took) == (3, True)
 
 
 @pytest.mark.parametrize(("waiting", "proven"), [(0, True), (None, True), (7, False)])
