@@ -22,7 +22,7 @@ def tls(reading: PropertyReading) -> dict[str, object]:
     if compared == "":
         found["check_hostname"] = False
     elif compared != "https":
-        reading.wrong("ssl.endpoint.identification.algorithm", "write https, or nothing behind the =")
+        reading.wrong("ssl.endpoint.identification.algorithm", "write https, or nothing after the =")
     return found
 
 

@@ -64,7 +64,7 @@ def contradictions_of(requested: Iterable[PartitionAnswers]) -> tuple[Contradict
 def _texts(requested: PartitionAnswers) -> Iterable[str]:
     begin, first, last = requested.begin, requested.first_end, requested.last_end
     if begin is not None and first is not None and begin > first:
-        yield f"it begins at offset {begin}, behind its end {first}"
+        yield f"it begins at offset {begin}, after its end {first}"
     if first is not None and last is not None and last < first:
         yield f"its end went back from {first} to {last}"
     if requested.record is None:

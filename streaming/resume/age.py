@@ -11,8 +11,8 @@ from dataclasses import KW_ONLY, dataclass
 from state.model.entities import EndSample
 from streaming.cluster_log import Fetched, OffsetAnswer, PartitionError
 
-SILENT = "the cluster in use is silent: the records behind the newest copy cannot be read"
-UNREAD = "the records behind the newest copy could not be read"
+SILENT = "the cluster in use is silent: the records after the newest copy cannot be read"
+UNREAD = "the records after the newest copy could not be read"
 NO_SUCH_TIME = "no record of the cluster in use is as new as the newest one on the standby, which is no copy of one"
 
 

@@ -120,7 +120,7 @@ def _of_time(known: Snapshot, time: int, looked: OffsetAnswer) -> Iterator[str]:
         yield f"{what} is as new as {time}, but the record at {early.offset} has {early.timestamp_ms}"
     for other, answer in known.times.items():
         if other > time and answer.offset is not None and answer.offset < last and (answer.timestamp_ms or 0) >= time:
-            yield f"the first record of {time} lies behind the first one of {other}, which is at {answer.offset}"
+            yield f"the first record of {time} is after the first one of {other}, which is at {answer.offset}"
 
 
 def _is_within(known: Snapshot, looked: OffsetAnswer | None) -> bool:

@@ -79,7 +79,7 @@ def test_late_copies_behind_new_output_refuse_the_move(kind: OperationKind) -> N
     second = move(world, SECOND, kind)
     assert second.outcome == "refused"
     assert second.sentence.startswith(
-        f"{GATE}: {SECOND} would resume behind records that {FIRST} may have written since it moved to west, up to 42, "
+        f"{GATE}: {SECOND} would resume after records that {FIRST} may have written since it moved to west, up to 42, "
     )
     assert gates_of(second)[GATE]["measured"] == "2 partitions"
     accepted = move(world, SECOND, kind, "gap")

@@ -106,7 +106,7 @@ def _rewound(one: Placed, at: int) -> Claim:
     if position is None:
         return Claim(*about, Verdict.CANNOT_BE_CHECKED, at, None, "the plan does not say which position it had")
     if at <= position:
-        return Claim(*about, Verdict.HOLDS, at, at, f"not behind the position that it had, {position}")
+        return Claim(*about, Verdict.HOLDS, at, at, f"not after the position that it had, {position}")
     text = f"{at - position} offsets after the position that it had: the records in between were skipped"
     return Claim(*about, Verdict.DOES_NOT_HOLD, at, position, text)
 

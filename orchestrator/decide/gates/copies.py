@@ -142,7 +142,7 @@ def upstream_output(facts: MoveFacts) -> Gate | None:
             UNKNOWN,
             "0 partitions",
             text,
-            f"{text}: {facts.query} could resume behind its records and never read them; --consent gap accepts it",
+            f"{text}: {facts.query} could resume after its records and never read them; --consent gap accepts it",
         )
     return answer(
         "upstream-output",
@@ -150,7 +150,7 @@ def upstream_output(facts: MoveFacts) -> Gate | None:
         amount(len(passed), "partition"),
         "0 partitions",
         "consent gap is given" if passed else f"{facts.query} resumes before all that its upstream queries wrote there",
-        f"{facts.query} would resume behind records that {names} may have written since it moved to {facts.target}, up "
+        f"{facts.query} would resume after records that {names} may have written since it moved to {facts.target}, up "
         f"to {most}, and never read them ({named(target for target, _, _ in passed)}). Records were copied after that "
         "move; --consent gap accepts the loss",
     )

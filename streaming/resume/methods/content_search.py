@@ -445,7 +445,7 @@ class Search:
         if lags:
             known = missing if is_known else self._all_read()
             return Found(self.end, exact=known == 0, missing=known, again=more, note=bound)
-        note = f"the standby does not hold the last {newest - home} records read, and other records lie behind them"
+        note = f"the standby does not hold the last {newest - home} records read, and other records follow them"
         unseen = min(missing - (newest - home), len(again))
         return Found(
             self.records[at].offset + 1,

@@ -70,7 +70,7 @@ def parse_submit(command: Sequence[str]) -> Typed:
         else:
             options.append((name + equals + value, rest.pop(0)))
     if not rest:
-        raise ValueError("no application behind the options: name its file or its jar")
+        raise ValueError("no application after the options: name its file or its jar")
     settings = [each[1] for each in options if each[0] in _CONF and len(each) > 1]
     conf = {key: value for key, equals, value in (each.partition("=") for each in settings) if equals}
     return Typed(program=command[0], options=tuple(options), job=tuple(rest), conf=conf)

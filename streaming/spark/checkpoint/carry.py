@@ -209,7 +209,7 @@ def _map(
     bound = _check_place(end, request, sources)
     _check_planned(end, request.treatment)
     if end.batch is None or end.last is None:
-        raise EmptyCheckpoint(hint="there is no batch behind which the query could continue")
+        raise EmptyCheckpoint(hint="there is no batch after which the query could continue")
     skips = request.treatment in {UncommittedBatch.PROMOTE, UncommittedBatch.BRIDGE}
     if skips and end.planned is None:
         raise MovedOn(f"batch {end.batch + 1} is not planned, so there is nothing to {request.treatment.value}")

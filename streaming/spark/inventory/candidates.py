@@ -150,7 +150,7 @@ def _of_checkpoint(
     if found.moved_to is not None:
         unknown.append(
             f"Tideover has moved it to {found.moved_to}: only the store that has this move starts it; another one does "
-            "behind tideover release"
+            "after tideover release"
         )
     if found.released_on is not None:
         notes.append(f"Tideover has released it on {found.released_on}: its clusters begin with that one")

@@ -160,7 +160,7 @@ def test_kerberos_by_a_key_table_and_not_by_a_cache(tmp_path: Path) -> None:
         (("ssl.keystore.key=hidden", "ssl.keystore.certificate.chain=hidden"), "it holds no PEM text"),
         (("ssl.truststore.type=PEM", "ssl.truststore.location=/none.pem"), "/none.pem is not a file"),
         (("ssl.cipher.suites=TLS_AES_128_GCM_SHA256",), "ssl.cipher.suites: Tideover has no setting for it"),
-        (("ssl.endpoint.identification.algorithm=ldaps",), "write https, or nothing behind the ="),
+        (("ssl.endpoint.identification.algorithm=ldaps",), "write https, or nothing after the ="),
         (("sasl.mechanism=PLAIN",), "sasl.mechanism: security.protocol=SSL has no login"),
     ],
 )  # fmt: skip

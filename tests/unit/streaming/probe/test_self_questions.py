@@ -71,7 +71,7 @@ LIES: dict[str, tuple[Callable[[], Lie], str]] = {
     "an older record": (
         lambda: by_time(lambda true: (true[0] - 5, true[1] - 5 * STEP_MS)), "finds an older one"),
     "begin behind the end": (
-        lambda: by_spec(Spec.EARLIEST, lambda _: (2000, -1)), "it begins at offset 2000, behind its end 1000"),
+        lambda: by_spec(Spec.EARLIEST, lambda _: (2000, -1)), "it begins at offset 2000, after its end 1000"),
     "end goes back": (EndGoesBack, "its end went back from 1000 to 990"),
     "old largest time": (
         lambda: by_spec(Spec.MAX_TIMESTAMP, lambda _: (0, BASE_MS)), "newer than what it calls its largest timestamp"),

@@ -63,7 +63,7 @@ def test_answers_that_agree_contradict_nothing() -> None:
         ({"times": {45: at(5, 44)}}, 45, "but its own time is 44"),
         ({"times": {45: at(5, 49)}}, 45, "the record there has 50, not 49"),
         ({"times": {20: at(1, 20)}, "begin": 2}, 20, "before the log's begin at 2"),
-        ({"times": {10: at(2, 40), 20: at(1, 20)}, "records": ()}, 10, "lies behind the first one of 20"),
+        ({"times": {10: at(2, 40), 20: at(1, 20)}, "records": ()}, 10, "is after the first one of 20"),
         ({"times": {10: at(2, 60)}, "records": ()}, Spec.MAX_TIMESTAMP, "but the record at 2 has 60"),
     ],
 )  # fmt: skip

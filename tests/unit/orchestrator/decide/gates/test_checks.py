@@ -301,7 +301,7 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
      "1 of 2 partitions", "2 partitions", "records of o, which q writes and another query reads (o-0: late)"),
     ("upstream-output", replace(GOOD, resolution=resolution(place(), place(target_partition=1)),
      begun={TopicPartition("t", 0): ("w", 18), TopicPartition("t", 1): ("w", 20)}), "1 partition", "0 partitions",
-     "behind records that w may have written since it moved to west, up to 2, and never read them (t-0). Records were"),
+     "after records that w may have written since it moved to west, up to 2, and never read them (t-0). Records were"),
     ("route-declared", replace(GOOD, topics={"t": None}), "none", "east to west", "the route has no topic t"),
     ("route-declared", replace(GOOD, topics={"t": "x", "u": "x", "v": "v"}), "none", "east to west",
      "the copies of t, u have one name, and one offset cannot be the resume offset of both"),

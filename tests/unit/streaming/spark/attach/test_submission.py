@@ -69,7 +69,7 @@ def test_the_plugin_is_added_to_those_that_spark_would_take(
     [
         ((), "no command to start"),
         (("spark-submit", "--master"), "--master has no value"),
-        (("spark-submit", "--master", "yarn"), "no application behind the options"),
+        (("spark-submit", "--master", "yarn"), "no application after the options"),
     ],
 )
 def test_a_command_line_that_starts_nothing_is_refused(command: tuple[str, ...], says: str) -> None:
