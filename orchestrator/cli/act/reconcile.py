@@ -77,7 +77,7 @@ class Given:
 @context.output
 @pass_context
 def reconcile(ctx: Context, /, query: str | None, every: bool, **options: Any) -> int:
-    """After an old backup of the store was restored: record where a query really is.
+    """After the store was lost, or restored from an old backup: record where a query really is.
 
     No query moves while the store is older than what runs. This command shows what the store says and what its runner
     reports, and wants a confirmation. Then it writes what the runner reports into the store, under a new epoch, and
@@ -94,8 +94,8 @@ def reconcile(ctx: Context, /, query: str | None, every: bool, **options: Any) -
 
     A runner does not start a query from a checkpoint of which files are missing that were there, or that is older than
     what the store knows. Restore the files. Or say --consent repeats: the query starts from what lies there, and its
-    sink gets the batches a second time that are missing. A checkpoint that you made new by hand needs it, too. A sink
-    with sink: batch-id may drop them instead: it needs --consent loss.
+    sink gets the missing batches a second time. A checkpoint that you made new needs that consent, too. A sink with
+    sink: batch-id may drop these batches instead: it needs --consent loss.
 
     With --all each query is shown, and one confirmation is for all of them. Queries whose place cannot be read, or
     that the configuration does not allow where they are, are named and left (exit 1).

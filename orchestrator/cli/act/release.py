@@ -36,8 +36,8 @@ def release(ctx: Context, query: str, dry_run: bool, reason: str, yes: bool, out
     """Hand a query back to plain Spark, in place: its checkpoint, state, query id and batch ids stay.
 
     A query that was moved has offsets with the mark of a cluster, which Spark refuses. They are rewritten as Spark
-    writes them, for the cluster that the query reads now. The old text is kept beside the checkpoint. It can be broken
-    off and done again. Name that cluster in the application's code before you start it without Tideover. Refused
+    writes them, for the cluster that the query reads now. The old text is kept beside the checkpoint. You can interrupt
+    the command and repeat it. Name that cluster in the application's code before you start it without Tideover. Refused
     (exit 1) while a driver of the query may live, or an operation of it is open. An application with commands of yours
     must have ended by its status. Where the checkpoint is not on a local or mounted disk, a small Spark is started with
     the group spark of the configuration. Refused on Azure Data Lake, where no file is replaced in one step.

@@ -50,7 +50,7 @@ def plan_failover(ctx: Context, /, **options: Any) -> int:
 def plan_switchover(ctx: Context, /, **options: Any) -> int:
     """Show what switchover would do: whether the replicator runs, and what the other cluster still lacks.
 
-    A switchover waits for what is lacking (gate caught-up) for as long as policy.catch_up says. The plans stand in the
+    A switchover waits for what is lacking (gate caught-up) for as long as policy.catch_up says. The plans are in the
     order in which the queries begin; "after" names those that one waits for, because it reads what they write.
 
     \b

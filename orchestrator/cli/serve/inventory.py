@@ -45,8 +45,8 @@ def inventory(
     A PATH is a folder that holds checkpoints at any depth, on a local or mounted disk, or a directory of Spark's event
     logs. A checkpoint and a log are of one query if they have one query id. Option --from lists the applications of a
     cluster manager, and reads the event log of each where it can be reached. Of each query it shows whether it is
-    ready, what to add, what speaks against it, and what is not known yet. Option --write leaves out what cannot be
-    attached, and never overwrites a file. Exit 1: something speaks against one; 3: nothing does, but something is not
+    ready, what to add, what prevents an adoption, and what is not known yet. Option --write leaves out what cannot be
+    attached, and never overwrites a file. Exit 1: something prevents an adoption; 3: nothing does, but something is not
     known.
 
     \b
