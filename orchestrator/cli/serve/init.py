@@ -50,9 +50,9 @@ def init(
     """Write a first configuration. Reads the id and the topics of each cluster, and changes nothing there.
 
     The id of each cluster is written down, so that no other cluster is taken for it later. A route is declared where
-    the topics that the queries read are on the other cluster, by the same name, or with the first cluster's name and
-    a dot before it. With --checkpoints also applications and queries. The file is checked before it appears, and an
-    existing one is never overwritten. Exit 2: a cluster did not answer, or something could not be decided.
+    the topics that the queries read are on the other cluster: by the same name, or by that name after the first
+    cluster's name and a dot. With --checkpoints also applications and queries. The file is checked before it appears,
+    and an existing one is never overwritten. Exit 2: a cluster did not answer, or something could not be decided.
 
     For TLS and logins, --command-config names the file that Kafka's tools take. Its secrets go into files of their
     own, in the folder secrets beside the configuration, which names them.
