@@ -50,7 +50,7 @@ def init(
     """Write a first configuration. Reads the id and the topics of each cluster, and changes nothing there.
 
     The id of each cluster is written down, so that no other cluster is taken for it later. A route is declared where
-    the topics that the queries read are on the other cluster: by the same name, or by that name after the first
+    the topics that the queries read are on the other cluster. Their names there are the same, or begin with the first
     cluster's name and a dot. With --checkpoints also applications and queries. The file is checked before it appears,
     and an existing one is never overwritten. Exit 2: a cluster did not answer, or something could not be decided.
 
