@@ -304,11 +304,14 @@ class Truth:
         The old log is A, B, B. One replicator copied A and B, was restarted, and sent that B again. Another one copied
         all three. Both standbys hold A, B, B: no observer can distinguish them, and nothing is to come of the second.
         Offsets of the standby say nothing, for markers take some as well (``docs/places.md``, what cannot be promised).
+        Records that equal none of the old log are other writers', wherever they lie.
         """
         part = self.partition
         rows = [row for row in part.kept if row.offset >= part.kept_begin and row.state not in (MARKER, GONE)]
         may_come = [each for each in part.written if each.offset not in part.filtered]
-        old, here = [self._identity(each) for each in may_come], [self._identity(row) for row in rows]
+        written = {self._identity(each) for each in part.written}
+        old = [self._identity(each) for each in may_come]
+        here = [each for each in map(self._identity, rows) if each in written]
         if not here:
             return 0
         ends = (end for end in range(len(old), len(here) - 1, -1) if old[end - len(here) : end] == here)

@@ -190,12 +190,15 @@ class Search:
         return replace(found, offset=more.offset, repeats=repeats, note=AMBIGUOUS)
 
     def _with_the_rest(self, found: Found) -> Found:
-        """Where the last records read are alike, and others were sent again: so may these be, and the rest may come."""
+        """Where the last records read are alike, some of them may have been sent again, and the rest may come.
+
+        A place that is in doubt needs no more than that. An exact one needs others that were sent again.
+        """
         if self._fitting is None or found.missing is None:
             return found
         at, agreed = self._fitting
         missing = self.matcher.behind_first(agreed, append_time=self.records[at].append_time)
-        if missing <= found.missing or not self.matcher.come_again(self.records[: at + 1]):
+        if missing <= found.missing or (found.exact and not self.matcher.come_again(self.records[: at + 1])):
             return found
         return replace(found, exact=False, missing=missing, note=found.note or MAY_LACK)
 

@@ -799,6 +799,13 @@ WORLDS = {
         remembered=((1, 5),),
         now=30,
     ),
+    "the first of two equal last ones again, behind the only one that came of those before": _one(
+        "0 2000 p0, 1 2000 p0, 2 0 p0, 3 0 p0",
+        "0 2000 p0 of 1, 1 0 p0 of 2, 2 0 p0 of 2, 3 1000 x0",
+        position=4,
+        next_copy=3,
+        now=3000,
+    ),
     "the first of two equal last ones again, and a record from before them": _equal_last(0, since=0),
     "the first of two equal last ones again, and one long before them": _equal_last(0, since=30),
     "the first of two equal last ones again, and a remembered one, with markers": _equal_last(23, since=10, step=2),
