@@ -369,6 +369,7 @@ def restarted() -> Hosting:
     process = SimpleNamespace(
         runner="shop", instance="jvm", host="h", boot_id="b", pid=1, pid_started=1, spark_master="local[4]",
         application_id="app",
+        pod=None,
     )  # fmt: skip
     return cast(Hosting, SimpleNamespace(store=store, process=process, now=lambda: NOW))
 
