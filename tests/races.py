@@ -15,6 +15,7 @@ from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.jvm import JavaObject, java_context, java_view
 from tests.jars import spark_line
 from tests.java import compile_race
+from tests.waiting import PROCESS_SECONDS
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ def entries_against_plants(race: Race, files: CheckpointFiles, folder: str, roun
     package, _, name = race.ours.rpartition(".")
     log = jvm.org.apache.hadoop.fs.Path(join(folder, "offsets"))
     manager = getattr(getattr(jvm, package), name)(log, conf)
-    together = Barrier(2)
+    manager.mkdirs(log)  # as Spark's own logs do: HDFS makes no folder for a file
+    together = Barrier(2, timeout=PROCESS_SECONDS)
 
     def publish(path: str) -> bool:
         stream = manager.createAtomic(jvm.org.apache.hadoop.fs.Path(path), False)

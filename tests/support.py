@@ -40,7 +40,18 @@ _RACES = "tests/long/test_object_store.py::test_of_eight_writers_exactly_one_get
 _LOST = "tests/real/test_object_store.py::test_a_create_whose_answer_was_lost_is_won"
 _QUERY = "tests/long/test_object_store.py::test_a_query_whose_checkpoint_is_there_goes_to_the_standby_and_back"
 _CLASS = "tests/real/test_object_store.py::test_another_scheme_of_the_same_connector_is_as_safe"
-_HDFS = Cell(How.READ, note="Hadoop's rename without overwriting is one step on HDFS (`FSDirRenameOp`)")
+_STORES = "tests/real/test_stores.py::test_a_query_on_each_store_goes_to_the_standby"
+_HDFS = Cell(
+    How.REAL,
+    (
+        "tests/real/test_hdfs.py::test_of_eight_writers_exactly_one_gets_the_name",
+        "tests/real/test_hdfs.py::test_a_create_whose_answer_was_lost_is_won",
+        "tests/real/test_hdfs.py::test_a_stale_run_writes_nothing_behind_a_fence",
+        _STORES,
+    ),
+    "a NameNode and a DataNode of Hadoop 3.5.0 in one process, without Kerberos; the client is that of this Spark",
+)
+_HDFS_READ = Cell(How.READ, note="Hadoop's rename without overwriting is one step on HDFS (`FSDirRenameOp`)")
 _LAKE_RACE = "tests/real/test_data_lake.py::test_of_eight_writers_exactly_one_gets_the_name"
 _LAKE_LOST = "tests/real/test_data_lake.py::test_a_create_whose_answer_was_lost_is_won"
 _LAKE_FENCE = "tests/real/test_data_lake.py::test_a_stale_run_writes_nothing_behind_a_fence"
@@ -49,21 +60,18 @@ _LAKE_FENCE = "tests/real/test_data_lake.py::test_a_stale_run_writes_nothing_beh
 def _lake(hadoop: str) -> Cell:
     return Cell(
         How.STAND_IN,
-        (_LAKE_RACE, _LAKE_LOST, _LAKE_FENCE),
+        (_LAKE_RACE, _LAKE_LOST, _LAKE_FENCE, _STORES),
         f"Hadoop's client {hadoop}, which sends `If-None-Match: *` with each rename; the service is a small server "
         "of the tests. No emulator has a hierarchical namespace, and Microsoft's own service was not tried",
     )
 
 
 _LAKE_READ = Cell(How.READ, note="its client renames with `If-None-Match: *` as well (`AbfsClient.renamePath`)")
-_GOOGLE = tuple(
-    f"tests/real/test_cloud_storage.py::{name}"
-    for name in (
-        "test_of_eight_writers_exactly_one_gets_the_name",
-        "test_a_create_whose_answer_was_lost_is_won",
-        "test_a_stale_run_writes_nothing_behind_a_fence",
-        "test_a_query_whose_checkpoint_is_there_goes_to_the_standby",
-    )
+_GOOGLE = (
+    "tests/real/test_cloud_storage.py::test_of_eight_writers_exactly_one_gets_the_name",
+    "tests/real/test_cloud_storage.py::test_a_create_whose_answer_was_lost_is_won",
+    "tests/real/test_cloud_storage.py::test_a_stale_run_writes_nothing_behind_a_fence",
+    _STORES,
 )
 
 
@@ -95,12 +103,14 @@ _COMPILED = Cell(
 
 
 def _s3(hadoop: str, way: str, *more: str) -> Cell:
-    return Cell(How.STAND_IN, (_RACE, _LOST, *more), f"Hadoop {hadoop}, {way}; the server is Versity's gateway")
+    return Cell(
+        How.STAND_IN, (_RACE, _LOST, _STORES, *more), f"Hadoop {hadoop}, {way}; the server is Versity's gateway"
+    )
 
 
 ROWS: Mapping[str, Sequence[Cell]] = {
     "PySpark 3.4.4": (
-        _COMPILED, Cell(How.NOT), _HDFS,
+        _COMPILED, Cell(How.NOT), _HDFS_READ,
         Cell(How.READ, note="its Hadoop and its client of Amazon's SDK are those of 3.5. Races were run on it by hand"),
         _LAKE_READ,
         Cell(How.READ, note="its connector is that of 3.5. A race of eight writers was run on it by hand"),
@@ -123,12 +133,12 @@ ROWS: Mapping[str, Sequence[Cell]] = {
         _google("4.0.4"), _OTHERS,
     ),
     "another patch of these": (
-        Cell(How.READ, note="looked up when it starts; 3.5.0 was tried by hand"), Cell(How.NOT), _HDFS, Cell(How.NOT),
-        _LAKE_READ, _GOOGLE_READ, _OTHERS,
+        Cell(How.READ, note="looked up when it starts; 3.5.0 was tried by hand"), Cell(How.NOT), _HDFS_READ,
+        Cell(How.NOT), _LAKE_READ, _GOOGLE_READ, _OTHERS,
     ),
     "a vendor's build": (
-        Cell(How.STAND_IN, (_VENDOR,), "an Apache build with a vendor's version"), Cell(How.NOT), _HDFS, Cell(How.NOT),
-        _LAKE_READ, _GOOGLE_READ, _OTHERS,
+        Cell(How.STAND_IN, (_VENDOR,), "an Apache build with a vendor's version"), Cell(How.NOT), _HDFS_READ,
+        Cell(How.NOT), _LAKE_READ, _GOOGLE_READ, _OTHERS,
     ),
 }  # fmt: skip
 

@@ -11,12 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
-
-import pyspark
 
 from lab.ports import free_base_port
-from streaming.jars import jar_paths, java_home_binary
+from tests.hadoop_daemons import configure, running_daemon
 from tests.waiting import PROCESS_SECONDS, until
 
 EXPIRY_SECONDS = 6
@@ -25,14 +22,6 @@ _DAEMONS = {
     "manager": "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager",
     "node": "org.apache.hadoop.yarn.server.nodemanager.NodeManager",
 }
-_OF_SPARK = ("hadoop-client-api-", "hadoop-client-runtime-", "slf4j-api-", "log4j-", "jcl-over-slf4j-", "snappy-java-")
-_LOG = """rootLogger.level=info
-rootLogger.appenderRef.out.ref=out
-appender.out.type=Console
-appender.out.name=out
-appender.out.layout.type=PatternLayout
-appender.out.layout.pattern=%d %p %c{1}: %m%n%ex
-"""
 
 
 @dataclass(frozen=True)
@@ -124,10 +113,9 @@ def yarn_cluster(folder: Path) -> Iterator[Yarn]:
     """A ResourceManager and a NodeManager."""
     base = free_base_port()
     url = f"http://127.0.0.1:{base}"
-    (folder / "conf").mkdir(parents=True)
     _configure(folder, base)
     with contextlib.ExitStack() as running:
-        daemons = {name: running.enter_context(_daemon(folder, name, main)) for name, main in _DAEMONS.items()}
+        daemons = {name: running.enter_context(running_daemon(folder, name, main)) for name, main in _DAEMONS.items()}
         made = Yarn(folder, url, daemons)
 
         def has_node() -> bool:
@@ -181,30 +169,6 @@ def _configure(folder: Path, base: int) -> None:
         "yarn.scheduler.capacity.root.queues": "default",
         "yarn.scheduler.capacity.root.default.capacity": 100,
     }
-    rows = (
-        f"<property><name>{key}</name><value>{escape(str(value))}</value></property>" for key, value in known.items()
-    )
-    text = f"<configuration>{''.join(rows)}</configuration>".replace(">False<", ">false<")
-    for name in ("core-site", "yarn-site", "capacity-scheduler"):
-        (folder / "conf" / f"{name}.xml").write_text(text, encoding="utf-8")
-    (folder / "conf" / "log4j2.properties").write_text(_LOG, encoding="ascii")
+    configure(folder, known, ("core-site", "yarn-site", "capacity-scheduler"))
     for page in ("cluster", "node"):  # the jar has no web pages, and a daemon looks for the folder of its own
         (folder / "conf" / "webapps" / page).mkdir(parents=True)
-
-
-@contextmanager
-def _daemon(folder: Path, name: str, main: str) -> Iterator["subprocess.Popen[bytes]"]:
-    spark = Path(pyspark.__file__).parent / "jars"
-    shared = [each for each in sorted(spark.iterdir()) if each.name.startswith(_OF_SPARK)]
-    path = ":".join(map(str, (folder / "conf", *jar_paths(f"yarn-{pyspark.__version__}"), *shared)))
-    java = java_home_binary()
-    options = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
-    environment = {**os.environ, "JAVA_HOME": str(java.resolve().parent.parent)}
-    with (folder / f"{name}.log").open("wb") as log:
-        command = [str(java), *options, "-cp", path, main]
-        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=environment)
-    try:
-        yield process
-    finally:
-        process.kill()  # its containers are gone by now, and an orderly stop takes ten seconds
-        process.wait()

@@ -102,11 +102,17 @@ def _gcs(version: str) -> Roots:
     return Roots(coordinates=(f"com.google.cloud.bigdataoss:gcs-connector:{version}:shaded",), transitive=False)
 
 
-def _yarn(hadoop: str, bouncycastle: str) -> Roots:
-    """Name YARN's daemons as Hadoop publishes them for tests, and the certificates that these make; only tests do."""
+def _hadoop(version: str, bouncycastle: str) -> Roots:
+    """Name the daemons of YARN and HDFS as Hadoop publishes them for tests, and what they log and certify by.
+
+    Only tests fetch them. The clients that the daemons call are those of their own version, whichever Spark is there.
+    """
     coordinates = (
-        f"org.apache.hadoop:hadoop-client-minicluster:{hadoop}",
+        *(f"org.apache.hadoop:hadoop-client-{part}:{version}" for part in ("api", "minicluster", "runtime")),
         *(f"org.bouncycastle:{module}-jdk18on:{bouncycastle}" for module in ("bcpkix", "bcprov", "bcutil")),
+        *(f"org.slf4j:slf4j-{part}:1.7.36" for part in ("api", "reload4j")),
+        "ch.qos.reload4j:reload4j:1.2.25",
+        "commons-logging:commons-logging:1.3.5",
     )
     return Roots(coordinates=coordinates, transitive=False)
 
@@ -176,7 +182,7 @@ ROOTS: Mapping[str, Roots] = {
     "s3a-4.0.0": _s3a("3.4.1", "2.25.53", None, frozenset({"retries", "retries-spi", "utils-lite"})),
     "s3a-4.1.2": _s3a("3.4.2", "2.29.52", "1.2.1", frozenset({"utils-lite"})),
     "s3a-4.2.0": _s3a("3.5.0", "2.35.4", "1.3.1"),
-    "yarn-4.2.0": _yarn("3.5.0", "1.82"),
+    "hadoop-3.5.0": _hadoop("3.5.0", "1.82"),
     "msk-iam": Roots(coordinates=("software.amazon.msk:aws-msk-iam-auth:2.3.5:all",), transitive=False),
     "delta-4.0.0": _delta("delta-spark_2.13", "4.0.0"),
     "delta-4.2.0": _delta("delta-spark_4.2_2.13", "4.4.0"),

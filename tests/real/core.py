@@ -56,6 +56,8 @@ CORE = {
         "test_tables.py::test_a_batch_in_flight_reaches_delta_exactly_once[replan-has]",
     "a checkpoint on a store of the S3 protocol has one writer":
         "test_object_store.py::test_of_eight_writers_exactly_one_gets_the_name",
+    "queries with checkpoints on HDFS, S3, Azure Data Lake and Cloud Storage move after a kill":
+        "test_stores.py::test_a_query_on_each_store_goes_to_the_standby",
     "a store without conditional writes is refused":
         "test_object_store.py::test_a_runner_refuses_a_store_that_ignores_conditional_writes",
     "queries move between clusters that want tokens of an OpenID Connect provider":

@@ -2,16 +2,11 @@
 
 import uuid
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from lab.world import CLUSTERS
-from state.store.sql.migrate import open_store
-from streaming.jars import jar_paths
 from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.files import join
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
@@ -21,18 +16,14 @@ from streaming.spark.runner.service import require_exclusive_create
 from tests.cloud_storage import CloudStorage, careless, cloud_storage, losing_uploads
 from tests.jars import hadoop_settings, local_spark, spark_line
 from tests.races import Race, entries_against_plants, load_race
-from tests.real.pipelines import kept, kept_sums, sums_of
+from tests.real.checkpoint_store import ROUNDS, WRITERS, assert_keeps_a_tree, assert_one_gets_the_name
 from tests.real.stale_driver import assert_fenced
 from tests.real.test_object_store import declared
-from tests.real.theatre import sides_of
-from tests.scene import Stage, one_query
-from tests.world import running_clusters
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.jars("gcs"), pytest.mark.timeout(1800)]
 # the first test builds the emulator, once on a machine
 
-ROUNDS, FEW, WRITERS = 15, 3, 8
-ORDERS, BATCH = "orders", 200
+FEW = 3
 
 
 @pytest.fixture(scope="module")
@@ -73,11 +64,7 @@ def test_without_conditions_of_the_store_several_writers_win(race: Race, store: 
 
 
 def test_of_eight_writers_of_the_same_content_exactly_one_gets_the_name(files: HadoopFiles, folder: str) -> None:
-    for number in range(ROUNDS):
-        path = join(folder, "commits", str(number))
-        with ThreadPoolExecutor(WRITERS) as pool:
-            won = list(pool.map(lambda _, path=path: files.create_atomically(path, b"v1\n{}"), range(WRITERS)))
-        assert sum(won) == 1, f"{sum(won)} of {WRITERS} writers believe that {path} is theirs"
+    assert_one_gets_the_name(files, folder)
 
 
 def test_a_create_whose_answer_was_lost_is_won(spark: SparkSession, files: HadoopFiles, store: CloudStorage) -> None:
@@ -126,21 +113,8 @@ def test_a_file_is_overwritten_and_one_that_was_given_up_is_not(
 
 
 def test_a_tree_is_listed_copied_read_and_deleted(files: HadoopFiles, folder: str) -> None:
-    for name in ("a", "sub/b", "sub/deeper/c d"):
-        files.replace(join(folder, "from", name), name.encode())
-    expected = {name: len(name) for name in ("a", "sub/b", "sub/deeper/c d")}
-    assert files.walk(join(folder, "from")) == expected
-    assert list(files.list_names(join(folder, "from"))) == ["a", "sub"]
-    files.copy((join(folder, "from", name), join(folder, "to", name)) for name in expected)
-    assert files.walk(join(folder, "to")) == expected
-    assert files.read_bytes(join(folder, "to", "sub/b")) == b"sub/b"
-    assert files.exists(join(folder, "to", "sub"))
-    assert not files.is_link(join(folder, "to", "a"))
+    assert_keeps_a_tree(files, folder, "c d")
     assert files.free_space(folder) is None
-    assert files.delete(join(folder, "to"), recursive=True)
-    assert files.walk(join(folder, "to")) == {}
-    assert list(files.list_names(join(folder, "none"))) == []
-    assert not files.delete(join(folder, "none"))
 
 
 def test_a_runner_tries_the_store_out_and_leaves_nothing_there(
@@ -198,31 +172,3 @@ def test_another_class_behind_the_scheme_is_refused(spark: SparkSession) -> None
             HadoopFiles(spark).create_atomically(join(folder, "x"), b"mine")
         with pytest.raises(UnsafeCheckpoint, match=reported):
             require_exclusive_create(spark, declared(folder), "a", Path("/"))
-
-
-def test_a_query_whose_checkpoint_is_there_goes_to_the_standby(store: CloudStorage, tmp_path: Path) -> None:
-    """The primary is killed; checkpoint, state and batch ids stay, and every order is counted once."""
-    east, west = CLUSTERS
-    url, folder = f"sqlite:///{tmp_path / 'store.db'}", tmp_path / "scene"
-    jar = jar_paths(f"gcs-{spark_line().spark}")[0]
-    with running_clusters(tmp_path / "world") as world, closing(open_store(url)) as kept_store:
-        settings = one_query(world, url, folder, "sums", "sums_by_batch")
-        settings["queries"]["sums"]["checkpoint"] = join(store.url, "failover", "sums")
-        settings["spark"]["conf"] |= {**store.spark_conf(), "spark.jars": str(jar)}
-        with closing(Stage(folder, kept_store, settings, sides_of(world), world=world)) as scene:
-            scene.make(ORDERS)
-            scene.extend(ORDERS, BATCH)
-            scene.run()
-            scene.until("the orders are counted on east", lambda: counted(scene) == BATCH)
-            scene.kill(east)
-            assert scene.failover("sums", west, "--consent", "loss").end().code == 0
-            scene.extend(ORDERS, 2 * BATCH, west)
-            scene.until("the orders are counted on west", lambda: counted(scene) == 2 * BATCH)
-            assert kept_sums(folder / "sums") == sums_of(2 * BATCH)
-            batches = [each["batch"] for each in kept(folder / "sums")]
-            assert batches == list(range(len(batches)))
-
-
-def counted(scene: Stage) -> int:
-    """How many orders the query's sink has."""
-    return sum(count for count, _ in kept_sums(scene.folder / "sums").values())

@@ -4,7 +4,6 @@ The counts here are small; ``tests/long/test_object_store.py`` has the whole one
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,10 +26,10 @@ from tests.object_store import (
     spark_on,
 )
 from tests.races import Race, entries_against_plants, load_race
+from tests.real.checkpoint_store import ROUNDS, WRITERS, assert_keeps_a_tree, assert_one_gets_the_name
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.jars("s3a")]
 
-ROUNDS, WRITERS = 15, 8
 _UNCACHED = "fs.s3a.impl.disable.cache"
 
 
@@ -60,11 +59,7 @@ def test_of_eight_writers_exactly_one_gets_the_name(race: Race, store: ObjectSto
 
 
 def test_of_eight_writers_of_the_same_content_exactly_one_gets_the_name(files: HadoopFiles, folder: str) -> None:
-    for number in range(ROUNDS):
-        path = join(folder, "commits", str(number))
-        with ThreadPoolExecutor(WRITERS) as pool:
-            won = list(pool.map(lambda _, path=path: files.create_atomically(path, b"v1\n{}"), range(WRITERS)))
-        assert sum(won) == 1, f"{sum(won)} of {WRITERS} writers believe that {path} is theirs"
+    assert_one_gets_the_name(files, folder)
 
 
 @contextmanager
@@ -133,22 +128,8 @@ def test_of_an_entry_and_a_plant_exactly_one_gets_the_name(race: Race, files: Ha
 
 
 def test_a_tree_is_listed_copied_read_and_deleted(files: HadoopFiles, folder: str) -> None:
-    for name in ("a", "sub/b", "sub/deeper/c; isDirectory=true"):
-        files.replace(join(folder, "from", name), name.encode())
-    expected = {name: len(name) for name in ("a", "sub/b", "sub/deeper/c; isDirectory=true")}
-    assert files.walk(join(folder, "from")) == expected
-    assert list(files.list_names(join(folder, "from"))) == ["a", "sub"]
-    files.copy((join(folder, "from", name), join(folder, "to", name)) for name in expected)
-    assert files.walk(join(folder, "to")) == expected
-    assert files.read_bytes(join(folder, "to", "sub/b")) == b"sub/b"
-    assert files.size(join(folder, "to", "a")) == 1
-    assert files.exists(join(folder, "to", "sub"))
-    assert not files.is_link(join(folder, "to", "a"))
+    assert_keeps_a_tree(files, folder)
     assert files.free_space(folder) is None
-    assert files.delete(join(folder, "to"), recursive=True)
-    assert files.walk(join(folder, "to")) == {}
-    assert list(files.list_names(join(folder, "none"))) == []
-    assert not files.delete(join(folder, "none"))
     for read in (files.read_bytes, files.size):
         with pytest.raises(FileVanished):
             read(join(folder, "none"))

@@ -16,7 +16,7 @@ from streaming.spark.masters.yarn import applications, attempt_ended
 from tests.waiting import until
 from tests.yarn_cluster import Yarn, attempt_of, container_of, processes_of, yarn_cluster
 
-pytestmark = [pytest.mark.real, pytest.mark.shared, pytest.mark.jars("yarn"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.real, pytest.mark.shared, pytest.mark.timeout(900)]
 SECONDS = 240.0
 
 

@@ -282,14 +282,15 @@ class HadoopFiles:
         return True
 
     def _won(self, draft: JavaObject, target: JavaObject, content: bytes) -> bool | None:
-        """What became of a rename on Azure Data Lake that has failed; None where that does not show.
+        """What became of a rename that has failed; None where that does not show.
 
-        The client does not say that another one was first: the draft is there still then. Where an answer was lost, the
-        request may have been sent again, and has found no draft any more. The draft has a name of its own, so no other
-        writer moves it.
+        Azure's client does not say that another one was first: the draft is there still then. Where an answer was lost,
+        it has sent the request again, and has found no draft any more. The client of HDFS may only report that the
+        connection ended: without ``dfs.client.retry.policy.enabled`` it sends nothing again to a single NameNode. The
+        draft has a name of its own, so no other writer moves it.
         """
         system = self._system(target)
-        if system.getUri().getScheme() not in LAKES or not system.exists(target):
+        if not system.exists(target):
             return None
         if system.exists(draft):
             return False
