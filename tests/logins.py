@@ -1,4 +1,4 @@
-"""Real brokers that want a token of clients, beside a plain listener for the test itself."""
+"""Real brokers that want a login of clients, beside a plain listener for the test itself."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,8 +31,9 @@ def login_broker(
     more: Mapping[str, str],
     java_options: Sequence[str] = (),
     advertised: str = "LISTEN",
+    scram: Mapping[str, str] | None = None,
 ) -> Iterator[LoginBroker]:
-    """A broker whose first listener has one mechanism; ``more`` are the settings of it.
+    """A broker whose first listener has one mechanism; ``more`` are the settings of it, ``scram`` passwords by user.
 
     Clients are sent to ``advertised`` for it, where something else listens.
     """
@@ -46,8 +47,36 @@ def login_broker(
         **({"listener.name.login.sasl.enabled.mechanisms": mechanism} if mechanism else {}),
         **more,
     }
-    with running_broker(folder, settings=settings, java_options=java_options) as address:
+    with running_broker(folder, settings=settings, java_options=java_options, scram=scram) as address:
         yield LoginBroker(address, plain)
+
+
+@contextmanager
+def behind_password(folder: Path, files: Path, user: str, password: str) -> Iterator[LoginBroker]:
+    """SASL_SSL, PLAIN, as most services in a cloud."""
+    login = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}="{password}";'
+    settings = {"listener.name.login.plain.sasl.jaas.config": login, **_keystore(files)}
+    with login_broker(folder, "SASL_SSL", "PLAIN", settings) as broker:
+        yield broker
+
+
+@contextmanager
+def behind_scram_and_certificate(folder: Path, files: Path, user: str, password: str) -> Iterator[LoginBroker]:
+    """SASL_SSL, SCRAM-SHA-512, on a listener that wants a certificate of the client, too (KIP-684)."""
+    login = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+    settings = {
+        "listener.name.login.scram-sha-512.sasl.jaas.config": login,
+        "listener.name.login.ssl.client.auth": "required",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(files / "ca.pem"),
+        **_keystore(files),
+    }
+    with login_broker(folder, "SASL_SSL", "SCRAM-SHA-512", settings, scram={user: password}) as broker:
+        yield broker
+
+
+def _keystore(files: Path) -> dict[str, str]:
+    return {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(files / "keystore.pem")}
 
 
 @contextmanager
@@ -64,8 +93,7 @@ def behind_tokens(folder: Path, tokens: TokenServer, files: Path, **more: str) -
         f"{prefix}.oauthbearer.expected.audience": AUDIENCE,
         "sasl.oauthbearer.jwks.endpoint.url": tokens.jwks,
         "sasl.oauthbearer.expected.audience": AUDIENCE,
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(files / "keystore.pem"),
+        **_keystore(files),
         **{key.replace("_", "."): value for key, value in more.items()},
     }
     allowed = [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={tokens.jwks}"]

@@ -164,9 +164,9 @@ _MTLS = "tests/real/test_link_security.py::test_mutual_tls_with_an_encrypted_key
 _SASL = "tests/real/test_link_security.py::test_sasl_with_the_right_password"
 _SECURED = "tests/real/test_standalone.py::test_a_query_keeps_its_checkpoint_when_it_moves_on_a_standalone_cluster"
 _TOKEN = "tests/real/test_tokens.py::test_a_token_serves_many_logins_and_is_replaced_before_it_ends"
-_TOKEN_MOVE = "tests/real/test_tokens.py::test_a_query_moves_between_clusters_that_want_tokens"
+_TOKEN_MOVE = "tests/real/test_tokens.py::test_a_query_moves_from_a_password_to_tokens"
 _IAM = "tests/real/test_msk.py::test_a_signed_login_passes_and_a_wrong_key_or_region_is_ours"
-_IAM_MOVE = "tests/real/test_msk.py::test_a_query_moves_between_clusters_that_check_signatures"
+_IAM_MOVE = "tests/real/test_msk.py::test_a_query_moves_from_a_certificate_and_a_password_to_signatures"
 _TICKET = "tests/real/test_kerberos.py::test_a_key_table_is_enough_and_a_wrong_one_is_ours"
 _TICKET_MOVE = "tests/real/test_kerberos.py::test_a_query_moves_between_clusters_that_want_tickets"
 _PROVIDER = "the token provider is a small server of the tests, the brokers are real"
@@ -175,18 +175,24 @@ _KDC = "a real KDC (MIT); skipped where there is none"
 
 LOGINS: Mapping[str, Sequence[Cell]] = {
     "client certificate (mutual TLS)": (
-        Cell(How.REAL, (_MTLS,)), Cell(How.REAL, (_SECURED,), "to a cluster with SCRAM"),
+        Cell(How.REAL, (_MTLS,)),
+        Cell(How.REAL, (_SECURED, _IAM_MOVE), "alone, from a cluster that wants it; and beside a password of SCRAM"),
     ),
-    "SCRAM": (Cell(How.REAL, (_SASL,)), Cell(How.REAL, (_SECURED,), "from a cluster with certificates")),
-    "PLAIN": (
-        Cell(How.REAL, (_SASL,)), Cell(How.READ, note="it differs from SCRAM in the name of the login module"),
+    "SCRAM": (
+        Cell(How.REAL, (_SECURED,)),
+        Cell(How.REAL, (_SECURED, _IAM_MOVE), "to a cluster that wants it; and from one that wants a certificate, too"),
     ),
+    "PLAIN": (Cell(How.REAL, (_SASL,)), Cell(How.REAL, (_TOKEN_MOVE,), "from a cluster that wants it")),
     "OAUTHBEARER, client credentials": (
-        Cell(How.STAND_IN, (_TOKEN,), _PROVIDER), Cell(How.STAND_IN, (_TOKEN_MOVE,), _PROVIDER),
+        Cell(How.STAND_IN, (_TOKEN,), _PROVIDER),
+        Cell(How.STAND_IN, (_TOKEN_MOVE,), f"to a cluster that wants it; {_PROVIDER}"),
     ),
-    "AWS_MSK_IAM": (Cell(How.STAND_IN, (_IAM,), _GATE), Cell(How.STAND_IN, (_IAM_MOVE,), _GATE)),
+    "AWS_MSK_IAM": (
+        Cell(How.STAND_IN, (_IAM,), _GATE),
+        Cell(How.STAND_IN, (_IAM_MOVE,), f"to a cluster that wants it; {_GATE}"),
+    ),
     "GSSAPI (Kerberos)": (Cell(How.REAL, (_TICKET,), _KDC), Cell(How.REAL, (_TICKET_MOVE,), _KDC)),
-}  # fmt: skip
+}
 
 REPLICATOR_COLUMNS = ("failover", "switchover", "failback")
 _KILL = "tests/real/test_carries.py::test_the_controller_moves_every_query_at_a_random_moment_of_a_kill"

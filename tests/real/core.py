@@ -60,8 +60,12 @@ CORE = {
         "test_stores.py::test_a_query_on_each_store_goes_to_the_standby",
     "a store without conditional writes is refused":
         "test_object_store.py::test_a_runner_refuses_a_store_that_ignores_conditional_writes",
-    "queries move between clusters that want tokens of an OpenID Connect provider":
-        "test_tokens.py::test_a_query_moves_between_clusters_that_want_tokens",
+    "queries move from a cluster that wants a password (PLAIN) to one that wants tokens of OpenID Connect":
+        "test_tokens.py::test_a_query_moves_from_a_password_to_tokens",
+    "queries move from a cluster that wants a certificate and a password (SCRAM) to one with logins by IAM":
+        "test_msk.py::test_a_query_moves_from_a_certificate_and_a_password_to_signatures",
+    "queries move between clusters that want tickets of Kerberos":
+        "test_kerberos.py::test_a_query_moves_between_clusters_that_want_tickets",
     "logins by IAM pass a check of their signatures, and throttled ones are tried again":
         "test_msk.py::test_a_gate_with_too_many_connects_holds_up_and_refuses_nothing",
     "TLS with client certificates works, and SASL with passwords":

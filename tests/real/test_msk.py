@@ -17,17 +17,19 @@ from streaming.kafka.cluster_state import ProbeMemory
 from streaming.kafka.probe import Probe
 from streaming.probe.probe_result import ProbeResult
 from tests.certificates import make_certificates
-from tests.logins import LoginBroker
+from tests.logins import LoginBroker, behind_scram_and_certificate
 from tests.msk import KEY, REGION, SECRET, Gate, behind_iam
 from tests.real.moving import moving
 from tests.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.shared]
 
+PASSWORD, KEY_PASSWORD = "correct-horse-2b7e", "battery-staple-51aa"
+
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_certificates(tmp_path_factory.mktemp("tls"), "x" * 8)
+    return make_certificates(tmp_path_factory.mktemp("tls"), KEY_PASSWORD)
 
 
 @pytest.fixture(scope="module")
@@ -106,13 +108,23 @@ def test_a_gate_with_too_many_connects_holds_up_and_refuses_nothing(
     until(lambda: looked(broker, files).ok, "logins pass again")
 
 
-def test_a_query_moves_between_clusters_that_check_signatures(
+def test_a_query_moves_from_a_certificate_and_a_password_to_signatures(
     guarded: tuple[LoginBroker, Gate], files: Path, tmp_path: Path
 ) -> None:
     broker, gate = guarded
+    gate.shown.clear()
+    for name, word in (("password", PASSWORD), ("key-password", KEY_PASSWORD)):
+        (tmp_path / name).write_text(f"{word}\n", encoding="utf-8")
+    both = {
+        "protocol": "SASL_SSL",
+        "ca": str(files / "ca.pem"),
+        "cert": str(files / "client.pem"),
+        "key": str(files / "client.key"),
+        "key_password": f"file:{tmp_path / 'key-password'}",
+        "sasl": {"mechanism": "SCRAM-SHA-512", "username": "ann", "password": f"file:{tmp_path / 'password'}"},
+    }
     with ExitStack() as primary:
-        dying, first = primary.enter_context(behind_iam(tmp_path / "east", files))
-        with moving(tmp_path / "scene", (dying, broker), (security_group(files), security_group(files))) as scene:
+        dying = primary.enter_context(behind_scram_and_certificate(tmp_path / "east", files, "ann", PASSWORD))
+        with moving(tmp_path / "scene", (dying, broker), (both, security_group(files))) as scene:
             scene.assert_moves(primary.close)
-    for each in (first, gate):
-        assert set(each.shown) == {"AWS_MSK_IAM", "OAUTHBEARER"}, "Spark by the one, our own client by the other"
+    assert set(gate.shown) == {"AWS_MSK_IAM", "OAUTHBEARER"}, "Spark by the one, our own client by the other"

@@ -18,7 +18,7 @@ from streaming.kafka.cluster_state import ProbeMemory
 from streaming.kafka.probe import Probe
 from streaming.probe.probe_result import ProbeResult
 from tests.certificates import make_certificates
-from tests.logins import LoginBroker, behind_tokens
+from tests.logins import LoginBroker, behind_password, behind_tokens
 from tests.ports import free_port
 from tests.real.moving import moving
 from tests.secrecy import files_below, files_with, process_arguments
@@ -184,15 +184,16 @@ def test_the_writer_of_records_gets_its_tokens_too(broker: LoginBroker, tokens: 
     assert writer.has("written")
 
 
-def test_a_query_moves_between_clusters_that_want_tokens(
+def test_a_query_moves_from_a_password_to_tokens(
     broker: LoginBroker, tokens: TokenServer, files: Path, tmp_path: Path
 ) -> None:
     secret = tmp_path / "secret"
     secret.write_text(f"{SECRET}\n", encoding="utf-8")
-    group = security_group(tokens, files, client_secret=f"file:{secret}")
+    token = security_group(tokens, files, client_secret=f"file:{secret}")
+    password = {"mechanism": "PLAIN", "username": "ann", "password": f"file:{secret}"}
     with ExitStack() as primary:
-        dying = primary.enter_context(behind_tokens(tmp_path / "east", tokens, files))
-        with moving(tmp_path / "scene", (dying, broker), (group, group)) as scene:
+        dying = primary.enter_context(behind_password(tmp_path / "east", files, "ann", SECRET))
+        with moving(tmp_path / "scene", (dying, broker), (token | {"sasl": password}, token)) as scene:
             scene.assert_moves(primary.close)
             assert files_with(SECRET, files_below(tmp_path / "scene")) == []
             assert SECRET not in process_arguments()
