@@ -202,12 +202,14 @@ _KEPT = "tests/real/test_places_on_brokers.py::test_a_standby_that_copies_bytes_
 _NOT_KEPT = (
     "tests/real/test_places_on_brokers.py::test_a_route_that_is_wrongly_said_to_keep_offsets_is_resumed_by_content"
 )
+_SAME = "tests/real/test_same_offsets.py::test_a_planned_move_and_the_way_home_keep_every_offset"
+_COPIED = "the tests write the copies of the standby"
 
 REPLICATORS: Mapping[str, Sequence[Cell]] = {
     "MirrorMaker 2": (Cell(How.REAL, (_KILL,)), Cell(How.REAL, (_PLANNED,)), Cell(How.REAL, (_HOME,))),
     "one that keeps offsets (Cluster Linking, Shadowing, cluster mirroring)": (
-        Cell(How.STAND_IN, (_KEPT, _NOT_KEPT), "the tests write the copies of the standby"),
-        Cell(How.NOT), Cell(How.NOT),
+        Cell(How.STAND_IN, (_KEPT, _NOT_KEPT), _COPIED), Cell(How.STAND_IN, (_SAME,), _COPIED),
+        Cell(How.STAND_IN, (_SAME,), _COPIED),
     ),
     "MSK Replicator": (Cell(How.NOT), Cell(How.NOT), Cell(How.NOT)),
 }  # fmt: skip
