@@ -175,6 +175,12 @@ class Service:
         """Whether plain Spark would refuse an offset log."""
         return any("@west" in path.read_text() for path in (self.checkpoint(name) / "offsets").glob("[0-9]*"))
 
+    def stop_application(self) -> None:
+        """By its own command, waited for."""
+        command = self.folder / "app"
+        subprocess.run([command, "stop"], check=False)
+        until(lambda: subprocess.run([command, "status"], check=False, stdout=subprocess.DEVNULL).returncode == 3)
+
     def kill(self) -> None:
         """All of it."""
         for tender in self.tenders:
@@ -215,6 +221,8 @@ def test_an_application_of_two_queries_is_moved_and_moved_back(service: Service)
     assert (service.query_ids(), [service.is_marked(name) for name in QUERIES]) == (first, [False, False])
     pid = (service.folder / "pid").read_text()
     service.tenders[-1].die()
+    running = service.type("release", "totals", "--yes")
+    assert (running.code, "it runs, as its status says" in running.err) == (1, True), running.err
     faults.start(service.world, "east", print)
     service.more()
     service.await_exact("it reads on without its runner")
@@ -226,8 +234,27 @@ def test_an_application_of_two_queries_is_moved_and_moved_back(service: Service)
     service.await_exact("each order once on east again")
     assert service.starts() == [east, west, east]
     assert (service.query_ids(), (service.folder / "pid").read_text() != pid) == (first, True)
-    subprocess.run([service.folder / "app", "restart", west], check=True)  # by its scheduler, at once
+    subprocess.run([service.folder / "app", "restart", east], check=True)  # by its scheduler, at once
     until(
         lambda: "and Tideover did not start it on east" in service.tenders[-1].log(), "it is noticed", seconds=SECONDS
     )
     assert "was started again, and not by Tideover" in service.tenders[-1].log()
+    release(service, east)
+
+
+def release(service: Service, servers: str) -> None:
+    """Plain Spark continues both queries; an object store is reached by a Spark that the command starts."""
+    service.tenders[-1].stop()
+    service.stop_application()
+    first = service.query_ids()
+    for name in QUERIES:
+        shown = service.type("release", name, "--dry-run", "-o", "json")
+        assert (shown.code, json.loads(shown.out)["released"]) == (0, False), shown.err
+        done = service.type("release", name, "--yes", "-o", "json")
+        assert done.code == 0, done.out + done.err
+        assert json.loads(done.out)["cluster"] == "east"
+        assert not (service.checkpoint(name) / "_tideover_mappings").exists()
+    subprocess.run([service.folder / "app", "start", servers], check=True)
+    service.more()
+    service.await_exact("each order once without Tideover")
+    assert (service.query_ids(), [service.is_marked(name) for name in QUERIES]) == (first, [False, False])

@@ -118,6 +118,8 @@ _QUIET = {
     "org.apache.spark.sql.execution.streaming.runtime.StreamExecution": "OFF",
     "org.apache.spark.sql.execution.streaming.state": "ERROR",
     "org.apache.hadoop.fs.s3a.S3AFileSystem": "ERROR",  # Hadoop 3.3 warns that the companion takes its client
+    "org.apache.hadoop.fs.s3a.S3ABlockOutputStream": "ERROR",  # it warns of each put that came second, with statistics
+    "org.apache.hadoop.fs.s3a.S3AInstrumentation": "ERROR",
     "org.apache.spark.sql.catalyst.analysis.ResolveWriteToStream": "ERROR",
     "org.apache.spark.scheduler": "ERROR",
     "org.apache.spark.scheduler.TaskSetManager": "OFF",
