@@ -25,6 +25,7 @@ Read = Callable[[Settings, Home], Judge]
 Count = Callable[[Path], int]
 
 _DEFAULT_WINDOW_SECONDS = 60
+_ALL_TIME_MS = 1 << 62
 _WINDOWS = 'SELECT start_ms, topic, "partition", orders, hash_high, hash_low FROM windows'
 
 
@@ -47,6 +48,27 @@ def _counted(settings: Settings, _: Home) -> Judge:
 def _archived(settings: Settings, _: Home) -> Judge:
     deliveries = archived(Path(settings["sink"]))
     return lambda truth: judge_by_id(truth, deliveries)
+
+
+def _batches(settings: Settings, _: Home) -> Judge:
+    """A file for each batch, an id a line."""
+    deliveries = Counter(int(line) for lines in _lines(Path(settings["sink"])).values() for line in lines)
+    return lambda truth: judge_by_id(truth, deliveries)
+
+
+def _totals(settings: Settings, _: Home) -> Judge:
+    """A file for each partition of its one topic: how many, and two sums of hashes, over all time."""
+    found = _lines(Path(settings["sink"]))
+    rows = {(settings["topic"], int(name)): {0: weight(*map(int, lines))} for name, lines in found.items()}
+    return lambda truth: judge_by_sums(truth, rows, _ALL_TIME_MS, deduplicates=False)
+
+
+def _lines(folder: Path) -> dict[str, list[str]]:
+    """By name the lines of each file that is complete. Raises NoSink while nothing was written."""
+    if not folder.exists():
+        raise NoSink(f"there is no sink {folder}")
+    complete = (path for path in folder.iterdir() if not path.name.startswith("."))
+    return {path.name: path.read_text(encoding="ascii").splitlines() for path in complete}
 
 
 def _sum(query: str) -> Count:
@@ -72,8 +94,10 @@ SINKS: Mapping[str, Sink] = {
     "examples.orders:archive": Sink(_archived, _archived_rows),
     "examples.orders:latest_orders": Sink(_counted, _sum("SELECT sum(deliveries) FROM orders")),
     "examples.orders:orders_once": Sink(_counted, _sum("SELECT sum(deliveries) FROM orders")),
+    "tests.jobs:archive": Sink(_batches, lambda sink: sum(map(len, _lines(sink).values()))),
+    "tests.jobs:totals": Sink(_totals, lambda sink: sum(int(lines[0]) for lines in _lines(sink).values())),
 }
-"""By pipeline."""
+"""By pipeline; the last two are what an application without one keeps, as ``tests/jobs`` do."""
 
 
 def archived(folder: Path) -> dict[int, int]:

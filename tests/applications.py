@@ -5,11 +5,12 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyspark
 import yaml
@@ -27,7 +28,26 @@ QUERIES = ("archive", "totals")
 SECONDS = 300.0
 MOVED = 75
 """The exit code of an application whose query was moved and cannot continue in the same run."""
+_PAUSE_SECONDS = 3.0
+"""Between two runs of an application that a scheduler repeats."""
 EXACT = {"lost": 0, "repeated": 0, "counts off by": 0, "sums off by": 0}
+COMMANDS = """#!/bin/bash
+# What a service manager would do: start BOOTSTRAP, stop, status.
+cd "$(dirname "$0")"
+case $1 in
+start)
+  echo "$2" >> started
+  setsid {submit} {job} "$2" "$PWD" {checkpoints} >> job.log 2>&1 &
+  echo $! > pid;;
+stop) kill -TERM -- "-$(cat pid)";;
+restart) kill -KILL -- "-$(cat pid)"; exec "$0" start "$2";;
+status)
+  [ -f pid ] || exit 3
+  grep -qs '^State:.[^ZX]' "/proc/$(cat pid)/status" || exit 3
+  echo "identity=$(cat pid)-$(cut -d ' ' -f 22 "/proc/$(cat pid)/stat")";;
+esac
+"""
+"""Of an application without our jar: ``job`` gets the servers, its folder and the ``checkpoints``."""
 
 
 @dataclass
@@ -40,6 +60,11 @@ class Application:
     name: str = "shop"
     jobs: list["subprocess.Popen[bytes]"] = field(default_factory=list)
     script: Path = ROOT / "examples" / "plain_job.py"
+    """Or a jar."""
+    job_class: str | None = None
+    """The main class of a jar."""
+    declared: Path | None = None
+    """A configuration that others have written; None: the one of ``configure``."""
     queries: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {name: {} for name in QUERIES})
     """What is declared of each beside its checkpoint, its clusters and its source ``orders``."""
     operator: Path | None = None
@@ -55,7 +80,7 @@ class Application:
 
     @property
     def config(self) -> Path:
-        return self.folder / "tideover.yaml"
+        return self.declared or self.folder / "tideover.yaml"
 
     @property
     def job(self) -> "subprocess.Popen[bytes]":
@@ -105,7 +130,8 @@ class Application:
             self.jobs.append(subprocess.Popen(
                 [home / "bin" / "spark-submit", "--master", "local[4]", "--jars", ",".join(map(str, jars)), *options,
                  "--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-                 self.script, plain_on or self.bootstrap, self.out, *more],
+                 *(["--class", self.job_class] if self.job_class else []), self.script,
+                 plain_on or self.bootstrap, self.out, *more],
                 env=theirs | {"PATH": f"{python.parent}:{theirs['PATH']}", "SPARK_HOME": str(home)},
                 stdout=log, stderr=log, start_new_session=True, cwd=self.folder,
             ))  # fmt: skip
@@ -164,3 +190,50 @@ class Application:
             "counts off by": sum(count for count, _ in totals) - len(written),
             "sums off by": sum(ids for _, ids in totals) - sum(written),
         }
+
+
+@dataclass
+class Scheduler:
+    """What systemd does with ``Restart=on-failure``: an application that ends with an error is started again.
+
+    ``repeats``: what ended without one is, too, after a pause, as under a timer.
+    """
+
+    application: Application
+    arguments: Sequence[str] = ()
+    repeats: bool = False
+    codes: list[int] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        self._over, self._lock = threading.Event(), threading.Lock()
+        self._submit()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.2):
+            code = self.application.job.poll()
+            if code is None:
+                continue
+            self.codes.append(code)
+            if code == 0 and not self.repeats:
+                return
+            if code == 0 and self._over.wait(_PAUSE_SECONDS):
+                return
+            with self._lock:
+                if not self._over.is_set():
+                    self._submit()
+
+    def _submit(self) -> None:
+        self.application.submit(*self.arguments, conf=[f"spark.tideover.application={self.application.name}"])
+
+    def kill(self) -> None:
+        """SIGKILL of what runs; it is started again."""
+        with self._lock:
+            self.application.kill()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self.application.kill()

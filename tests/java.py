@@ -27,7 +27,11 @@ _SECONDS = 300.0
 
 def run_format(*options: str) -> "subprocess.CompletedProcess[str]":
     """google-java-format over all our Java."""
-    sources = [str(path) for root in (SOURCES, TESTS, TESTS.parent / "suites") for path in sorted(root.rglob("*.java"))]
+    sources = [
+        str(path)
+        for root in (SOURCES, TESTS, *(TESTS.parent / name for name in ("suites", "jobs")))
+        for path in sorted(root.rglob("*.java"))
+    ]
     return _java([*_COMPILER_DOORS, "-jar", str(_tool("google-java-format")), *options, *sources])
 
 

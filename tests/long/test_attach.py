@@ -2,25 +2,31 @@
 
 It is moved in its run where the batch under way can be continued, and else by a restart by its scheduler. The judge
 compares what producers were acknowledged with what both queries have.
+
+``MOMENTS=n`` changes how many random moments each kind of application gets, and ``SEED=n`` the first seed. Moment i has
+seed + i: its fault alternates, and in every second pair the driver dies with the cluster.
 """
 
+import os
+import random
+import shutil
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import pytest
 import yaml
 
-from tests.applications import EXACT, MOVED, QUERIES, SECONDS, Application
+from tests.applications import EXACT, MOVED, QUERIES, SECONDS, Application, Scheduler
+from tests.moments import KINDS, Moment, play
 from tests.scene import Controller
 from tests.waiting import until
 from tests.world import RunningWorld, running_world
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+RATE = 2000
 COPIED_SECONDS = 5.0
 """The replicator copies within a second: what it has not copied is lost with the cluster, and not by the move."""
 
@@ -52,36 +58,6 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
             controller.kill()
 
 
-@dataclass
-class Scheduler:
-    """What systemd does with ``Restart=on-failure``: an application that ends with ``MOVED`` is started again."""
-
-    application: Application
-    codes: list[int] = field(default_factory=list)
-
-    def __enter__(self) -> Self:
-        self._over = threading.Event()
-        self.application.submit()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-        return self
-
-    def _watch(self) -> None:
-        while not self._over.wait(0.2):
-            code = self.application.job.poll()
-            if code is None:
-                continue
-            self.codes.append(code)
-            if code != MOVED:
-                return
-            self.application.submit()
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-        self.application.kill()
-
-
 def more_than(shop: Shop, count: int) -> Callable[[], bool]:
     return lambda: len(shop.application.ids()) > count and (shop.application.out / "totals.json").exists()
 
@@ -108,3 +84,14 @@ def test_an_unmodified_job_is_moved_and_is_on_the_right_cluster_after_a_kill(sho
         until(lambda: shop.judge() == EXACT, "every record once behind the restart", seconds=SECONDS)
         assert "archive reads source orders on west" in shop.application.log()
         assert scheduler.codes == []
+
+
+@pytest.mark.timeout(14400)
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_application_is_exact_at_random_moments(tmp_path: Path, kind: str) -> None:
+    first = int(os.environ.get("SEED", random.SystemRandom().randrange(10**6)))
+    for seed in range(first, first + int(os.environ.get("MOMENTS", "10"))):
+        moment = Moment.drawn(seed)
+        print(f"SEED={seed}: {kind}, {moment}")
+        play(tmp_path / str(seed), [kind], moment, RATE)
+        shutil.rmtree(tmp_path / str(seed))

@@ -22,8 +22,8 @@ SINCE = {
 """Values of a test's parameters, and the first version of Spark that can write what they stand for."""
 
 LONGEST = (
-    "failback", "attached", "carries", "switch_in_batch", "faults", "carry_spark", "watch", "drill", "runner",
-    "standalone", "lab", "alignment", "replicator_returns", "golden_scenario", "recut", "chain", "resent",
+    "random_moments", "failback", "attached", "carries", "switch_in_batch", "faults", "carry_spark", "watch", "drill",
+    "runner", "standalone", "lab", "alignment", "replicator_returns", "golden_scenario", "recut", "chain", "resent",
     "transactions",
 )  # fmt: skip
 """Files of a minute and more, the longest first: processes that share the work begin with them."""

@@ -12,6 +12,8 @@ CORE = {
         "test_switch.py::test_a_move_and_the_way_back_keep_checkpoint_and_query_id",
     "an ordinary job is moved in its run, and reads the right cluster after its driver was killed":
         "test_attached.py::test_a_moved_job_is_on_the_right_cluster_after_a_kill",
+    "an application of each kind, moved at a random moment under load, has each record once":
+        "test_random_moments.py::test_each_kind_of_application_is_exact_at_a_random_moment",
     "a listed tail is written to a side topic as it was":
         "test_failback.py::test_a_listed_tail_is_written_to_a_side_topic_as_it_was",
     "a planned move and its way back are made in one run":

@@ -18,6 +18,7 @@ import yaml
 from lab import faults
 from lab.world import CLUSTERS, TOPIC, World
 from streaming.jars import jar_paths
+from tests.applications import COMMANDS
 from tests.object_store import ObjectStore, keys, running_store
 from tests.scene import Driver, Said, Typed
 from tests.streams import Cluster
@@ -29,22 +30,6 @@ SECONDS = 300.0
 MOVED = ("--yes", "--reason", "test", "--timeout", "300")
 ROOT = Path(__file__).resolve().parents[2]
 QUERIES = ("totals", "rests")
-COMMANDS = """#!/bin/bash
-# What a service manager would do: start BOOTSTRAP, stop, status.
-cd "$(dirname "$0")"
-case $1 in
-start)
-  echo "$2" >> started
-  setsid {submit} {job} "$2" "$PWD" {checkpoints} >> job.log 2>&1 &
-  echo $! > pid;;
-stop) kill -TERM -- "-$(cat pid)";;
-restart) kill -KILL -- "-$(cat pid)"; exec "$0" start "$2";;
-status)
-  [ -f pid ] || exit 3
-  grep -qs '^State:.[^ZX]' "/proc/$(cat pid)/status" || exit 3
-  echo "identity=$(cat pid)-$(cut -d ' ' -f 22 "/proc/$(cat pid)/stat")";;
-esac
-"""
 
 
 @dataclass

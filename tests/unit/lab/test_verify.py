@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -210,6 +210,42 @@ def test_an_input_that_cannot_be_judged_is_an_error_of_one_sentence(
     with pytest.raises(LabError) as error:
         verifier(clusters, **changes).verdicts(0)
     assert str(error.value) == said
+
+
+def kept(folder: Path, **files: Sequence[int]) -> None:
+    """What a job of ``tests/jobs`` keeps: a file of numbers, and drafts of files."""
+    folder.mkdir(exist_ok=True)
+    for name, numbers in files.items():
+        (folder / name.removeprefix("b")).write_text("".join(f"{each}\n" for each in numbers), encoding="ascii")
+    (folder / ".draft").write_text("1\n7", encoding="ascii")
+
+
+def parts(*ids: int) -> list[int]:
+    """How many, and the two sums of their hashes."""
+    total = sum(map(weigh, ids))
+    return [total >> 128, total >> 64 & (1 << 64) - 1, total & (1 << 64) - 1]
+
+
+def test_the_sinks_of_an_application_are_judged_by_batch_and_by_sums(clusters: Clusters) -> None:
+    clusters.send("east", "orders", ONE, ONE + 1, ONE + 2)
+    clusters.held["west", "orders"] = [ONE, ONE + 1, ONE + 2]
+    settings = {"settings": {"sink": str(clusters.folder / "sink"), "topic": "orders"}}
+    archive = verifier(clusters, pipeline="tests.jobs:archive", **settings)
+    with pytest.raises(NoSink, match="there is no sink"):
+        archive.verdicts(0)
+    kept(clusters.folder / "sink", b0=[ONE], b1=[ONE + 1])
+    assert found(archive.verdicts(0)["q"]) == (3, 1, 0)
+    kept(clusters.folder / "sink", b1=[ONE + 1, ONE + 2])
+    assert found(archive.verdicts(0)["q"]) == (3, 0, 0)
+    kept(clusters.folder / "sink", b2=[ONE])
+    assert found(archive.verdicts(0)["q"]) == (3, 0, 1)
+    settings["settings"]["sink"] = str(clusters.folder / "sums")
+    totals = verifier(clusters, pipeline="tests.jobs:totals", **settings)
+    kept(clusters.folder / "sums", b0=parts(ONE, ONE + 1, ONE + 2))
+    assert found(totals.verdicts(0)["q"]) == (3, 0, 0)
+    assert totals.counts()["q"] == {"acked": 3, "delivered": 3}
+    kept(clusters.folder / "sums", b0=parts(ONE, ONE + 1, ONE + 1))
+    assert found(totals.verdicts(0)["q"]) == (3, 1, 1)
 
 
 def test_a_sink_that_is_not_there_is_an_error_once_records_were_acknowledged(clusters: Clusters) -> None:
