@@ -3,7 +3,8 @@
 A process of its own, because the jars of a table format must be on the class path when the driver's JVM starts.
 Arguments: the format (``parquet`` is Spark's own file sink), bootstrap of the old and of the new cluster, a directory.
 For every treatment of the batch in flight, and for a sink that has that batch and one that has not, one topic is read
-on the old cluster until a batch fails, carried or switched, and read to the end on the new one.
+on the old cluster until a batch fails, carried or switched, and read to the end on the new one. A batch in flight that
+is cut is read to its end on the old cluster.
 """
 
 import json
@@ -28,6 +29,7 @@ from lab import topics
 from lab.delivery import Delivery
 from state.messages import CheckpointReport, PrepareRequest, UncommittedBatch
 from state.settings.keys import Query, Spark
+from state.settings.keys import Sink as QuerySink
 from streaming.companion.jar import companion_jar
 from streaming.jars import jar_paths
 from streaming.spark.checkpoint.carry import prepare
@@ -38,6 +40,7 @@ from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.query.kafka_options import SHORT_WAIT, SWITCHING, read_source, switching_options
 from streaming.spark.query.session import connector_jars, open_session
 from streaming.spark.query.sink_memory import Tables, WrittenTo, written_to
+from streaming.spark.recut import cut_to, objection, read_unfinished, write_cut
 from tests.streams import uncommit
 
 PARTITIONS = 2
@@ -158,6 +161,10 @@ CASES = {
     "parquet": BY_FORMAT,
 }
 """``foreachBatch`` has Delta's ``txnAppId``; Iceberg's writer has nothing like it."""
+CUTS = {"delta": (True, False), "iceberg": (True, False), "parquet": (True, False)}
+"""Formats whose table says whether it has a batch; for each, whether the sink has the batch that is cut."""
+LIMIT = 10
+"""Of records in a batch that is cut."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -168,6 +175,11 @@ def main(arguments: Sequence[str]) -> int:
         table = _table(session, kind, case, directory)
         reported[case.name] = _play(session, kind, case, table, [old], [new], Path(directory) / case.name)
         print(case.name, reported[case.name], file=sys.stderr)  # what there is, should the time run out
+    for has in CUTS.get(kind, ()):
+        case = Case(UncommittedBatch.REPLAN, has, by_format=True, resume="cut")
+        table = _table(session, kind, case, directory)
+        reported[case.name] = _play_cut(session, kind, case, table, [old], Path(directory) / case.name)
+        print(case.name, reported[case.name], file=sys.stderr)
     session.stop()
     print(json.dumps(reported))
     return 0
@@ -186,24 +198,9 @@ def _play(
     session: SparkSession, kind: str, case: Case, table: str, old: list[str], new: list[str], directory: Path
 ) -> dict[str, Any]:
     files, topic = HadoopFiles(session), f"{kind}-{case.name}"
-    for cluster in (old, new):
-        topics.create(cluster, topic, PARTITIONS, 1)
-    topics.put_foreign(new, topic, lambda partition: FOREIGN * (partition + 1))
     sink = FormatSink(table, kind) if case.by_format else DeltaSink(table, topic)
     first = str(directory / "epoch-1")
-    _produce([*old, *new], topic, CALM)
-    query = _start(session, old, topic, sink, first)
-    query.processAllAvailable()
-    query.stop()  # a running query may plan its batch when only one partition's records have arrived
-    sink.breaks = "after" if case.sink_has_it else "before"
-    _produce([*old, *new], topic, IN_FLIGHT)
-    query = _start(session, old, topic, sink, first)
-    if case.by_format and case.sink_has_it:
-        query.processAllAvailable()
-        query.stop()
-        uncommit(Path(first))  # as if the driver had died right before it wrote its commit
-    else:
-        _await_failure(query)
+    _break_off(session, case, sink, topic, first, (old, new))
     if case.forgets:
         _forget(session, kind, table)
     plant(files, first, operation="op", epoch=2, knows=lambda _: True)
@@ -225,17 +222,71 @@ def _play(
     query.processAllAvailable()
     query.stop()
     written = _written_to(session, sink)
-    held = Counter(row.id for row in session.read.format(kind).load(sink.table).collect())
-    return {
-        "missing": sorted({*CALM, *IN_FLIGHT, *LATER} - held.keys()),
-        "repeated": sorted(identity for identity, count in held.items() if count > 1),
-        "foreign": sorted(identity for identity in held if identity is None or identity < 0),
+    return _held(session, kind, sink) | {
         "batch": report.batch,
         "planned": report.planned.batch,
         "data_batch": prepared.data_batch,
         "memory": report.sink_memory,
         "sink": report.planned.sink,
         "took": Tables(session, files, utc_now).watch_under_way(second, written).took(report.planned.batch + 1),
+    }
+
+
+def _play_cut(
+    session: SparkSession, kind: str, case: Case, table: str, cluster: list[str], directory: Path
+) -> dict[str, Any]:
+    """The batch in flight gets smaller ends, as a start gives them, unless its table speaks against it."""
+    files, topic, checkpoint = HadoopFiles(session), f"{kind}-{case.name}", str(directory / "checkpoint")
+    sink = FormatSink(table, kind)
+    _break_off(session, case, sink, topic, checkpoint, (cluster,))
+    report = _with_sink(session, files, checkpoint, topic, sink)
+    unfinished = read_unfinished(files, checkpoint, Placed("east", 0), report.batch)
+    assert unfinished is not None
+    cut = cut_to(unfinished, LIMIT)
+    assert cut is not None
+    reason = objection(report, QuerySink.APPEND)
+    if reason is None:
+        write_cut(files, checkpoint, cut, epoch=1, still=lambda: None)
+    sink.breaks = None
+    query = _start(session, cluster, topic, sink, checkpoint)
+    _produce(cluster, topic, LATER)
+    query.processAllAvailable()
+    sizes = {progress.batchId: progress.numInputRows for progress in query.recentProgress}
+    query.stop()
+    return _held(session, kind, sink) | {"reason": reason, "records": cut.records, "read": sizes.get(cut.batch)}
+
+
+def _break_off(
+    session: SparkSession, case: Case, sink: Sink, topic: str, checkpoint: str, clusters: Sequence[list[str]]
+) -> None:
+    """Read some records on the first of the clusters, and break off in the batch behind them."""
+    every = [server for cluster in clusters for server in cluster]
+    for cluster in clusters:
+        topics.create(cluster, topic, PARTITIONS, 1)
+    for cluster in clusters[1:]:
+        topics.put_foreign(cluster, topic, lambda partition: FOREIGN * (partition + 1))
+    _produce(every, topic, CALM)
+    query = _start(session, clusters[0], topic, sink, checkpoint)
+    query.processAllAvailable()
+    query.stop()  # a running query may plan its batch when only one partition's records have arrived
+    sink.breaks = "after" if case.sink_has_it else "before"
+    _produce(every, topic, IN_FLIGHT)
+    query = _start(session, clusters[0], topic, sink, checkpoint)
+    if case.by_format and case.sink_has_it:
+        query.processAllAvailable()
+        query.stop()
+        uncommit(Path(checkpoint))  # as if the driver had died right before it wrote its commit
+    else:
+        _await_failure(query)
+
+
+def _held(session: SparkSession, kind: str, sink: Sink) -> dict[str, Any]:
+    """What the table has at the end, beside what it should have."""
+    held = Counter(row.id for row in session.read.format(kind).load(sink.table).collect())
+    return {
+        "missing": sorted({*CALM, *IN_FLIGHT, *LATER} - held.keys()),
+        "repeated": sorted(identity for identity, count in held.items() if count > 1),
+        "foreign": sorted(identity for identity in held if identity is None or identity < 0),
     }
 
 

@@ -126,3 +126,18 @@ def test_a_table_that_forgot_the_batch_takes_it_twice_and_the_report_says_so(out
     held = outcomes(kind)["replan-forgot-by-format-switch"]
     assert held["sink"] == SinkState.FORGOT
     assert (held["missing"], held["repeated"]) == ([], IN_FLIGHT)
+
+
+@ALL_FORMATS
+def test_a_batch_that_its_table_lacks_is_cut_and_read_once(outcomes: Outcomes, kind: str) -> None:
+    held = outcomes(kind)["replan-has-not-by-format-cut"]
+    assert (held["missing"], held["repeated"], held["foreign"]) == ([], [], [])
+    assert (held["reason"], held["records"], held["read"]) == (None, len(IN_FLIGHT), 10)
+
+
+@ALL_FORMATS
+def test_a_batch_that_its_table_has_keeps_its_ends(outcomes: Outcomes, kind: str) -> None:
+    """A smaller one would be dropped as the one that is there, and the records that were cut off would come twice."""
+    held = outcomes(kind)["replan-has-by-format-cut"]
+    assert (held["missing"], held["repeated"], held["foreign"]) == ([], [], [])
+    assert held["reason"] == f"{kind} has that batch already"
