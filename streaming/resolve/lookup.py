@@ -135,6 +135,8 @@ class Case:
     partner: bool = True
     """Whether the standby's partition is the old one's copy; not so where partitions do not match one to one."""
     alignment: Found | NoPlace | None = None
+    by_committed: Found | NoPlace | None = None
+    """What the committed ones of the records read show, where that gave no better place; None: not looked at."""
     scan: Scan | None = None
     idle: bool | None = None
     oldest_ms: int | None = None

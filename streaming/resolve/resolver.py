@@ -315,6 +315,7 @@ def _align_committed(run: Lookup, cases: Iterable[Case]) -> None:
     for case, former, item in begun:
         if item is None or not better(former.outcome if former else None, item.outcome):
             case.alignment, case.scan = None, former
+            case.by_committed = None if item is None else item.outcome
 
 
 def _ring(run: Lookup, case: Case, records: Sequence[Fingerprint] | None = None) -> FingerprintMatcher:
@@ -396,14 +397,19 @@ def _regroup(run: Lookup, cases: list[Case], every: Iterable[Case]) -> list[Case
 
 
 def _against(run: Lookup, group: Group, members: Sequence[Case]) -> str:
-    """Why the standby's partitions are not taken for the old ones' copies, one to one; empty if they are."""
+    """Why the standby's partitions are not taken for the old ones' copies, one to one; empty if they are.
+
+    Where nothing was found by all records read, the committed ones alone may show it: the others may be the youngest.
+    """
     count = len(run.facts[group[2]].partitions)
     old = [case for case in members if not case.added]
     if len(old) < len(members) and not all(topic_checks.is_partner(case.want, case.alignment) for case in old):
         return notes.repartitioned(len({case.key.partition for case in old}), count)
     unknown = [case for case in old if case.partner and not isinstance(case.syncs, Syncs)]
     stranger = topic_checks.mismatch(
-        (case.key.partition, case.alignment, case.is_cut or run.bound(case.key, Spec.EARLIEST) > 0) for case in unknown
+        (case.key.partition, outcome, case.is_cut or run.bound(case.key, Spec.EARLIEST) > 0)
+        for case in unknown
+        for outcome in (case.alignment, None if isinstance(case.alignment, Found) else case.by_committed)
     )
     return "" if stranger is None or count == 1 else notes.unaligned(stranger)
 

@@ -17,6 +17,20 @@ class Mistake(NamedTuple):
 
 CATALOGUE = (
     Mistake(
+        "streaming/resolve/resolver.py",
+        "None if isinstance(case.alignment, Found) else case.by_committed",
+        "None",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "another partitioner: the committed records read show nothing where younger ones seem to lag (skips unread)",
+    ),
+    Mistake(
+        "streaming/resume/methods/content_search.py",
+        "self.matcher.is_first or agreed >= THIN",
+        "self.matcher.is_first or agreed >= min(THIN, self.matcher.size) > 1",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "two remembered records show that an equal run is not an older one (announces no later repeats)",
+    ),
+    Mistake(
         "streaming/resume/methods/content_search.py",
         "(found.exact and not self.matcher.come_again(self.records[: at + 1]))",
         "not self.matcher.come_again(self.records[: at + 1])",

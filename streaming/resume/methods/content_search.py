@@ -487,7 +487,7 @@ class Search:
 
         So it is where all is remembered, or where no two of these are alike in content and time, and some of them lie
         before the record that it equals. It is so, too, where the record is younger than the oldest of them by more
-        than times go back. That takes enough of them to show it, or some in its company.
+        than times go back. That takes enough of them to show it, or ``THIN`` in its company.
         """
         if self.matcher.is_whole or agreed >= TRUSTED:
             return True
@@ -497,7 +497,7 @@ class Search:
         ):
             return True
         times = self.matcher.known.timestamps
-        shows_order = self.matcher.size >= TRUSTED or self.matcher.is_first or has_company
+        shows_order = self.matcher.size >= TRUSTED or self.matcher.is_first or agreed >= THIN
         shows_order = shows_order and not record.append_time
         return shows_order and record.timestamp_ms > min(times) + back(times)
 

@@ -652,9 +652,12 @@ def test_times_out_of_order_hide_no_copy_before_the_newest_time() -> None:
     shows(behind, target_offset=50, exact=True, exposure_records=50)
 
 
-@pytest.mark.parametrize(("remembered", "lacks"), [(3, 4), (8, 3)])
+@pytest.mark.parametrize(("remembered", "lacks"), [(3, 8 + 4), (8, 3)])
 def test_a_late_record_is_no_copy_where_too_few_times_show_their_order(remembered: int, lacks: int) -> None:
-    """A record from after the sample has an older time than the newest one that the sample saw."""
+    """A record from after the sample has an older time than the newest one that the sample saw.
+
+    Three records do not even show that theirs are no copies of older ones, so the eight read ones count as well.
+    """
     old = [*stream(0, 8), *stream(8, 4), (12, T0 + 105, "late")]
     here = copied([*old[:8], old[12]])
     target = one(standby(Slot(here)), want(old[:8], remembered=remembered), None, sample(12, T0 + 110))

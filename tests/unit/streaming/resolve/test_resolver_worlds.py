@@ -11,7 +11,7 @@ from tests.worlds.honest import dishonest
 from tests.worlds.play import findings
 from tests.worlds.show import report
 from tests.worlds.spread import placed, respread
-from tests.worlds.world import Kept, Lie, Partition, Sample, World, Written
+from tests.worlds.world import OPEN, Kept, Lie, Partition, Sample, World, Written
 
 IN_WORLD = {each.name for each in fields(World)}
 
@@ -137,6 +137,36 @@ def _spread_with_an_error() -> World:
     )
     lie = Lie("stale-end", partition=2, only=0)
     return World((first, second, third), now=4000, committed=True, buffer_ms=0, lie=lie, spread=True)
+
+
+def _spread_with_open_ones() -> World:
+    """Another partitioner has put an unread record of the first partition into the second one.
+
+    What was read there last was not committed and is younger than all that lies there, but for one such record.
+    """
+    first = Partition(
+        written=(Written(89, 840, "r89.0"),),
+        written_end=91,
+        kept=(),
+        kept_end=86,
+        position=88,
+        next_copy=91,
+        remembered=((0, 88),),
+        ring_at=88,
+    )
+    read = [Written(each, 3_600_000 + 10 * each, f"p{each % 2}.1") for each in range(3, 19)]
+    last = [Written(25, 3_600_330, "p1.1", state=OPEN), Written(27, 3_600_360, "p0.1", state=OPEN)]
+    second = Partition(
+        written=(*read, *last),
+        written_end=28,
+        kept=(Kept(37, 840, "r89.0", of=89, by=0), Kept(48, 3_600_330, "p1.1", of=25, by=1)),
+        kept_end=72,
+        position=28,
+        next_copy=28,
+        remembered=((0, 28),),
+        ring_at=28,
+    )
+    return World((first, second), now=3_600_360, spread=True)
 
 
 WORLDS = {
@@ -753,6 +783,15 @@ WORLDS = {
     ),
     "a partition with the oldest remembered record alone, the others elsewhere": _spread_after_one(),
     "another partitioner, and a partition with an error whose records lie in another one": _spread_with_an_error(),
+    "another partitioner, where the youngest records read were not committed": _spread_with_open_ones(),
+    "a few alike that are remembered, and a run like theirs from before them": _one(
+        "0 0 p0, 1 10 p0, 2 20 p0, 3 10 p0, 4 20 p0",
+        "0 0 p0 of 0, 1 10 p0 of 1, 2 20 p0 of 2",
+        position=5,
+        next_copy=3,
+        remembered=((3, 5),),
+        now=30,
+    ),
     "a stale begin before copies of older records that were sent again": _one(
         _old(66),
         _copies(*range(66), *range(42)),
