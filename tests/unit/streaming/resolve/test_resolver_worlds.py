@@ -417,6 +417,13 @@ WORLDS = {
         sample=Sample(end=4, at=40),
         now=50,
     ),
+    "holes around the newest copy, and a record from after the sample": _one(
+        f"{_old(11)}, 11 120 r11",
+        f"{_copies(*range(8), 9)}, 9 120 r11 of 11",
+        position=8,
+        sample=Sample(end=11, at=105),
+        now=120,
+    ),
     "a tail of another writer up to the same end": _one(
         "0 20 r0, 11 10 r11",
         "0 20 r0 of 0, 11 10 x11",
