@@ -325,7 +325,9 @@ def _is_at_edge(question: MethodInput, cost: Forecast) -> bool:
         return False
     known = {(each.digest, each.timestamp_ms) for each in question.want.ring}
     is_distinctive = len(known) == len(question.want.ring) >= FEW  # else what seems to come again may be new
-    comes_again = is_distinctive and bool(question.facts.resent.records)  # then the copy before it is no second one
+    resent = question.facts.resent
+    is_shown = bool(resent.records) and resent.later is not None  # else any record may be a second copy
+    comes_again = is_distinctive and is_shown  # then the copy before it is no second one
     is_all_there = cost.exposure_records == 0 and not _has_strangers(question.facts, known, found.offset)
     return not is_all_there and not (found.exact and comes_again)
 

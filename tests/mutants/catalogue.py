@@ -17,6 +17,20 @@ class Mistake(NamedTuple):
 
 CATALOGUE = (
     Mistake(
+        "streaming/resume/methods/fingerprint_match.py",
+        "if any(record.uncommitted for record in seen):",
+        "if False:",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "an aborted copy counts as one that came once (announces no later repeats)",
+    ),
+    Mistake(
+        "streaming/resume/target.py",
+        "is_shown = bool(resent.records) and resent.later is not None",
+        "is_shown = bool(resent.records)",
+        ("tests/unit/streaming/resolve/test_resolver_worlds.py",),
+        "a doubt about what follows proves first copies where retention may have taken them (hides deleted unread)",
+    ),
+    Mistake(
         "streaming/resolve/resolver.py",
         "None if isinstance(case.alignment, Found) else case.by_committed",
         "None",

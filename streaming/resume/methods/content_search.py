@@ -37,7 +37,7 @@ LOOK_AHEAD = 4_096
 AMBIGUOUS = "equal records: the earliest match is used"
 
 MAY_LACK = (
-    "some of the last records read are alike, and records before them were sent again: the last ones may be missing"
+    "some of the last records read are alike, and some records were or may be sent again: the last ones may be missing"
 )
 
 MOST_BOUND = 256

@@ -334,10 +334,13 @@ class FingerprintMatcher:
     def come_again(self, seen: Sequence[LogRecord]) -> bool:
         """Whether some of the records up to the place were sent again, and not only written alike.
 
-        More lie there than offsets were read; where offsets have no holes, those before ``seen`` count as well. Or a
-        remembered one does more often than it was read, unless it may have been read before all of these. Or another
-        one comes again after a younger one. Where the standby has times of its own, contents that repeat show nothing.
+        One of them was aborted, or may be: its replicator sends it again. Or more lie there than offsets were read;
+        where offsets have no holes, those before ``seen`` count as well. Or a remembered one does more often than it
+        was read, unless it may have been read before all of these. Or another one comes again after a younger one.
+        Where the standby has times of its own, contents that repeat show nothing.
         """
+        if any(record.uncommitted for record in seen):
+            return True
         if any(record.append_time for record in seen):
             return False
         first, last = seen[0].offset, seen[-1].offset

@@ -799,6 +799,27 @@ WORLDS = {
         remembered=((3, 5),),
         now=30,
     ),
+    "an aborted copy of one of two equal last ones, and an older record again": _one(
+        "0 0 p1, 1 0 p0, 2 0 p1, 3 10 p0, 4 10 p0",
+        "56 0 p1 of 0, 116 0 p1 of 0, 118 0 p0 of 1, 120 0 p1 of 2, 122 10 p0 of 3 aborted, 124 10 p0 of 3",
+        position=5,
+        kept_end=126,
+        next_copy=4,
+        now=20,
+    ),
+    "second copies alone by the standby's own times, before an open record": _one(
+        "2 0 r2, 3 0 r3, 4 0 r4, 5 20 r5, 6 60 r6, 7 80 r7, 8 50 r8, 9 110 r9, 26 130 r26",
+        "0 10 r2 of 2, 1 30 r3 of 3, 2 30 r4 of 4, 3 40 r5 of 5, 4 70 r6 of 6, 5 90 r7 of 7, 6 100 r8 of 8, "
+        "7 120 r9 of 9, 8 140 r26 of 26, 9 160 r2 of 2, 10 160 r3 of 3, 11 160 r4 of 4, 12 160 r5 of 5, "
+        "13 160 r6 of 6, 14 160 r7 of 7, 15 160 r8 of 8, 16 160 r9 of 9, 17 160 r26 of 26 open",
+        position=15,
+        written_end=33,
+        kept_begin=9,
+        stable=17,
+        now=150,
+        committed=True,
+        append_time=True,
+    ),
     "a stale begin before copies of older records that were sent again": _one(
         _old(66),
         _copies(*range(66), *range(42)),
