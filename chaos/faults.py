@@ -70,6 +70,8 @@ class When(StrEnum):
     DOWN = "the primary is DOWN"
     MOVING = "a move is under way"
     MOVED = "every query is on the standby"
+    BLOCKED = "every move is blocked"
+    """Nothing proves that the runner, which a container of its own hid from the others, has ended."""
     REFUSED = "the move was refused"
     """And no move is open any more: of one query a fence may last longer than of the others."""
     BACK = "the primary is UP again"
@@ -215,6 +217,8 @@ class Observation:
                 return self.all_on(target)
             case When.BACK:
                 return self.verdict(source) == "UP" and self.all_on(target)
+            case When.BLOCKED:
+                return self.phases == ["BLOCKED"] * len(self.status["queries"]) != []
             case When.REFUSED:
                 status = any(each["kind"] == "not-moved" for each in self.status["events"])
                 refused = status or bool(self.status["cooldowns"])

@@ -127,6 +127,10 @@ class Scenario:
 
 
 _KILL_EAST = FaultStep(act=Act.KILL, on=EAST)
+_RUNNER_AND_CLUSTER = (
+    FaultStep(act=Act.KILL, on=(*EAST, "runner-a")),
+    FaultStep(act=Act.CONSENT, detail="unfenced", when=When.BLOCKED),
+)
 _DOWN = frozenset({"DOWN"})
 
 SCENARIOS = (
@@ -241,8 +245,8 @@ SCENARIOS = (
     ),
     Scenario(
         name="runner-and-cluster",
-        title="The runner dies with its cluster; the warm runner takes over",
-        steps=(FaultStep(act=Act.KILL, on=(*EAST, "runner-a")),),
+        title="The runner dies with its cluster, and a person consents; the warm runner takes over",
+        steps=_RUNNER_AND_CLUSTER,
         moves=True, verdicts=_DOWN, runner="b",
     ),
     Scenario(
@@ -333,8 +337,8 @@ SCENARIOS = (
     ),
     Scenario(
         name="secured-runner-and-cluster",
-        title="The runner dies with its cluster, the warm runner takes over; both clusters require credentials",
-        steps=(FaultStep(act=Act.KILL, on=(*EAST, "runner-a")),),
+        title="The runner dies with its cluster, and a person consents; both clusters require credentials",
+        steps=_RUNNER_AND_CLUSTER,
         moves=True, verdicts=_DOWN, runner="b", files=(SECURED,),
     ),
 )  # fmt: skip

@@ -837,6 +837,13 @@ CATALOGUE = (
         "'stop requested' taken as proof although something still runs",
     ),
     Mistake(
+        "streaming/spark/masters/proof.py",
+        '    return yarn.ATTEMPT.match(hosting.application_id or "") is None',
+        '    return hosting.spark_master == "yarn" and yarn.ATTEMPT.match(hosting.application_id or "") is None',
+        ("tests/unit/streaming/spark/masters/test_proof.py",),
+        "a driver that a standalone master has lost counts as ended",
+    ),
+    Mistake(
         "streaming/spark/masters/standalone.py",
         '    return Ending(False, f"the master does not know {application}")',
         '    return Ending(True, f"the master does not know {application}")',

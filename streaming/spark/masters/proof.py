@@ -35,7 +35,8 @@ def prove_gone(here: Identity, spark: Spark, hosting: Process, who: str) -> Fenc
         return FenceFinding(Proof.APPLICATION, f"{process.detail}; {application.detail}")
     if process.proof is not None and spark.master_ui is None:
         return FenceFinding(process.proof, f"{process.detail}; its executors end with it (spark.master_ui is not set)")
-    return FenceFinding(None, f"{process.detail}; {application.detail}")
+    alone = ", which a driver can outlive" if application.is_proven else ""
+    return FenceFinding(None, f"{process.detail}; {application.detail}{alone}")
 
 
 def manager_says(spark: Spark, hosting: Process | RunnerFact) -> Ending:
@@ -60,9 +61,12 @@ def driver_ended(spark: Spark, fact: RunnerFact) -> Ending:
 
 
 def _is_outside(hosting: Process | RunnerFact) -> bool:
-    """Whether the driver is a process outside of YARN (client mode): YARN ends an application without it."""
-    is_attempt = yarn.ATTEMPT.match(hosting.application_id or "") is not None
-    return hosting.spark_master.startswith("yarn") and not is_attempt
+    """Whether the driver is a process outside of its manager (client mode), which ends an application without it.
+
+    A standalone master calls an application finished as soon as its connection to the driver is lost, and the driver
+    waits for another one (``Master.onDisconnected``, ``StandaloneSchedulerBackend.disconnected``).
+    """
+    return yarn.ATTEMPT.match(hosting.application_id or "") is None
 
 
 def _process_gone(here: Identity, hosting: Process, who: str) -> FenceFinding:

@@ -15,7 +15,10 @@ _WHAT = "a standalone master"
 
 
 def application_ended(address: str, application: str) -> Ending:
-    """Whether an application has ended; one that the master does not know proves nothing."""
+    """Whether an application has ended, and with it its executors; one that the master does not know proves nothing.
+
+    The driver may run on: a lost connection ends an application, too.
+    """
     try:
         known = _state(address, SECONDS)
     except ServiceTrouble as error:

@@ -103,6 +103,9 @@ def test_moments_are_read_from_the_situation() -> None:
     assert not sight(verdict="DEGRADED").shows(When.DOWN)
     assert sight(phase="FENCING").shows(When.MOVING)
     assert not sight(phase="BLOCKED").shows(When.MOVING)
+    assert sight(phase="BLOCKED").shows(When.BLOCKED)
+    assert not sight(phase="FENCING").shows(When.BLOCKED)
+    assert not sight().shows(When.BLOCKED)
     assert sight(cluster="west").shows(When.MOVED)
     assert not sight(cluster="west", phase="VERIFYING").shows(When.MOVED), "it has not settled"
     assert not sight(cluster="west", state="failed").shows(When.MOVED)

@@ -56,6 +56,20 @@ def test_a_driver_outside_of_yarn_has_to_be_gone_itself(hosting: Process, proof:
     assert (found, f"YARN says that {APPLICATION} is FINISHED" in detail) == (proof, True)
 
 
+@pytest.mark.parametrize("state", ["FINISHED", "FAILED", "KILLED"])
+@pytest.mark.parametrize(("hosting", "proof"), [(ELSEWHERE, None), (ALIVE, None), (GONE, Proof.APPLICATION)])
+def test_a_driver_that_a_standalone_master_has_lost_has_to_be_gone_itself(
+    hosting: Process, proof: Proof | None, state: str
+) -> None:
+    """A master that has lost its connection to a driver calls the application FINISHED; the driver may run on."""
+    driver = hosting.model_copy(update={"spark_master": "spark://one:7077", "application_id": "app-1"})
+    ended = {"json/": {"activeapps": [], "completedapps": [{"id": "app-1", "state": state}]}}
+    with json_server(**ended) as master:
+        found = prove_gone(HERE, Spark(master_ui=master.url), driver, "runner shop")
+    assert (found.proof, f"the master says that app-1 ended ({state})" in found.detail) == (proof, True), found
+    assert found.detail.endswith(", which a driver can outlive") is (proof is None)
+
+
 def test_a_local_driver_is_not_looked_for_at_a_cluster_manager() -> None:
     local = ELSEWHERE.model_copy(update={"spark_master": "local[4]"})
     proof, detail = proof_of(local)
