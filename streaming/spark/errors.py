@@ -22,7 +22,8 @@ TideoverError
 │   ├── AccessDenied          our user may not
 │   ├── UnsafeFileSystem      two drivers could both create one file there
 │   └── FileSystemError       the file system refused for a reason of its own; trying again can help
-│       └── FileVanished      a file was purged between listing and reading
+│       ├── FileVanished      a file was purged between listing and reading
+│       └── Outrun            a run plans batches faster than they can be held there
 └── RunError                  a query cannot be run here
     ├── PipelineError         the pipeline function is at fault
     │   ├── PipelineMissing   its module does not import, or has no such function
@@ -165,6 +166,10 @@ class FileSystemError(CheckpointError):
 
 class FileVanished(FileSystemError):
     """A file is gone."""
+
+
+class Outrun(FileSystemError):
+    """A run plans its batches faster than they can be held."""
 
 
 class RunError(TideoverError):

@@ -21,7 +21,7 @@ from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import Fence, fence_sentence, parse_fence
 from streaming.spark.checkpoint.mapping import all_moves, chain_to, withdraw
 from streaming.spark.checkpoint.read import EPOCHS, batch_ids, cleaned_text, is_cleaned, newest_commit
-from streaming.spark.errors import AlreadyRun, CleanedAway, FileVanished, HeldByStranger, MovedOn, TargetTaken
+from streaming.spark.errors import AlreadyRun, CleanedAway, FileVanished, HeldByStranger, MovedOn, Outrun, TargetTaken
 
 MARK = "_tideover"
 
@@ -90,6 +90,8 @@ def read_mark(files: CheckpointFiles, target: str) -> Mark | None:
 
 
 _ENTRIES = 2
+_LOST_AT_MOST = 50
+"""To so many entries in a row a run may be the first. It does as many steps for one, and the work of a batch."""
 _RUN = "run-"
 """What begins the name of the file by which the companion knows the run that counts."""
 
@@ -315,15 +317,18 @@ def _is_prepared_by(files: CheckpointFiles, target: str, operation: str) -> bool
 
 
 def _hold(files: CheckpointFiles, checkpoint: str, batch: int, fence: Fence, knows: Knows) -> None:
-    """Plant from a batch on until two entries in a row are ours."""
+    """Plant from a batch on until two entries in a row are ours. Raises ``Outrun``."""
     sentence = fence_sentence(fence)
-    held = 0
+    held = lost = 0
+    first = batch
     while held < _ENTRIES:
         path = _entry(checkpoint, batch)
         if files.create_atomically(path, sentence):
             held += 1
         elif (standing := _planted(files, path)) is None:
-            held = 0
+            held, lost = 0, lost + 1
+            if lost > 1:  # one is the batch in flight
+                batch = max(batch, _run_to(files, checkpoint, first, batch, lost))
         elif standing.operation != fence.operation and not knows(standing.operation):
             raise _held_by_stranger(checkpoint, standing)
         elif _is_later(standing, fence):
@@ -336,6 +341,14 @@ def _hold(files: CheckpointFiles, checkpoint: str, batch: int, fence: Fence, kno
                 files.replace(path, sentence)
             held += 1
         batch += 1
+
+
+def _run_to(files: CheckpointFiles, checkpoint: str, first: int, batch: int, lost: int) -> int:
+    """How far a run has come that was the first to so many entries: none that was planted is below its commit."""
+    committed = newest_commit(files, checkpoint) or 0
+    if lost >= _LOST_AT_MOST and committed >= first:
+        raise Outrun(f"{checkpoint}: from {first} to {batch} a run planned each batch before it could be held")
+    return committed
 
 
 def _is_later(standing: Fence, fence: Fence) -> bool:

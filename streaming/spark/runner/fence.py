@@ -5,6 +5,7 @@ A stopped run of a process that cannot be reached is hearsay. Without proof the 
 controller waits or needs the operator's consent.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from streaming.spark.checkpoint.log_text import Declared, Fence
 from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
+from streaming.spark.errors import Outrun
 from streaming.spark.masters.proof import FenceFinding, prove_gone
 from streaming.spark.query.sink_memory import WrittenTo
 from streaming.spark.recut import restore_entry
@@ -150,7 +152,8 @@ def _fence(
     """Stop, plant, and wait for proof; the batch ids that are held, and what was found."""
     if not wait.is_over() and any(one.is_finishing for one in hosted):
         _await_batch(guard.files, request, wait, hosted)
-        authority.plant(guard.knows)
+        with contextlib.suppress(Outrun):  # then it is stopped where it is
+            authority.plant(guard.knows)
         _let_finish(guard.files, request, wait, hosted)
     deadline = time.monotonic() + request.wait_seconds
     for one in hosted:

@@ -10,7 +10,7 @@ from streaming.spark.checkpoint import log_fence as planting
 from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles
 from streaming.spark.checkpoint.log_fence import Mark, claim, holder, plant_epoch, planted_by, planted_epochs, release
 from streaming.spark.checkpoint.log_text import Fence
-from streaming.spark.errors import AlreadyRun, HeldByStranger, MovedOn
+from streaming.spark.errors import AlreadyRun, HeldByStranger, MovedOn, Outrun
 from tests.checkpoints import CheckpointFolder
 
 FILES = LocalFiles()
@@ -68,6 +68,44 @@ def test_a_batch_committed_while_planting_moves_the_fence_on(checkpoint: Checkpo
             return super().create_atomically(path, content)
 
     assert plant(Racing(), str(checkpoint.path), operation="move", epoch=2) == (5, 6)
+
+
+class Overtaking(LocalFiles):
+    """A running query plans each of its batches right before that entry is planted, until ``last``."""
+
+    def __init__(self, folder: CheckpointFolder, last: int, ahead: int = 1) -> None:
+        self.folder, self.last, self.ahead = folder, last, ahead
+        self.tried = 0
+
+    def create_atomically(self, path: str, content: bytes) -> bool:
+        batch = int(Path(path).name)
+        self.tried += 1
+        if batch <= self.last and not self.exists(path):
+            for each in range(batch, batch + self.ahead):
+                self.folder.commit(each)
+            self.folder.plan(batch + self.ahead)
+        return super().create_atomically(path, content)
+
+
+def test_a_fence_behind_a_fast_run_goes_to_its_newest_commit(checkpoint: CheckpointFolder) -> None:
+    files = Overtaking(checkpoint, last=100, ahead=30)
+    first, second = plant(files, str(checkpoint.path), operation="move", epoch=2)
+    assert (first > 100, second) == (True, first + 1)
+    assert files.tried < 20
+
+
+def test_a_fence_that_a_run_outruns_ends_with_a_sentence(checkpoint: CheckpointFolder) -> None:
+    files = Overtaking(checkpoint, last=200)
+    with pytest.raises(Outrun, match="a run planned each batch before it could be held"):
+        plant(files, str(checkpoint.path), operation="move", epoch=2)
+    assert files.tried == 50
+    assert planted_by(FILES, str(checkpoint.path), "move") == ()
+
+
+def test_many_planned_batches_of_no_run_are_no_run_that_is_faster(checkpoint: CheckpointFolder) -> None:
+    for batch in range(3, 83):
+        checkpoint.plan(batch)
+    assert plant(FILES, str(checkpoint.path), operation="move", epoch=2) == (83, 84)
 
 
 def test_an_older_operations_entries_are_taken_over_and_a_newer_ones_are_not(checkpoint: CheckpointFolder) -> None:

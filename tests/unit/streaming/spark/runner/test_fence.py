@@ -210,13 +210,18 @@ def folder(tmp_path: Path) -> Path:
 
 
 def finished(
-    folder: Path, run: BusyRun, seconds: float, is_silent: Callable[[], bool] = answers, clock: LooksOnly | None = None
+    folder: Path,
+    run: BusyRun,
+    seconds: float,
+    is_silent: Callable[[], bool] = answers,
+    clock: LooksOnly | None = None,
+    files: LocalFiles | None = None,
 ) -> FenceReport:
     guard = FenceContext(
         instance="mine",
         here=HERE,
         spark=Spark(),
-        files=LocalFiles(),
+        files=files or LocalFiles(),
         knows=lambda _: True,
         still=lambda: None,
         with_sink=unread,
@@ -367,6 +372,23 @@ def test_a_planned_move_lets_the_batch_under_way_be_committed(folder: Path) -> N
     report = finished(folder, run, 60.0)
     assert (run.closed_at, run.refused) == (2, True)
     assert (report.checkpoint.batch, report.checkpoint.planned, report.planted) == (2, None, (3, 4))
+
+
+def test_a_run_that_outruns_its_fence_is_stopped_where_it_is(folder: Path) -> None:
+    """Until it is ordered to stop it plans each batch before that entry can be planted."""
+    CheckpointFolder(folder).plan(2)
+    run = BusyRun(folder, looks=1_000_000)
+
+    class Slow(LocalFiles):
+        def create_atomically(self, path: str, content: bytes) -> bool:
+            if run.closed_at is None and "/offsets/" in path and not self.exists(path):
+                CheckpointFolder(folder).commit(int(Path(path).name))
+            return super().create_atomically(path, content)
+
+    report = finished(folder, run, 0.2, files=Slow())
+    assert run.closed_at == report.checkpoint.batch
+    assert report.checkpoint.batch is not None
+    assert report.planted == (report.checkpoint.batch + 1, report.checkpoint.batch + 2)
 
 
 def test_a_batch_that_takes_too_long_is_cut_off(folder: Path) -> None:
