@@ -169,8 +169,8 @@ class ClusterTracker(threading.Thread):
         """Listen, read, store, rest; until the order to stop."""
         self._outbox.load()
         while not self._over.is_set():
-            self._listen(_IDLE_SECONDS)
             try:
+                self._listen(_IDLE_SECONDS)
                 self._round()
             except Exception:  # noqa: BLE001 - a thread's edge: tracking may fail, the queries may not
                 self._talk.exception("tracking failed")
@@ -211,7 +211,7 @@ class ClusterTracker(threading.Thread):
                     self._complete(ended)
                 self._store_positions()
                 self._outbox.flush()
-                stored.set()
+                stored.set()  # not where that failed: whoever needs them must not take them for stored
 
     def _complete(self, ended: EndedRun) -> None:
         """Learn what a quiet run read last, while the cluster answers: there was no time to look, or no word of it."""

@@ -22,6 +22,8 @@ class Outbox:
         self._waiting = Spooled()
         self._flush_at = 0.0
         """On the monotonic clock."""
+        self._is_left = False
+        """The file is still there, although the store has what is in it."""
 
     @property
     def is_empty(self) -> bool:
@@ -52,18 +54,23 @@ class Outbox:
             self._keep([], samples)
 
     def flush(self) -> None:
-        """Give the store what waits."""
+        """Give the store what waits.
+
+        A file that cannot be removed then waits for the next flush. Until then a new process would store it once more,
+        which changes nothing.
+        """
         self._flush_at = time.monotonic() + _FLUSH_SECONDS
-        if self.is_empty:
+        if self.is_empty and not self._is_left:
             return
-        try:
-            self._store.save_positions(in_use(self._waiting.positions, self._store.assignments()))
-            self._store.save_ends(self._waiting.ends)
-        except StoreError:
-            return
-        self._talk.info("spool flushed", positions=len(self._waiting.positions), ends=len(self._waiting.ends))
+        if not self.is_empty:
+            try:
+                self._store.save_positions(in_use(self._waiting.positions, self._store.assignments()))
+                self._store.save_ends(self._waiting.ends)
+            except StoreError:
+                return
+            self._talk.info("spool flushed", positions=len(self._waiting.positions), ends=len(self._waiting.ends))
         self._waiting = Spooled()
-        self._spool.save(self._waiting)
+        self._is_left = not self._saved("spool cannot be removed")
 
     def load(self) -> None:
         """Take over what an earlier process left."""
@@ -75,10 +82,16 @@ class Outbox:
 
     def _keep(self, positions: list[Position], samples: list[EndSample]) -> None:
         self._waiting = self._waiting.merged(positions, samples)
+        self._saved("positions could not be spooled")
+
+    def _saved(self, otherwise: str) -> bool:
+        """Whether the file has what waits; a warning where it has not."""
         try:
             self._spool.save(self._waiting)
         except OSError as error:
-            self._talk.warning("positions could not be spooled", error=str(error))
+            self._talk.warning(otherwise, error=str(error))
+            return False
+        return True
 
 
 def in_use(positions: Iterable[Position], assignments: Iterable[Assignment]) -> list[Position]:

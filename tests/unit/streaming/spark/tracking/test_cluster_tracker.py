@@ -124,6 +124,44 @@ def test_who_needs_the_positions_waits_for_a_store_that_is_slow(tmp_path: Path) 
     running.join(60.0)
 
 
+def test_a_spool_that_cannot_be_removed_keeps_no_fence_waiting(tmp_path: Path) -> None:
+    store, running = world(tmp_path)
+    store.away = True
+    running._take(seen(4))
+    running._store_positions()
+    running._tracks.clear()  # nothing to read from a cluster
+    store.away = False
+    spool = tmp_path / "east.spool"
+    spool.unlink()
+    spool.mkdir()
+    needed = PositionsNeeded(None, threading.Event())
+    running._take(needed)
+    assert needed.stored.is_set()
+    assert [(each.batch, each.offset) for each in store.positions("revenue")] == [(4, 40)]
+
+
+def test_a_word_that_raises_does_not_end_the_tracking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LONGEST_REST_SECONDS", 0.01)
+    _, running = world(tmp_path)
+    saved, raised = running._outbox.flush, threading.Event()
+
+    def raises_once() -> None:
+        if not raised.is_set():
+            raised.set()
+            raise ValueError("what was not foreseen")
+        saved()
+
+    monkeypatch.setattr(running._outbox, "flush", raises_once)
+    running.start()
+    running.notify(PositionsNeeded(None, threading.Event()))
+    until(raised.is_set)
+    needed = PositionsNeeded(None, threading.Event())
+    running.notify(needed)
+    until(needed.stored.is_set)
+    running.request_stop()
+    running.join(60.0)
+
+
 def test_spooled_positions_are_flushed_before_a_hung_cluster_is_read(tmp_path: Path) -> None:
     store, running = world(tmp_path)
     store.away = True

@@ -107,3 +107,20 @@ def test_a_full_disk_does_not_stop_the_tracking(tmp_path: Path) -> None:
     store.away = True
     known.send(positions(4))
     assert not known.is_empty
+
+
+def test_a_spool_that_cannot_be_removed_is_removed_by_a_later_flush(tmp_path: Path) -> None:
+    store, known = world(tmp_path)
+    store.away = True
+    known.send(positions(4))
+    store.away = False
+    spool = tmp_path / "east.spool"
+    spool.unlink()
+    spool.mkdir()  # no file can be removed there
+    known.flush()
+    assert known.is_empty
+    assert [each.batch for each in store.positions("revenue")] == [4]
+    spool.rmdir()
+    spool.write_text("what is left")
+    known.flush()
+    assert not spool.exists()
