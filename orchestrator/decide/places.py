@@ -4,11 +4,12 @@ A person who requested the move sees that a number is unknown and decides. Autom
 refuses. No gate takes an unknown number for 0.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from orchestrator.decide.move_facts import MoveFacts
 from state.plain_text import few
-from streaming.resume.model import AtMost, Target
+from streaming.resume.model import AtMost, Resolution, Target
 
 
 def lets_unknown_pass(facts: MoveFacts) -> bool:
@@ -72,6 +73,22 @@ def most_of(targets: Sequence[Target]) -> AtMost | None:
     known = [each for each in seconds if each is not None]
     most = max(known) if known and len(known) == len(seconds) else None
     return AtMost(exposure_records=exposed, exposure_seconds=most, replay_later_records=later, by="")
+
+
+def nothing_later(resolution: Resolution, topics: Collection[str]) -> Resolution:
+    """The places where no replicator appends to these topics of the target any more.
+
+    What was read and is lacking there is not read twice. It stays in the exposure.
+    """
+    targets = tuple(_settled(each) if each.target_topic in topics else each for each in resolution.targets)
+    return replace(resolution, targets=targets)
+
+
+def _settled(target: Target) -> Target:
+    if target.target_offset is None or target.replay_later_records == 0:
+        return target
+    most = None if target.at_most is None else replace(target.at_most, replay_later_records=0)
+    return replace(target, replay_later_records=0, at_most=most)
 
 
 def targets_of(facts: MoveFacts) -> tuple[Target, ...]:

@@ -17,6 +17,7 @@ from orchestrator.decide.move_facts import (
     NamedCluster,
     StandbyAnswer,
 )
+from orchestrator.decide.places import nothing_later
 from orchestrator.decide.reconcile import held_by
 from orchestrator.decide.uncommitted_batch import choose_fresh, choose_treatment
 from orchestrator.facts.current import alive_runners, latest_fact, open_operation
@@ -39,6 +40,7 @@ from streaming.clocks import Clock
 from streaming.cluster_log import Logs
 from streaming.errors import ClusterUnreachable, KafkaError, ServiceTrouble, WrongCluster
 from streaming.probe.mirrors import MirrorQuestions
+from streaming.resume.model import Resolution
 
 SILENCE_SECONDS = 0.5
 """How long it counts that there was none: a hundred queries need not wait for a dead standby one after the other."""
@@ -54,6 +56,8 @@ class FactGatherer:
         self._clock = clock
         self._offsets = ResumeOffsets(store, settings, logs, clock)
         self._questions = MirrorQuestions(clock.monotonic)
+        self._stopped: dict[tuple[str, str], datetime] = {}
+        """By cluster and topic, since when the replicator is known to append nothing there any more."""
         self._standby: tuple[str, float, StandbyAnswer] | None = None
         self._silences: dict[str, tuple[float, str]] = {}
 
@@ -213,6 +217,11 @@ class FactGatherer:
         if not topics or _reads_unknown(facts):
             return MirrorAnswer(error=f"which topics {facts.query} reads is not known yet")
         stopped = {topic: state for topic, state in states.items() if state.is_stopped}
+        for topic in states:
+            if topic in stopped:
+                self._stopped.setdefault((facts.target, topic), self._clock.now())
+            else:
+                self._stopped.pop((facts.target, topic), None)
         return MirrorAnswer(
             stopped=tuple(stopped),
             running={topic: state.word for topic, state in states.items() if topic not in stopped},
@@ -318,8 +327,17 @@ class FactGatherer:
             if facts.fresh
             else choose_treatment(report, resolution, planned, sink, keeps_query_id=keeps)
         )
+        if not facts.planned:  # a planned move waits for what is lacking, or is refused
+            resolution = self._behind_mirrors(facts, resolution)
+            planned = None if planned is None else self._behind_mirrors(facts, planned)
         facts = replace(facts, resolution=resolution, planned_resolution=planned, choice=choice)
         return self._offsets.of_output(facts)
+
+    def _behind_mirrors(self, facts: MoveFacts, resolution: Resolution) -> Resolution:
+        """Nothing comes later to a topic whose mirror was stopped before its end was looked up."""
+        mirrors, seen = facts.mirrors, resolution.looked_up_at
+        stopped = () if mirrors is None else mirrors.stopped
+        return nothing_later(resolution, {each for each in stopped if self._stopped[facts.target, each] <= seen})
 
     def look_ahead(self, facts: MoveFacts, report: CheckpointReport) -> None:
         """Resolve before the fence is done; used afterwards only if the position is the same and every place exact."""

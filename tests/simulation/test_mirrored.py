@@ -10,6 +10,8 @@ from tests.simulation.test_identity import place, requested
 from tests.simulation.world import World, settings
 
 LINK = {"kind": "cluster-linking", "url": "https://west.example/links/dr"}
+LACKING = 7
+END = 33 + 100 - LACKING
 ROUTES = [{"from": "east", "to": "west", "keeps_offsets": True, "replicator": LINK}, {"from": "west", "to": "east"}]
 
 
@@ -42,3 +44,23 @@ def test_a_resume_offset_beyond_what_was_mirrored_is_refused(monkeypatch: pytest
     assert operation.sentence.startswith(said)
     assert "--consent gap skips it" in operation.sentence
     assert world.checkpoints["/cp/revenue"].planted == set()
+
+
+@pytest.mark.parametrize(("word", "later"), [("STOPPED", 0), (None, 2 * LACKING)])
+def test_nothing_is_announced_behind_a_mirror_that_was_stopped(
+    monkeypatch: pytest.MonkeyPatch, word: str | None, later: int
+) -> None:
+    """The mirror lacks records that were read; once it is stopped, no replicator brings them."""
+    answer = None if word is None else {"orders": MirrorState(word, True, {})}
+    monkeypatch.setattr(mirrors, "mirror_states", lambda *_, **__: answer)
+    world = World(settings(groups={"routes": ROUTES}))
+    world.clusters["west"].cut("orders", END)
+    operation = requested(world, controller(world))
+    assert isinstance(operation, Operation), operation
+    assert operation.outcome == "done"
+    assert operation.plan is not None
+    totals = operation.plan.totals
+    assert totals.replay_later_records == later
+    assert totals.exposure_records is not None
+    assert totals.exposure_records >= 2 * LACKING, "what is lacking stays exposed"
+    assert bool(operation.plan.awaited) is bool(later)
