@@ -11,7 +11,7 @@ from orchestrator.config.load import load
 from replication_tool.errors import Refused
 from replication_tool.producer import Writer
 from replication_tool.reverse import Side, WhereNone, reverse
-from replication_tool.tail import records_of
+from replication_tool.tail import InDoubt, records_of
 from state.errors import TideoverError
 from state.settings.keys import Cluster
 from streaming.kafka.link import Link
@@ -56,7 +56,7 @@ def _reverse(chosen: argparse.Namespace) -> int:
 
 
 def _replay_tail(chosen: argparse.Namespace) -> int:
-    records = records_of(chosen.file, chosen.topic, unread=chosen.unread)
+    records = records_of(chosen.file, chosen.topic, unread=chosen.unread, in_doubt=chosen.in_doubt)
     writer = Writer(chosen.target, _cluster(chosen.config, chosen.target))
     if not writer.has(chosen.topic):
         raise Refused(f"{chosen.target} has no topic {chosen.topic}", hint="create it first; nothing was written")
@@ -114,6 +114,10 @@ def _parser() -> argparse.ArgumentParser:
     tail.add_argument("--to", dest="target", required=True, metavar="CLUSTER", help="written to")
     tail.add_argument("--topic", required=True, help="written to; it must exist")
     tail.add_argument("--unread", action="store_true", help="only what the query had not read before it left")
+    tail.add_argument(
+        "--in-doubt", choices=get_args(InDoubt), default="refuse",
+        help="with --unread: what becomes of records that a batch under way may have handed to the sink",
+    )  # fmt: skip
     tail.add_argument("file", type=Path, help="what tideover show-op ID --tail -o json printed")
     tail.set_defaults(run=_replay_tail)
     return parser

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from orchestrator.decide.move.left_behind import Exposed, LeftPartition, left_ranges, planned_by
 from orchestrator.facts.exposed import (
@@ -14,6 +15,7 @@ from orchestrator.facts.exposed import (
     on_source,
     stretches_of,
 )
+from state.messages import Planned, SinkState
 from state.model.entities import Operation
 from streaming.clocks import Deadline
 from streaming.cluster_log import Entry, Logs, Spec
@@ -42,7 +44,8 @@ class TailRecord:
     on_standby: bool
     """Whether the standby has got it since."""
     read_before: bool | None
-    """Whether it is before the position at which the query left; None where the plan has no position."""
+    """Whether the query had read it when it left. None where that is unknown: the plan has no position, or the record
+    is of a batch that was under way, and whether the sink has that is not known."""
     committed: bool | None = True
     """Whether it was committed, if its transaction was; None: the transaction has no end yet."""
     dated_later: bool = False
@@ -82,8 +85,11 @@ class Tail:
         return not any(partition.why for partition in self.partitions)
 
 
-def tail_of(operation: Operation, logs: Logs) -> Tail:
-    """Read the tail of an operation that was measured. Raises ``KafkaError`` when a cluster does not answer."""
+def tail_of(operation: Operation, logs: Logs, planned: Planned | None = None) -> Tail:
+    """Read the tail of an operation that was measured. Raises ``KafkaError`` when a cluster does not answer.
+
+    ``planned``: the batch that was under way when the query left.
+    """
     deadline, old = Deadline.after(READ_SECONDS), logs(operation.source)
     ranges = left_ranges(operation)
     known = {each: exposed for each, exposed in ranges if exposed.last is not None and exposed.records != 0}
@@ -107,11 +113,36 @@ def tail_of(operation: Operation, logs: Logs) -> Tail:
             stretch = looked[each.key]
             entries = read_entries(old, on_source(each), stretch.first, stretch.last, deadline)
             certain = stretch.certain(asked_at_ms, each.sampled_end)
-            part = _filled(part, exposed, stretch, entries, came[each.key], certain, positions[each.key].offset)
+            read = _Read(positions[each.key].offset, *_end_of(planned, each))
+            part = _filled(part, exposed, stretch, entries, came[each.key], certain, read)
         elif part.counted is None:
             part = replace(part, why=UNMEASURED.format(source=operation.source, target=operation.target))
         found.append(part)
     return Tail(operation=operation, partitions=tuple(found))
+
+
+class _Read(NamedTuple):
+    """How far a query had read one partition when it left."""
+
+    position: int | None
+    under_way: int | None
+    """End of the batch that was under way; None where there was none."""
+    delivered: bool | None
+    """Whether the sink has that batch; None where it is unknown."""
+
+    def before(self, offset: int) -> bool | None:
+        if self.position is None or offset < self.position:
+            return None if self.position is None else True
+        return self.delivered if self.under_way is not None and offset < self.under_way else False
+
+
+def _end_of(planned: Planned | None, each: LeftPartition) -> tuple[int | None, bool | None]:
+    """Of the batch that was under way: its end in one partition, and whether the sink has it."""
+    if planned is None:
+        return None, None
+    ends = planned.offsets.get(each.key.source, {}).get(each.topic, {})
+    known = {SinkState.HAS: True, SinkState.HAS_NOT: False}
+    return ends.get(str(each.partition)), known.get(planned.sink)
 
 
 def _measured(each: LeftPartition, exposed: Exposed) -> TailPartition:
@@ -126,7 +157,7 @@ def _filled(
     entries: Sequence[Entry] | str,
     came: Copies,
     certain: int,
-    position: int | None,
+    read: _Read,
 ) -> TailPartition:
     """The partition with its records in full; those in doubt are marked, and left out where the standby has them."""
     if isinstance(entries, str) or stretch.records is None:
@@ -144,7 +175,7 @@ def _filled(
                 partition=part.partition,
                 record=in_full[each.offset],
                 on_standby=on_standby,
-                read_before=None if position is None else each.offset < position,
+                read_before=read.before(each.offset),
                 committed=None if open_yet else not each.uncommitted,
                 dated_later=later and not open_yet,
             )

@@ -14,6 +14,7 @@ from orchestrator.cli.operation_text import drill_text, plan_text
 from orchestrator.decide.move.left_behind import left_ranges
 from orchestrator.decide.move.outcome import outcome_rows
 from orchestrator.decide.move.plan import headline
+from orchestrator.decide.operation.snapshot import newest_report
 from orchestrator.decide.times import instant, iso, length
 from orchestrator.errors import ExitCode, Refused, UnknownName, UsageError
 from orchestrator.facts.tail import Tail, TailRecord, tail_of
@@ -141,7 +142,8 @@ def show_tail(ctx: Context, operation: Operation, output: str) -> int:
         raise Refused(f"operation {operation.id} moved nothing: it left no records behind")
     if not left_ranges(operation):
         raise Refused(f"operation {operation.id} did not record what {operation.target} lacked")
-    tail = tail_of(operation, ctx.log)
+    report = newest_report(ctx.store.intents(operation.id))
+    tail = tail_of(operation, ctx.log, None if report is None else report.planned)
     value = tail_json(tail)
     if output in {"json", "yaml"}:
         render.document(value, output)

@@ -211,7 +211,7 @@ class ClusterTracker(threading.Thread):
                     self._complete(ended)
                 self._store_positions()
                 self._outbox.flush()
-                stored.set()  # not where that failed: whoever needs them must not take them for stored
+                stored.set()  # not where that failed: they must not be taken for stored
 
     def _complete(self, ended: EndedRun) -> None:
         """Learn what a quiet run read last, while the cluster answers: there was no time to look, or no word of it."""

@@ -243,7 +243,11 @@ def test_records_that_the_query_had_read_are_left_out_if_wanted(tmp_path: Path) 
     reported = [{**ENTRY, "value": str(known), "read_before": known} for known in (True, False, None)]
     file.write_text(json.dumps({"records": reported}), encoding="utf-8")
     assert [each.value for each in records_of(file, "side")] == [b"True", b"False", b"None"]
-    assert [each.value for each in records_of(file, "side", unread=True)] == [b"False", b"None"]
+    with pytest.raises(Refused, match="whether the query has read 1 of these 3 records") as refused:
+        records_of(file, "side", unread=True)
+    assert refused.value.hint.endswith("nothing was written")
+    assert [each.value for each in records_of(file, "side", unread=True, in_doubt="write")] == [b"False", b"None"]
+    assert [each.value for each in records_of(file, "side", unread=True, in_doubt="skip")] == [b"False"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"records": [1]}', '{"records": [{"on_standby": false}]}'])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from orchestrator.decide.move.left_behind import Exposed, LeftPartition, with_compared
 from orchestrator.facts.exposed import count_exposed
 from orchestrator.facts.tail import Tail, tail_of
+from state.messages import Planned, SinkState
 from state.model.plan import Plan, StandbyPartition
 from streaming.cluster_log import LogRecord, OffsetAnswer
 from tests.contract import samples
@@ -41,7 +42,7 @@ class Worlds:
     def count(self, **fields: Any) -> Exposed:
         return count_exposed(self.east, self.west, [self.left(**fields)], LOOKED_AT_MS)[KEY]
 
-    def tail(self, **fields: Any) -> Tail:
+    def tail(self, batch: Planned | None = None, **fields: Any) -> Tail:
         left = self.left(**fields)
         row = {
             "source": "orders", "topic": "orders", "partition": 0, "exposed": None, "committed": left.committed,
@@ -49,14 +50,14 @@ class Worlds:
         }  # fmt: skip
         planned = {
             "source": "orders", "topic": "orders", "partition": 0, "target_topic": "orders", "target_partition": 0,
-            "end": COPIED,
+            "end": COPIED, "offset": 94,
         }  # fmt: skip
         plan = Plan.of({
             "followed": {"asked_at_ms": LOOKED_AT_MS, "compared": False, "partitions": [row]}, "partitions": [planned],
         })  # fmt: skip
         plan = with_compared(plan, {KEY: self.count(**fields)})
         operation = samples.operation(plan=plan, outcome="done", source="east", target="west")
-        return tail_of(operation, {"east": self.east, "west": self.west}.__getitem__)
+        return tail_of(operation, {"east": self.east, "west": self.west}.__getitem__, batch)
 
     def listed(self, **fields: Any) -> list[int]:
         return [each.record.offset for each in self.tail(**fields).records]
@@ -69,6 +70,18 @@ def worlds() -> Worlds:
         for number in range(count):
             cluster.append_entry("orders", 0, b"k", str(number).encode(), T0 + 10 * number)
     return made
+
+
+@pytest.mark.parametrize(
+    ("sink", "read"),
+    [(SinkState.HAS, True), (SinkState.HAS_NOT, False), (SinkState.UNKNOWN, None), (SinkState.FORGOT, None)],
+)
+def test_a_batch_under_way_may_have_been_read_before_the_query_left(sink: SinkState, read: bool | None) -> None:
+    """The query had committed up to 94, and a batch up to 97 was under way."""
+    batch = Planned(batch=7, offsets={"orders": {"orders": {"0": 97}}}, sink=sink)
+    found = [each.read_before for each in worlds().tail(batch).records]
+    assert found == [True] * 4 + [read] * 3 + [False] * 3
+    assert [each.read_before for each in worlds().tail().records] == [True] * 4 + [False] * 6
 
 
 @pytest.mark.parametrize("begin", [0, 60])
