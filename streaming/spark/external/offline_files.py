@@ -2,10 +2,13 @@
 
 A runner reaches its checkpoints by its own Spark, and a command has none. Where a checkpoint is on a local or mounted
 disk, plain files are enough. Elsewhere a Spark of one slot is started for as long as the command works. It gets
-``spark.conf`` of the configuration, so it reaches what a runner reaches, and creates files as safely.
+``spark.conf`` of the configuration, so it reaches what a runner reaches, and creates files as safely. What it prints
+goes to a file, which is kept where it could not be started: a terminal shows the lines of the command alone.
 """
 
 import os
+import sys
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,13 +21,15 @@ from state.settings.keys import Tideover
 from streaming.companion.jar import companion_jar
 from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
-from streaming.spark.errors import UnsafeCheckpoint
+from streaming.spark.errors import SparkMissing, UnsafeCheckpoint
 from streaming.spark.query.session import open_session
 from streaming.spark.runner.service import IN_STEPS, require_exclusive_create
 
 _DEFAULT_FS = "spark.hadoop.fs.defaultFS"
 _HADOOP_FOLDERS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 """Variables that name folders of Hadoop's own settings, in which another default file system may be named."""
+_OUTPUTS = (1, 2)
+"""The file descriptors of stdout and stderr, which a launched process has from this one."""
 
 
 class OfflineFiles(NamedTuple):
@@ -48,15 +53,44 @@ def opened_files(settings: Tideover, query: str, checkpoints: Sequence[str], bas
     _require_replacement(settings, checkpoints)
     runner = settings.queries[query].runners[0]
     alone = settings.model_copy(update={"queries": {query: settings.queries[query]}})
-    session = open_session(
-        settings.spark.model_copy(update={"master": "local[1]"}),
-        name=f"files of {query}", instance=uuid.uuid4().hex, partitions=1, checkpoints=checkpoints,
-        companion=companion_jar(),
-    )  # fmt: skip
+    with _printing_to_file():
+        session = open_session(
+            settings.spark.model_copy(update={"master": "local[1]"}),
+            name=f"files of {query}", instance=uuid.uuid4().hex, partitions=1, checkpoints=checkpoints,
+            companion=companion_jar(),
+        )  # fmt: skip
     try:
         yield OfflineFiles(HadoopFiles(session), partial(require_exclusive_create, session, alone, runner, base))
     finally:
         session.stop()
+
+
+@contextmanager
+def _printing_to_file() -> Iterator[None]:
+    """A process that is launched here keeps a file for its two outputs. Raises ``SparkMissing`` with that file's name.
+
+    The file has no name any more once Spark was started: what it prints later is for no person.
+    """
+    descriptor, name = tempfile.mkstemp(prefix="tideover-spark-", suffix=".log")
+    path, is_kept = Path(name), False
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [(each, os.dup(each)) for each in _OUTPUTS]
+    try:
+        for each in _OUTPUTS:
+            os.dup2(descriptor, each)
+        os.close(descriptor)
+        yield
+    except SparkMissing as error:
+        is_kept = True
+        printed = f"what Spark printed is in {path}"
+        raise SparkMissing(str(error), hint=f"{error.hint}; {printed}" if error.hint else printed) from error
+    finally:
+        for each, before in kept:
+            os.dup2(before, each)
+            os.close(before)
+        if not is_kept:
+            path.unlink()
 
 
 def is_on_disk(settings: Tideover, checkpoints: Sequence[str], environment: Mapping[str, str] = os.environ) -> bool:
