@@ -405,6 +405,10 @@ def test_a_partition_without_a_leader_has_an_error_and_the_others_answers(fake: 
     assert (error.name, error.retriable) == ("LEADER_NOT_AVAILABLE", True)
 
 
+PATIENCE = (3, 12, 48)
+"""Seconds for a request that a lost leader makes last to its limit. A busy machine may need more for the others."""
+
+
 @pytest.mark.parametrize(
     ("fault", "name"),
     [(lambda fake: fake.kill(1), "NETWORK_EXCEPTION"), (lambda fake: fake.hung.add(1), "TIMED_OUT")],
@@ -415,10 +419,16 @@ def test_a_lost_leader_costs_only_its_own_partitions(
 ) -> None:
     link.offsets(BY_TIME, timeout=60)
     fault(fake)
-    answers = link.offsets(BY_TIME, timeout=3)
+    for seconds in PATIENCE:
+        answers = link.offsets(BY_TIME, timeout=seconds)
+        if [answer.offset for answer in answers.values()] == [5, None, 5, 5, None, 5]:
+            break
     assert [answer.offset for answer in answers.values()] == [5, None, 5, 5, None, 5]
     assert {answer.error.name for answer in answers.values() if answer.error} == {name}
-    fetched = link.fetch(dict.fromkeys(PARTITIONS, (0, 500)), timeout=3)
+    for seconds in PATIENCE:
+        fetched = link.fetch(dict.fromkeys(PARTITIONS, (0, 500)), timeout=seconds)
+        if sum(answer.error is None for answer in fetched.values()) == 4:
+            break
     assert [answer.error is None for answer in fetched.values()] == [True, False, True, True, False, True]
 
 

@@ -1,5 +1,6 @@
 """The queries of one application move together: all are committed, or all stay where they were."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
@@ -10,10 +11,11 @@ from state.messages import Failure
 from state.model.entities import Desired, IntentKind, Operation, OperationKind, Phase
 from state.settings.keys import Policy, Source, Tideover
 from state.store.controller_store import ControllerStore
+from state.store.sql.schema import assignments
 from tests.simulation.control import InLineScheduler, controller, pass_time, scheduler, see_to
 from tests.simulation.faults.scenes import active
 from tests.simulation.live import LiveWorld, live_settings
-from tests.simulation.stores import Crash, CrashingStore
+from tests.simulation.stores import Crash, CrashingStore, force
 from tests.simulation.world import World, settings
 
 TOTALS, COUNTS = "totals", "counts"
@@ -191,3 +193,16 @@ def scheduler_on(world: World, store: ControllerStore) -> InLineScheduler:
         store=store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock, lead=lead,
         actor="controller",
     )  # fmt: skip
+
+
+def test_a_query_left_behind_by_its_application_follows_alone() -> None:
+    """The way back where a move of one query failed between the commits of both: counts is on west already."""
+    world = World(of_application())
+    row = world.store.assignment(COUNTS)
+    assert row is not None
+    force(world.store, assignments, replace(row, cluster="west"))
+    world.request(TOTALS, target="west")
+    see_to(world, scheduler(world), 30)
+    assert {query: (each.outcome, each.target) for query, each in moves(world).items()} == {TOTALS: ("done", "west")}
+    assert {row.query: row.cluster for row in world.store.assignments()} == {TOTALS: "west", COUNTS: "west"}
+    assert world.store.open_requests() == []

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.BooleanNode;
 import com.fasterxml.jackson.databind.node.NullNode;
 import java.nio.file.Files;
@@ -12,6 +13,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.hadoop.conf.Configuration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -35,24 +37,22 @@ final class AttachedTest {
 
   @Test
   void aStartThatIsDelayedWaitsAgainAndSaysWhyOnce() throws Exception {
-    AdmissionRequest request = new AdmissionRequest(400);
+    AtomicLong clock = new AtomicLong();
+    AdmissionRequest request = new AdmissionRequest(400, clock::get);
     List<String> said = new ArrayList<>();
-    Thread delays =
-        new Thread(
-            () -> {
-              try {
-                for (int each = 0; each < 8; each++) {
-                  request.delay("operation op holds revenue");
-                  Thread.sleep(100);
-                }
-              } catch (InterruptedException ended) {
-                Thread.currentThread().interrupt();
-              }
-              request.answer(BooleanNode.TRUE);
-            });
-    delays.start();
-    assertEquals(Optional.of(BooleanNode.TRUE), request.await(said::add));
-    delays.join();
+    List<Optional<JsonNode>> answers = new ArrayList<>();
+    Thread start = new Thread(() -> answers.add(request.await(said::add)));
+    start.start();
+    for (int each = 0; each < 8; each++) {
+      clock.addAndGet(300_000_000);
+      request.delay("operation op holds revenue");
+      while (start.getState() != Thread.State.TIMED_WAITING && start.isAlive()) {
+        Thread.sleep(1);
+      }
+    }
+    request.answer(BooleanNode.TRUE);
+    start.join();
+    assertEquals(List.of(Optional.of(BooleanNode.TRUE)), answers);
     assertEquals(List.of("the start waits: operation op holds revenue"), said);
   }
 

@@ -3,19 +3,28 @@ package tideover;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.Optional;
 import java.util.function.Consumer;
+import java.util.function.LongSupplier;
 
 /** A start that waits for its admission. */
 final class AdmissionRequest {
   private static final long REPEAT_NANOSECONDS = 30_000_000_000L;
 
   private final long patience;
-  private long heard = System.nanoTime();
+  private final LongSupplier clock;
+  private long heard;
   private String why;
   private JsonNode answer;
 
   /** For so many milliseconds it waits behind the last word that it got. */
   AdmissionRequest(long patience) {
+    this(patience, System::nanoTime);
+  }
+
+  /** By a clock of nanoseconds. */
+  AdmissionRequest(long patience, LongSupplier clock) {
     this.patience = patience;
+    this.clock = clock;
+    this.heard = clock.getAsLong();
   }
 
   /** False where there is an answer already. */
@@ -32,7 +41,7 @@ final class AdmissionRequest {
   }
 
   synchronized void delay(String reason) {
-    heard = System.nanoTime();
+    heard = clock.getAsLong();
     why = reason;
     notifyAll();
   }
@@ -47,7 +56,7 @@ final class AdmissionRequest {
     String said = null;
     long saidAt = 0;
     while (answer == null) {
-      long now = System.nanoTime();
+      long now = clock.getAsLong();
       long left = patience - (now - heard) / 1_000_000;
       if (left <= 0) {
         return Optional.empty();

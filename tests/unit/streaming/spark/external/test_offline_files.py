@@ -88,7 +88,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tideover:
     return Tideover.model_construct(spark=Spark(), queries={"q": query})
 
 
-def test_what_spark_prints_does_not_reach_the_terminal(
+def test_lines_of_spark_do_not_reach_the_terminal(
     shop: Tideover, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(module, "open_session", printing(None))
@@ -99,7 +99,7 @@ def test_what_spark_prints_does_not_reach_the_terminal(
 
 
 @pytest.mark.parametrize("hint", ["", "install it"])
-def test_what_a_spark_that_cannot_start_prints_is_kept(
+def test_lines_of_a_spark_that_cannot_start_are_kept(
     shop: Tideover, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], hint: str
 ) -> None:
     monkeypatch.setattr(module, "open_session", printing(SparkMissing("there is no Java", hint=hint)))
