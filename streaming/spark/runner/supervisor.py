@@ -36,6 +36,7 @@ from streaming.spark.errors import (
 )
 from streaming.spark.hosting import Hosting, Subject, about, logger_about
 from streaming.spark.jvm import cause_of, detach, one_line
+from streaming.spark.known_files import find_files
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.launch import prepare_writer, switched_sources
 from streaming.spark.query.plan_columns import UNREAD, uses_in_writer
@@ -524,11 +525,25 @@ class QuerySupervisor:
                 self._ledger.restless(unrest)
                 pause = _RESTLESS_LOOK_SECONDS
             time.sleep(pause)
+        self._see_last()
         self._quiet.set()
         self._detach()
         self._log.info("query stopped")
         while not self.report_stopped():
             time.sleep(_STORE_PAUSE_SECONDS)
+
+    def _see_last(self) -> None:
+        """Know what a run wrote after the last look at it: the next start misses these files, too, if they are gone."""
+        if self._ledger.seen is None:
+            return
+        try:
+            found = find_files(self._hosting.files, self._assignment.checkpoint)
+        except (CheckpointError, Py4JError) as error:
+            self._log.warning("checkpoint cannot be followed", error=one_line(type(error).__name__, str(error)))
+            return
+        for batch, committed in ((found.planned, False), (found.committed, True)):
+            if batch is not None:
+                self._ledger.has_batch(batch, committed=committed)
 
     def _detach(self) -> None:
         """Let go of the session of the run before, which is quiet; a Spark that does not answer has let go itself."""

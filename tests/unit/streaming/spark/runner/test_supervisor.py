@@ -1015,6 +1015,22 @@ def test_a_running_query_reports_how_far_its_checkpoint_is(stage: Stage) -> None
     assert stage.store.fact.seen == seen
 
 
+def test_a_batch_that_ends_behind_the_last_look_is_known_to_the_store(stage: Stage) -> None:
+    """It is committed between the order to stop and the end of the run."""
+    hosted = stage.hosted()
+    hosted.begin()
+    until(lambda: stage.runs and stage.store.reported[-1] is RunState.RUNNING)
+    hosted._ledger.has_batch(3, committed=True)
+    hosted.close()
+    until(lambda: stage.runs[0].reported)
+    checkpoint = CheckpointFolder(stage.folder)
+    checkpoint.commit(4)
+    plant(LocalFiles(), str(stage.folder), operation="op-2", epoch=2, knows=lambda _: True)
+    stage.runs[0].resting = True
+    until(lambda: stage.store.fact.state is RunState.STOPPED)
+    assert stage.store.fact.seen == SeenCheckpoint(str(stage.folder), 1, 4, 4, FakeRun.query_id, None)
+
+
 def test_a_mapping_that_was_deleted_is_restored_from_the_store(stage: Stage) -> None:
     checkpoint = moved(stage.folder)
     checkpoint.write("metadata", '{"id":"8a8f2b0e-6cb3-4a51-a2e8-8f7c8c1fb4d2"}')
