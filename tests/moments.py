@@ -182,6 +182,10 @@ class Company:
         verdict = self.world.lab("verify", "--config", str(judged), "--wait", "240", "-o", "json", timeout=900)
         return dict(json.loads(verdict))
 
+    def logs(self) -> str:
+        """The end of each application's log."""
+        return "\n".join(f"{kind}: {party.log()[-4000:]}" for kind, party in self.parties.items())
+
     def _out(self, kind: str) -> Path:
         folder = self.config.parent / kind
         return folder if kind == "external" else folder / "out"
@@ -190,8 +194,7 @@ class Company:
         try:
             until(holds, what, seconds=SECONDS)
         except AssertionError as error:
-            logs = "\n".join(f"{kind}: {party.log()[-4000:]}" for kind, party in self.parties.items())
-            raise AssertionError(f"{error}: {instead()}\n{logs}") from None
+            raise AssertionError(f"{error}: {instead()}\n{self.logs()}") from None
 
 
 def play(folder: Path, kinds: Sequence[str], moment: Moment, rate: int) -> None:
@@ -212,16 +215,15 @@ def play(folder: Path, kinds: Sequence[str], moment: Moment, rate: int) -> None:
         typed = on.type("failover", "--all", "--to", "west", *reason)
         after = on.world.start_traffic(to="west", rate=rate)
         moved = typed.end(2 * SECONDS)
+        assert moved.code == 0, f"{moved.err}{moved.out}\n{on.logs()}"
         on.await_moved()
         time.sleep(_AFTER_SECONDS)
         after.send_signal(signal.SIGTERM)
         for each in (traffic, after):
             each.wait(SECONDS)
         verdict = on.judge()
-        logs = "\n".join(f"{kind}: {party.log()[-3000:]}" for kind, party in on.parties.items())
-        assert moved.code == 0, f"{moved.err}{moved.out}\n{logs}"
         wrong = {query: row for query, row in verdict.items() if row["lost"] or row["duplicated"]}
-        assert wrong == {}, f"{verdict}\n{logs}"
+        assert wrong == {}, f"{verdict}\n{on.logs()}"
         assert len(verdict) == len(kinds) * len(QUERIES)
         assert all(row["delivered"] for row in verdict.values()), verdict
 

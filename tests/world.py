@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ class RunningWorld:
     """A world that is up."""
 
     directory: Path
+    _started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
     def config(self) -> Path:
@@ -61,12 +62,20 @@ class RunningWorld:
     def start_traffic(
         self, *arguments: str, rate: int = 500, seconds: float = 600.0, to: str = "east"
     ) -> subprocess.Popen[bytes]:
-        """Start orders in the background; the caller ends it with SIGTERM."""
-        return subprocess.Popen(
+        """Start orders in the background; the caller ends it with SIGTERM. One that is left dies with the world."""
+        traffic = subprocess.Popen(
             [sys.executable, "-m", "lab", "traffic", "--dir", str(self.directory), "--rate", str(rate),
              "--seconds", str(seconds), "--to", to, "-o", "json", *arguments],
             cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
+        self._started.append(traffic)
+        return traffic
+
+    def end_traffic(self) -> None:
+        """SIGKILL of what a test has left behind."""
+        for each in self._started:
+            each.kill()  # no signal is sent to one that was waited for
+            each.wait()
 
     def verdict(self, *, wait: float = 120.0) -> dict[str, dict[str, Any]]:
         """What `verify` says, by query."""
@@ -83,6 +92,7 @@ def running_world(tmp_path: Path, **options: Any) -> Iterator[RunningWorld]:
         world.lab("up", *words, timeout=900)
         yield world
     finally:
+        world.end_traffic()
         run_lab(world.directory, "down", "--now", exit_code=None)
 
 

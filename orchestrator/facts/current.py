@@ -61,7 +61,11 @@ def open_drill(store: ControllerStore, query: str) -> Operation | None:
 
 
 def companion_of(store: ControllerStore, name: str, operation: Operation) -> Companion:
-    """How far another query of the same application is on its way to where an operation goes. Raises ``StoreError``."""
+    """How far another query of the same application is on its way to where an operation goes. Raises ``StoreError``.
+
+    A request is answered by an operation, which places its query: read in this order, none of them is missed.
+    """
+    is_requested = any(each.query == name and each.target in {None, operation.target} for each in store.open_requests())
     found = open_operation(store, name)
     row = store.assignment(name)
     if found is not None and found.target != operation.target:
@@ -72,9 +76,7 @@ def companion_of(store: ControllerStore, name: str, operation: Operation) -> Com
         return Companion(query=name, stays=f"operation {found.id}: {found.sentence}")
     if found is not None:
         return Companion(query=name, is_ready=found.phase is Phase.PREPARING and _is_prepared(store, found))
-    if any(each.query == name and each.target == operation.target for each in store.open_requests()):
-        return Companion(query=name)
-    return Companion(query=name, stays=_why_it_stays(store, name, operation))
+    return Companion(query=name) if is_requested else Companion(query=name, stays=_why_it_stays(store, name, operation))
 
 
 def _is_prepared(store: ControllerStore, operation: Operation) -> bool:

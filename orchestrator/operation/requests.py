@@ -173,8 +173,9 @@ class RequestHandler:
         target = request.target or default_target(self._queries[request.query], row.cluster)
         known = {each.query: each for each in self._store.requests_of(request.group)}
         for name in others:
+            is_moving = open_operation(self._store, name) is not None  # read first: one that ends now has placed it
             placed = self._store.assignment(name)
-            if (placed is not None and placed.cluster == target) or open_operation(self._store, name) is not None:
+            if is_moving or (placed is not None and placed.cluster == target):
                 continue
             each = known.get(name) or self._request_along(request, name, target)
             if each.refused is not None:
