@@ -136,13 +136,17 @@ class AttachedSupervisor(QuerySupervisor):
         """``hosted``: what the supervisor of a hosted query takes."""
         super().__init__(*hosted)
         self.driver = driver
+        self._is_at_rest = False
+        """Whether it waits for its application to start it, and what ran before is quiet."""
 
     @property
     def must_end(self) -> bool:
         """Whether its run was stopped for a move and is quiet, so that its application has to be started again."""
+        return (self.is_quiet or self._is_at_rest) and any(_is_condemned(run) for run in self._known_runs())
+
+    def _known_runs(self) -> list[Run]:
         with self._lock:
-            runs = list(self._runs)
-        return self.is_quiet and any(isinstance(run, AttachedRun) and run.is_condemned for run in runs)
+            return list(self._runs)
 
     def _sources(self, row: Assignment) -> dict[str, dict[str, str]]:
         return attached_sources(self._hosting, row) | beside_options(self._hosting, row.query, row.cluster)
@@ -163,6 +167,7 @@ class AttachedSupervisor(QuerySupervisor):
 
     def _start(self) -> tuple[Run, Follower]:
         self._await_former()
+        self._await_start()  # a run that was held and could not continue has ended since the last look
         row, key = self._assignment, self._key
         running = self.driver.running(key)
         if running is not None and running.epoch <= row.epoch:
@@ -191,7 +196,10 @@ class AttachedSupervisor(QuerySupervisor):
         while not (self.driver.running(key) or key in self.driver.requests() or any(e.is_held for e in self._before)):
             if self._closing.is_set():
                 raise RunFenced(f"{self._assignment.query} was to stop before its application started it")
+            runs = self._known_runs()
+            self._is_at_rest = any(map(_is_condemned, runs)) and all(run.unrest() is None for run in runs)
             self._closing.wait(_LOOK_SECONDS)
+        self._is_at_rest = False
 
     def _has_finished(self, run: Run) -> bool:
         """A job that reads what is there has ended without an error, and so has a query that its application stopped.
@@ -280,6 +288,10 @@ class AttachedSupervisor(QuerySupervisor):
             f"{self._assignment.query} was stopped on {self._assignment.cluster} because it is moved from there"
         )
         return run
+
+
+def _is_condemned(run: Run) -> bool:
+    return isinstance(run, AttachedRun) and run.is_condemned
 
 
 def _sink_of(query: StreamingQuery) -> str | None:
