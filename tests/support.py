@@ -238,10 +238,9 @@ _EXIT = "tests/real/test_yarn.py::test_the_end_of_an_attempt_is_proven_by_its_ex
 _LOST_NODE = "tests/real/test_yarn.py::test_the_attempt_of_a_lost_node_is_not_over"
 _ATTEMPT = "tests/long/test_yarn_attached.py::test_the_next_attempt_reads_where_the_query_was_moved"
 _PROOF = "tests/unit/streaming/spark/masters/test_proof.py"
-_MASTER = "tests/unit/streaming/spark/masters/test_standalone.py::test_the_master_shows_whether_an_application_ended"
 _LISTED = "tests/unit/streaming/spark/masters/test_standalone.py::test_applications_are_listed_and_have_no_address"
 _HISTORY = "tests/unit/streaming/spark/inventory/test_managed.py::test_a_history_server_hands_over_the_logs"
-_MASTER_LOST = f"{_PROOF}::test_a_driver_that_a_standalone_master_has_lost_has_to_be_gone_itself"
+_MASTER_LOST = "tests/real/test_lost_driver.py::test_a_driver_that_its_master_has_lost_writes_on_and_is_not_proven_gone"
 _CLIENT = f"{_PROOF}::test_a_driver_outside_of_yarn_has_to_be_gone_itself"
 _PODS = "tests/unit/streaming/spark/masters/test_kubernetes.py"
 _POD_ENDED = f"{_PODS}::test_the_end_of_a_container_that_its_node_has_seen_is_proof"
@@ -258,7 +257,8 @@ MANAGERS: Mapping[str, Sequence[Cell]] = {
     ),
     "YARN, client mode": (Cell(How.STAND_IN, (_CLIENT,), _WRITTEN), Cell(How.NOT), Cell(How.NOT)),
     "standalone": (
-        Cell(How.STAND_IN, (_MASTER, _MASTER_LOST), _WRITTEN), Cell(How.NOT), Cell(How.STAND_IN, (_LISTED,), _BY_HAND),
+        Cell(How.REAL, (_MASTER_LOST,), "Spark 4.2.0; the driver has to be gone from its own host, too"), Cell(How.NOT),
+        Cell(How.STAND_IN, (_LISTED,), _BY_HAND),
     ),
     "Kubernetes": (
         Cell(How.STAND_IN, (_POD_ENDED, _POD_LOST, _POD_GONE), "a server of the tests that speaks the same API"),
