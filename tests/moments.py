@@ -25,7 +25,7 @@ from lab.world import CLUSTERS, TOPIC
 from streaming.jars import jar_paths
 from tests.applications import COMMANDS, QUERIES, SECONDS, Application, Scheduler
 from tests.job_jars import JOB_CLASS, JOBS, java_jar, scala_jar
-from tests.scene import Controller, Driver, Typed
+from tests.scene import Controller, Driver, Said, Typed
 from tests.waiting import until
 from tests.world import RunningWorld, running_world
 
@@ -155,12 +155,19 @@ class Company:
 
         self._until(could_move, "each query could be moved", lambda: "; ".join(refused))
 
-    def await_moved(self) -> None:
-        """Wait until each query reads the standby, and no operation is open."""
+    def await_moved(self, failover: Said) -> None:
+        """Wait until each query is on the standby, and no operation is open.
+
+        A busy machine may not see the first commit in time. Then the failover ends with another code, and the query
+        reads on there: what became of its records is judged.
+        """
         rows: list[Any] = []
 
         def moved() -> bool:
             rows[:] = json.loads(self.type("list", "-o", "json").end(SECONDS).out)
+            assert failover.code == 0 or all(each["cluster"] == "west" for each in rows), (
+                f"{failover.err}{failover.out}"
+            )
             return all((each["cluster"], each["operation"]) == ("west", None) for each in rows)
 
         self._until(moved, "each query is on the standby", lambda: str(rows))
@@ -214,9 +221,7 @@ def play(folder: Path, kinds: Sequence[str], moment: Moment, rate: int) -> None:
         reason = ("--yes", "--reason", f"a random {moment.fault}", "--timeout", "300", "-o", "json")
         typed = on.type("failover", "--all", "--to", "west", *reason)
         after = on.world.start_traffic(to="west", rate=rate)
-        moved = typed.end(2 * SECONDS)
-        assert moved.code == 0, f"{moved.err}{moved.out}\n{on.logs()}"
-        on.await_moved()
+        on.await_moved(typed.end(2 * SECONDS))
         time.sleep(_AFTER_SECONDS)
         after.send_signal(signal.SIGTERM)
         for each in (traffic, after):
