@@ -230,7 +230,7 @@ _LAKE_REWRITE = Cell(
 )
 
 EXTERNALS: Mapping[str, Sequence[Cell]] = {
-    "4.2.0": (Cell(How.REAL, (_EXTERNAL,)), _OVER_HDFS, _PUT, _LAKE_REWRITE),
+    version: (Cell(How.REAL, (_EXTERNAL,)), _OVER_HDFS, _PUT, _LAKE_REWRITE) for version in ("3.5.7", "4.0.0", "4.2.0")
 }  # fmt: skip
 
 MANAGER_COLUMNS = ("proof that a lost driver has ended", "an attached driver", "`inventory --from`")

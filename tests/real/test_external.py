@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyspark
 import pytest
 import yaml
 
@@ -25,11 +24,19 @@ from tests.streams import Cluster
 from tests.waiting import until
 from tests.world import running_clusters
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(1800), pytest.mark.jars("s3a")]
+pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.timeout(1800), pytest.mark.jars("s3a")]
 SECONDS = 300.0
 MOVED = ("--yes", "--reason", "test", "--timeout", "300")
 ROOT = Path(__file__).resolve().parents[2]
 QUERIES = ("totals", "rests")
+JOB_PYTHON = os.environ.get("TIDEOVER_JOB_PYTHON", sys.executable)
+"""Of the application: another Spark than the runner's is tried by that of ``.venv-spark-3.5.7``."""
+
+
+def spark_of(python: str) -> list[str]:
+    """Version and folder of its pyspark."""
+    line = "import pyspark, pathlib; print(pyspark.__version__, pathlib.Path(pyspark.__file__).parent)"
+    return subprocess.run([python, "-c", line], check=True, capture_output=True, text=True).stdout.split()
 
 
 @dataclass
@@ -63,15 +70,15 @@ class Service:
     def configure(self) -> None:
         """Its queries, and its commands."""
         app = self.folder / "app"
-        sets = [f"{kind}-{pyspark.__version__}" for kind in ("spark", "s3a")]
+        version, home = spark_of(JOB_PYTHON)
+        sets = [f"{kind}-{version}" for kind in ("spark", "s3a")]
         jars = ",".join(str(jar) for name in sets for jar in jar_paths(name))
         settings = {
             "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.driver.host": "127.0.0.1",
             "spark.jars": jars, **self.objects.spark_conf(),
         }  # fmt: skip
         (self.folder / "spark.conf").write_text("".join(f"{key} {text}\n" for key, text in settings.items()))
-        home = Path(pyspark.__file__).parent
-        submit = f"env PYSPARK_PYTHON={sys.executable} {home}/bin/spark-submit --master local[2]"
+        submit = f"env PYSPARK_PYTHON={JOB_PYTHON} {home}/bin/spark-submit --master local[2]"
         job = ROOT / "tests" / "real" / "external_job.py"
         checkpoints = " ".join(self.checkpoints.values())
         app.write_text(
