@@ -340,3 +340,16 @@ def test_a_first_record_as_old_as_the_newest_is_not_retentions_work() -> None:
 def test_the_only_record_that_came_of_a_few_may_be_another_writers() -> None:
     target = one(standby(Slot(copied(OLD[:1]))), want(OLD[:3]))
     shows(target, target_offset=1, exact=False, replay_later_records=3)
+
+
+@pytest.mark.parametrize(
+    ("contents", "times", "method"),
+    [("a", (0,), "timestamp"), ("ab", (0, 10), "exact"), ("aa", (0, 0), "timestamp"), ("aa", (0, 10), "exact")],
+)
+def test_all_that_retention_has_left_is_a_match_if_the_last_is_unlike_others(
+    contents: str, times: tuple[int, ...], method: str
+) -> None:
+    """An unread record may equal the only one that is remembered, or one of several alike."""
+    old = [(offset, T0 + time, name) for offset, (name, time) in enumerate(zip(contents, times, strict=True))]
+    target = one(standby(Slot(copied(old, base=5), begin=5)), want(old))
+    shows(target, method=method, expired=True)
