@@ -75,8 +75,8 @@ def rewrite(
 
     ``target`` are the standby's offsets for the end of N (of N + 1 when promoted), ``planned_target`` those for the end
     of a replanned N + 1. A source in neither stays where it was. ``next_ids`` are the unique state ids of a promoted
-    batch (checkpoint format 2). Raises ``EmptyCheckpoint`` without a committed batch, ``MovedOn`` when N + 1 is planned
-    and the treatment says it is not, or the other way round.
+    batch (checkpoint format 2); of others they are not needed. Raises ``EmptyCheckpoint`` without a committed batch,
+    ``MovedOn`` when N + 1 is planned and the treatment says it is not, or the other way round.
 
     The standby's offsets stand for the end of batch N, so N and N - 1 get them. What becomes of batch N + 1:
 
@@ -270,7 +270,7 @@ def plan_copy(
         request.treatment,
         _by_key(request.target_offsets, bound),
         _by_key(request.planned_target_offsets or {}, bound),
-        ids if request.treatment is UncommittedBatch.PROMOTE else {},
+        ids,
     )
     kept = state_version(files, request.checkpoint, state, version, ids, target=request.target)
     mark = _mark(request, logs)

@@ -5,9 +5,8 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.decide.operation.intents import TRIES, pursue
-from orchestrator.decide.phases import Phase
 from state.messages import Failure
-from state.model.entities import IntentKind
+from state.model.entities import IntentKind, Phase
 from tests.contract import samples
 from tests.unit.orchestrator.decide.operation.test_step import at, intent_of
 

@@ -45,6 +45,7 @@ def request(
     resume: str = "carry",
     operation: str = "move",
     batch: int | None = 2,
+    back_to: int | None = None,
     offsets: Offsets | None = None,
     target_offsets: Offsets | None = None,
     planned_target_offsets: Offsets | None = None,
@@ -56,6 +57,7 @@ def request(
         epoch=2,
         resume=resume,
         batch=batch,
+        back_to=back_to,
         offsets={"orders": orders(2)} if offsets is None else offsets,
         target_offsets={"orders": orders(2, SHIFT)} if target_offsets is None else target_offsets,
         treatment=treatment,
@@ -180,11 +182,18 @@ def test_a_purged_entry_before_n_is_made_from_n(checkpoint: CheckpointFolder) ->
     assert made(checkpoint)["offsets/1"] == made(checkpoint)["offsets/2"]
 
 
+def test_a_rewind_takes_the_entries_and_the_state_of_its_batch(checkpoint: CheckpointFolder) -> None:
+    prepare(FILES, request(checkpoint, back_to=1), SOURCES)
+    assert set(made(checkpoint)) == {"metadata", "offsets/0", "offsets/1", "commits/1"}
+    assert state(checkpoint, "changelog") == {"1.changelog", "2.changelog"}
+
+
 def test_a_checkpoint_at_its_first_batch_has_no_entry_before(tmp_path: Path) -> None:
-    folder = CheckpointFolder(tmp_path / "checkpoint", version=2)
+    folder = CheckpointFolder(tmp_path / "checkpoint", version=2, stores=("delta",))
     folder.commit(0)
     prepare(FILES, request(folder, batch=0, offsets={"orders": orders(0)}), SOURCES)
     assert set(made(folder)) == {"metadata", "offsets/0", "commits/0"}
+    assert state(folder, "delta") == {"1.delta"}
     assert made(folder)["offsets/0"] == offset_text(orders(2, SHIFT), version=2)
 
 

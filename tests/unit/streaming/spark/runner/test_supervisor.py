@@ -437,6 +437,19 @@ def test_a_held_run_that_is_closed_is_stopped(stage: Stage, first: QuerySupervis
     assert first.give_held() is None
 
 
+@pytest.mark.parametrize("is_given", [True, False])
+def test_the_news_of_a_held_run_are_closed_unless_it_is_given_away(
+    stage: Stage, first: QuerySupervisor, is_given: bool
+) -> None:
+    closed: list[str] = []
+    stage.runs[0].news = SimpleNamespace(close=lambda: closed.append("news"))
+    stage.runs[0].resting = True
+    assert not is_given or first.give_held() is not None
+    first.close()
+    until(lambda: not first.is_alive)
+    assert closed == ([] if is_given else ["news"])
+
+
 def test_a_run_that_publishes_nothing_cannot_be_held(stage: Stage) -> None:
     hosted = holdable(stage)
     stage.runs[0].news = None
