@@ -287,12 +287,20 @@ class Search:
     def _before_young(self, found: Found, walk: Walk) -> Found:
         """Before what fills a hole and is as young as the newest record read: that may be unread.
 
-        The last record read was left out then, and an unread one that equals it lies here.
+        The last record read was left out then, and an unread one that equals it lies here. So may it be behind what
+        seems to be sent again, where the last record was read several times and not all that was read can be counted.
         """
-        if walk.young is None:
+        if walk.again is not None and not self.matcher.is_distinctive:
+            found = replace(
+                found, exact=False, note=AMBIGUOUS
+            )  # then none is skipped that is there more often than read
+        is_counted = self._from_begin and self.matcher.is_whole
+        is_repeated = not (is_counted or self.matcher.last_is_unique(append_time=False))
+        first = min((at for at in (walk.young, walk.again if is_repeated else None) if at is not None), default=None)
+        if first is None:
             return found
-        repeats = None if found.repeats is None else found.repeats + self._count(walk.young, found.offset)
-        return replace(found, offset=walk.young, exact=False, repeats=repeats, note=AMBIGUOUS)
+        repeats = None if found.repeats is None else found.repeats + self._count(first, found.offset)
+        return replace(found, offset=first, exact=False, repeats=repeats, note=AMBIGUOUS)
 
     def _is_beset(self, at: int, walk: Walk) -> bool:
         """Whether all that is remembered agreed, and a record as young as an unread one lies before the place.
@@ -485,16 +493,16 @@ class Search:
     def _is_no_older(self, record: LogRecord, agreed: int) -> bool:
         """Whether a record with so much company is no copy of one that was read before all that is remembered.
 
-        So it is where all is remembered, or where no two of these are alike in content and time, and some of them lie
-        before the record that it equals. It is so, too, where the record is younger than the oldest of them by more
-        than times go back. That takes enough of them to show it, or ``THIN`` in its company.
+        So it is where all is remembered, or where no two of these are alike in content and time. Then some of them lie
+        before the record that it equals, whose content is unlike theirs. It is so, too, where the record is younger
+        than the oldest of them by more than times go back. That takes enough of them to show it, or ``THIN`` in its
+        company.
         """
         if self.matcher.is_whole or agreed >= TRUSTED:
             return True
         has_company = agreed >= min(THIN, self.matcher.size) > 1
-        if self.matcher.is_distinctive and (
-            self.matcher.is_first or has_company or self.matcher.newest(record) >= THIN
-        ):
+        is_late = self.matcher.newest(record) >= THIN and self.matcher.known.alike(record.digest) == 1
+        if self.matcher.is_distinctive and (self.matcher.is_first or has_company or is_late):
             return True
         times = self.matcher.known.timestamps
         shows_order = self.matcher.size >= TRUSTED or self.matcher.is_first or agreed >= THIN

@@ -42,6 +42,8 @@ class Walk(NamedTuple):
     """Whether nothing else lay between them."""
     young: int | None = None
     """Offset of the first record before ``FEW`` of them that fills a hole and is as young as the newest one read."""
+    again: int | None = None
+    """Offset of the first record that seems to be sent again."""
 
 
 WIDEST = 128
@@ -217,11 +219,11 @@ class FingerprintMatcher:
         if not self.is_same(records[at], index):
             return Walk(Fit.NO, 0, unbroken=True)
         oldest = max(0, index + 1 - self.context)
-        agreed, wanted, here, young = 1, index - 1, at - 1, None
+        agreed, wanted, here, young, again = 1, index - 1, at - 1, None, None
         budget = widest = self._hole(wanted) if wanted >= oldest else 0
         while wanted >= oldest:
             if here < 0:
-                return Walk(Fit.CUT, agreed, unbroken=at - here == agreed, young=young)
+                return Walk(Fit.CUT, agreed, unbroken=at - here == agreed, young=young, again=again)
             seen = records[here]
             if self.is_same(seen, wanted):
                 agreed, wanted = agreed + 1, wanted - 1
@@ -229,6 +231,7 @@ class FingerprintMatcher:
                 widest = max(widest, budget)
             elif self.newest(seen) > wanted:
                 budget = widest  # sent again, and what filled its hole may be sent again with it
+                again = seen.offset
             elif budget > 0 and not self._is_later(seen):
                 budget, oldest = budget - 1, 0  # it may be an unread one that came out of turn: then all must agree
                 is_young = not seen.append_time and seen.timestamp_ms == self.top_ms
@@ -236,7 +239,7 @@ class FingerprintMatcher:
             else:
                 return Walk(Fit.NO, agreed, unbroken=False)
             here -= 1
-        return Walk(Fit.FULL, agreed, unbroken=at - here == agreed, young=young)
+        return Walk(Fit.FULL, agreed, unbroken=at - here == agreed, young=young, again=again)
 
     def _is_later(self, seen: LogRecord) -> bool:
         """Whether a record is later than all that was read, and so rather an unread one that overtook."""

@@ -139,6 +139,30 @@ def _spread_with_an_error() -> World:
     return World((first, second, third), now=4000, committed=True, buffer_ms=0, lie=lie, spread=True)
 
 
+def _last_left_out(before: int) -> World:
+    """A replicator left out the last record read. Two unread ones that equal the last two follow.
+
+    ``before``: so many others were read before, of which the first two equal these as well.
+    """
+    older = [(0, "p1"), (0, "p0"), *((10 * each, f"r{each}") for each in range(2, before))][:before]
+    last = [(1000, "p1"), (2000, "p0"), (0, "p1"), (3000, "p1"), (4000, "p0"), (0, "p1"), (0, "p1"), (0, "p0")]
+    rows = [*older, *last, (0, "p1"), (0, "p0")]
+    left_out = before + 7
+    sent = [each for each in range(len(rows)) if each != left_out]
+    part = Partition(
+        written=tuple(Written(each, *row) for each, row in enumerate(rows)),
+        written_end=len(rows),
+        kept=tuple(Kept(at, *rows[of], of) for at, of in enumerate(sent)),
+        kept_end=len(sent),
+        position=before + 8,
+        next_copy=len(rows),
+        filtered=(left_out,),
+        remembered=((0, before + 8),),
+        ring_at=before + 8,
+    )
+    return World(partitions=(part,), now=5000)
+
+
 def _spread_with_open_ones() -> World:
     """Another partitioner has put an unread record of the first partition into the second one.
 
@@ -819,6 +843,26 @@ WORLDS = {
         now=150,
         committed=True,
         append_time=True,
+    ),
+    "the last ones left out, and unread ones that look like some sent again": _one(
+        "0 10 p1, 1 20 p0, 2 0 p1, 3 30 p1, 4 40 p0, 5 0 p1, 6 0 p1, 7 0 p0, 8 0 p1, 9 0 p0",
+        "0 0 p1 of 2, 1 40 p0 of 4, 2 0 p1 of 5, 3 0 p1 of 6, 4 0 p1 of 8, 5 0 p0 of 9",
+        position=8,
+        filtered=(0, 1, 3, 7),
+        now=50,
+    ),
+    "the last one left out, and unread ones like it, as all that was read shows": _last_left_out(before=0),
+    "the last one left out, and unread ones like it and like the first ones": _last_left_out(before=60),
+    "a compacted log that holds one like a remembered one, all of one content": _one(
+        "211 4830 p0, 214 2870 p0, 217 2920 p0, 230 5040 p0, 233 3050 p0, 234 3060 p0, 350 6730 p0, 351 4740 p0, "
+        "352 6740 p0, 353 4750 p0, 354 6780 p0, 355 4790 p0, 356 4820 p0, 357 4830 p0",
+        "0 4830 p0 of 211, 1 2870 p0 of 214, 2 2920 p0 of 217, 3 5040 p0 of 230, 4 3050 p0 of 233, 5 3060 p0 of 234",
+        position=372,
+        written_end=372,
+        ring_at=368,
+        remembered=((350, 368),),
+        compacted=True,
+        now=7000,
     ),
     "a stale begin before copies of older records that were sent again": _one(
         _old(66),

@@ -49,7 +49,7 @@ def test_a_standby_that_lags_is_behind_from_its_newest_record() -> None:
     assert seconds_of(STEADY, position=10, here=range(9), newest=190) == 0.11
 
 
-def test_a_standby_that_lags_by_a_late_record_is_behind_from_the_largest_time() -> None:
+def test_a_standby_that_lacks_a_late_record_is_behind_from_the_top_time() -> None:
     assert seconds_of((*BACK, 150), position=10, here=range(9), newest=150) == 0.06
     assert seconds_of(BACK, position=10, here=range(9), newest=90) == 0.0
 
