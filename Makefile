@@ -93,8 +93,9 @@ beside: # the real tests wait for most of their time, and go first where they do
 test-long: java ## hours: every long test; pages go to build/reports/COMMIT, make reports publishes
 	TIDEOVER_FAULTS_REPORT=1 $(PYTEST) -m long --timeout 14400
 
-test-matrix: ## the core of it on Spark 3.5.7, 4.0.0 and 4.1.2, each in its own virtual environment
+test-matrix: ## the core of it on Spark 3.4.4, 3.5.7, 4.0.0 and 4.1.2, each in its own virtual environment
 	conf/test-matrix 3.5.7 4.0.0 4.1.2
+	conf/test-matrix 3.4.4 -- tests/real/test_companion.py tests/real/test_spark_builds.py tests/real/test_switch.py tests/real/test_hdfs.py tests/real/test_object_store.py tests/real/test_data_lake.py tests/real/test_cloud_storage.py tests/real/test_stores.py tests/real/test_same_offsets.py tests/real/test_msk.py tests/real/test_tokens.py tests/real/test_kerberos.py
 
 bench: java ## measure us and the alternative side by side; writes build/bench/report.md
 	$(BIN)/python -m bench --dir build/bench
@@ -136,7 +137,7 @@ $(SITE)/.installed: conf/locks/site.lock
 	@touch $@
 
 lock: ## make the lock files again (needs uv)
-	@mkdir -p build; for version in 3.5.7 4.0.0 4.1.2 4.2.0; do \
+	@mkdir -p build; for version in 3.4.4 3.5.7 4.0.0 4.1.2 4.2.0; do \
 	  echo "pyspark==$$version" > build/constraint.txt; \
 	  $(COMPILE) pyproject.toml --extra dev --constraint build/constraint.txt -o conf/locks/pyspark-$$version.lock; done
 	@echo "setuptools>=77" > build/image-build.in; printf "confluent-kafka\npyarrow\n" > build/image-lab.in

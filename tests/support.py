@@ -86,19 +86,11 @@ def _google(version: str) -> Cell:
 
 _GOOGLE_READ = Cell(How.READ, note="every connector since 2.2 has the client that is used")
 _OTHERS = Cell(How.REFUSED, (_CLASS,), "by the class or the scheme, before anything is hosted")
-_OTHERS_UNTRIED = Cell(How.REFUSED, note=_OTHERS.note)
 _DISK = Cell(How.REAL, (_MOVE,))
 _LOADED = Cell(
     How.REAL,
     (_VENDOR,),
     "compiled against its jars; every part that is used is looked up, and its manager writes a log",
-)
-
-
-_COMPILED = Cell(
-    How.READ,
-    note="compiled against its jars (`tests/real/test_companion_build.py`), looked up in its PySpark by hand. Its file "
-    "manager works there. Its source does not: a run ends in `assertion failed`",
 )
 
 
@@ -110,11 +102,8 @@ def _s3(hadoop: str, way: str, *more: str) -> Cell:
 
 ROWS: Mapping[str, Sequence[Cell]] = {
     "PySpark 3.4.4": (
-        _COMPILED, Cell(How.NOT), _HDFS_READ,
-        Cell(How.READ, note="its Hadoop and its client of Amazon's SDK are those of 3.5. Races were run on it by hand"),
-        _LAKE_READ,
-        Cell(How.READ, note="its connector is that of 3.5. A race of eight writers was run on it by hand"),
-        _OTHERS_UNTRIED,
+        _LOADED, _DISK, _HDFS, _s3("3.3.4", "version 1 of Amazon's SDK"), _lake("3.3.4"), _google("2.2.33"),
+        _OTHERS,
     ),
     "PySpark 3.5.7": (
         _LOADED, _DISK, _HDFS, _s3("3.3.4", "version 1 of Amazon's SDK"), _lake("3.3.4"), _google("2.2.33"),
@@ -272,8 +261,9 @@ HEAD = """# What was tried
 Which Spark, where a checkpoint may be, which login, which replicator, which cluster manager, and which Spark of an
 [application without the jar](adopt.md#applications-without-the-jar). The page is printed from the list of tests in
 `tests/support.py` by `python -m tests.support write`. A test that is named in the row of a PySpark runs on it: on
-4.2.0 in `make test-all`, on the others in `make test-matrix`. The long tests (`tests/long`) and those of logins and
-replicators run on 4.2.0 alone. A move on an older Java runs on 3.5.7.
+4.2.0 in `make test-all`, on the others in `make test-matrix`. So does a failover to or from each login; the one to
+AWS_MSK_IAM has its checkpoints on S3. The long tests (`tests/long`), the other tests of logins and those of replicators
+run on 4.2.0 alone. A move on an older Java runs on 3.5.7.
 
 - **tested on real parts**: real brokers, a real Spark, a real disk.
 - **tested against a stand-in**: the note names the stand-in.

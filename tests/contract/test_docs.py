@@ -63,6 +63,13 @@ def test_each_test_of_a_sparks_row_runs_on_that_spark() -> None:
                 assert not matrix[row] or test.partition("::")[0] in matrix[row].split(), f"{row} does not run {test}"
 
 
+@pytest.mark.parametrize("login", support.LOGINS)
+def test_a_failover_of_each_login_runs_on_each_spark(login: str) -> None:
+    _, moved = support.LOGINS[login]
+    parted = [test.partition("::") for test in moved.tests]
+    assert any(f"@pytest.mark.matrix\ndef {name}(" in (ROOT / file).read_text("utf-8") for file, _, name in parted)
+
+
 def test_every_fault_has_a_scenario_or_is_said_to_have_none() -> None:
     numbers = sorted([row.number for row in table.rows()] + list(table.NOT_BUILT))
     assert numbers == list(range(1, len(numbers) + 1))

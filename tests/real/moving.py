@@ -8,7 +8,9 @@ from typing import Any
 
 from lab.world import CLUSTERS, TOPIC
 from state.store.sql.migrate import open_store
+from streaming.spark.checkpoint.files import join
 from tests.logins import LoginBroker
+from tests.object_store import ObjectStore, keys
 from tests.real.pipelines import kept_ids
 from tests.real.theatre import read_ids
 from tests.scene import Scene, exactly
@@ -57,9 +59,17 @@ class Moving(Scene):
 
 @contextmanager
 def moving(
-    folder: Path, brokers: tuple[LoginBroker, LoginBroker], security: tuple[Mapping[str, Any], Mapping[str, Any]]
+    folder: Path,
+    brokers: tuple[LoginBroker, LoginBroker],
+    security: tuple[Mapping[str, Any], Mapping[str, Any]],
+    objects: ObjectStore | None = None,
 ) -> Iterator[Moving]:
-    """The queries, declared and not started; the primary first, ``security`` as the configuration has it."""
+    """The queries, declared and not started; the primary first, ``security`` as the configuration has it.
+
+    Their checkpoints are on the store of objects, or else on the disk.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    checkpoints = join(str(folder) if objects is None else objects.url, "checkpoints")
     url = f"sqlite:///{folder / 'tideover.db'}"
 
     def query(name: str, **more: Any) -> dict[str, Any]:
@@ -67,7 +77,7 @@ def moving(
             "sources": {"orders": {"topics": [TOPIC]}},
             "clusters": list(CLUSTERS),
             "runners": ["a"],
-            "checkpoint": str(folder / "checkpoints" / name),
+            "checkpoint": join(checkpoints, name),
             "trigger": "200ms",
             **more,
         }
@@ -81,7 +91,10 @@ def moving(
         },
         "routes": [{"from": CLUSTERS[0], "to": CLUSTERS[1]}],
         "runners": {"a": {}},
-        "spark": {"master": "local[8]", "conf": {"spark.sql.shuffle.partitions": 1}},
+        "spark": {
+            "master": "local[8]",
+            "conf": {"spark.sql.shuffle.partitions": 1, **({} if objects is None else keys(objects, folder))},
+        },
         "queries": {
             "rows": query("rows", **rows, sink="batch-id"),
             "copied": query(
@@ -90,7 +103,6 @@ def moving(
             ),
         },
     }  # fmt: skip
-    folder.mkdir(parents=True, exist_ok=True)
     plain = {name: Cluster(each.plain) for name, each in zip(CLUSTERS, brokers, strict=True)}
     with closing(open_store(url)) as store, closing(Moving(folder, store, settings, plain)) as scene:
         yield scene

@@ -82,6 +82,7 @@ def test_a_kdc_that_does_not_answer_is_no_wrong_credential(broker: LoginBroker, 
     assert "Cannot contact any KDC" in sight.trouble.text
 
 
+@pytest.mark.matrix
 def test_a_query_moves_between_clusters_that_want_tickets(broker: LoginBroker, kdc: Kdc, tmp_path: Path) -> None:
     assert os.environ["KRB5_CONFIG"] == str(kdc.configuration)
     with ExitStack() as primary:

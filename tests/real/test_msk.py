@@ -19,6 +19,7 @@ from streaming.probe.probe_result import ProbeResult
 from tests.certificates import make_certificates
 from tests.logins import LoginBroker, behind_scram_and_certificate
 from tests.msk import KEY, REGION, SECRET, Gate, behind_iam
+from tests.object_store import running_store
 from tests.real.moving import moving
 from tests.waiting import until
 
@@ -108,9 +109,11 @@ def test_a_gate_with_too_many_connects_holds_up_and_refuses_nothing(
     until(lambda: looked(broker, files).ok, "logins pass again")
 
 
+@pytest.mark.matrix
 def test_a_query_moves_from_a_certificate_and_a_password_to_signatures(
     guarded: tuple[LoginBroker, Gate], files: Path, tmp_path: Path
 ) -> None:
+    """Its checkpoint is on S3: the connector of that and the library that signs each have an SDK of Amazon."""
     broker, gate = guarded
     gate.shown.clear()
     for name, word in (("password", PASSWORD), ("key-password", KEY_PASSWORD)):
@@ -123,8 +126,8 @@ def test_a_query_moves_from_a_certificate_and_a_password_to_signatures(
         "key_password": f"file:{tmp_path / 'key-password'}",
         "sasl": {"mechanism": "SCRAM-SHA-512", "username": "ann", "password": f"file:{tmp_path / 'password'}"},
     }
-    with ExitStack() as primary:
+    with running_store(tmp_path / "objects") as objects, ExitStack() as primary:
         dying = primary.enter_context(behind_scram_and_certificate(tmp_path / "east", files, "ann", PASSWORD))
-        with moving(tmp_path / "scene", (dying, broker), (both, security_group(files))) as scene:
+        with moving(tmp_path / "scene", (dying, broker), (both, security_group(files)), objects) as scene:
             scene.assert_moves(primary.close)
     assert set(gate.shown) == {"AWS_MSK_IAM", "OAUTHBEARER"}, "Spark by the one, our own client by the other"

@@ -17,7 +17,7 @@ from tests.scene import Stage, exactly, one_query
 from tests.streams import position
 from tests.world import running_clusters
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.matrix]
 
 BATCH = 200
 NAME = "rows"

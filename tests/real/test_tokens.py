@@ -184,6 +184,7 @@ def test_the_writer_of_records_gets_its_tokens_too(broker: LoginBroker, tokens: 
     assert writer.has("written")
 
 
+@pytest.mark.matrix
 def test_a_query_moves_from_a_password_to_tokens(
     broker: LoginBroker, tokens: TokenServer, files: Path, tmp_path: Path
 ) -> None:

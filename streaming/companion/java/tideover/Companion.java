@@ -6,6 +6,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.ThreadFactory;
 import java.util.function.Supplier;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
@@ -126,9 +127,14 @@ public final class Companion {
 
   /** Threads of this name, as many as are needed, which keep no process alive. */
   static ExecutorService daemons(String name) {
+    return daemons(task -> new Thread(task, name));
+  }
+
+  /** The same, of threads that are made so. */
+  static ExecutorService daemons(ThreadFactory made) {
     return Executors.newCachedThreadPool(
         task -> {
-          Thread thread = new Thread(task, name);
+          Thread thread = made.newThread(task);
           thread.setDaemon(true);
           return thread;
         });

@@ -21,6 +21,7 @@ import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
 import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.util.UninterruptibleThread;
 
 /**
  * Spark's Kafka source of the cluster that a query reads now, behind offsets that may be of a
@@ -71,8 +72,10 @@ final class SwitchStream
   private volatile boolean answered;
   // For calls of other threads than the query's: the workers have the session of that one.
   private static final ExecutorService ASIDE = Companion.daemons("tideover aside");
-  // Made when a call comes, by the query's own thread, so that they have its session.
-  private final ExecutorService workers = Companion.daemons("tideover source");
+  // Made when a call comes, by the query's own thread, so that they have its session. Of the class
+  // of that thread: Spark's source of 3.4 looks for its first offsets in no other.
+  private final ExecutorService workers =
+      Companion.daemons(task -> new UninterruptibleThread(task, "tideover source"));
 
   /** What was planned last, in the offsets of the cluster on which it was planned. */
   private static final class Batch {

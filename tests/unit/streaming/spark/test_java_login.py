@@ -7,6 +7,8 @@ import pytest
 
 from state.settings.keys import Cluster, Spark
 from state.settings.security import Security
+from streaming.jars import set_names
+from streaming.jarsets.roots import ROOTS
 from streaming.spark.java_login import MSK_JARS, java_client_settings, with_logins
 
 TOKENS = {"mechanism": "OAUTHBEARER", "token_endpoint": "https://login/token", "client_id": "ann"}
@@ -88,3 +90,11 @@ def test_jars_for_iam_are_added_unless_the_user_brings_them(monkeypatch: pytest.
     assert with_logins(Spark(conf={"spark.jars": "/a.jar"}), [cluster(IAM)]).conf == {"spark.jars": f"/a.jar,{ours}"}
     own = Spark(conf={"spark.jars.packages": "software.amazon.msk:aws-msk-iam-auth:2.3.0"})
     assert with_logins(own, [cluster(IAM)]) is own
+
+
+def test_each_connector_of_ours_has_the_client_that_requests_tokens() -> None:
+    """Its class is in kafka-clients since 3.4.0."""
+    for name in (name for name in set_names() if name.startswith("spark-")):
+        (client,) = (each for each in ROOTS[name].coordinates if each.startswith("org.apache.kafka:kafka-clients:"))
+        major, minor, _ = client.rpartition(":")[2].split(".")
+        assert (int(major), int(minor)) >= (3, 4), f"{name} has {client}"
