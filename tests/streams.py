@@ -115,7 +115,7 @@ def read(
     reader = session.readStream.format(source).options(**place | SHORT_WAIT | options)
     value = functions.col("value").cast("string")
     number = functions.get_json_object(value, "$.id").cast("long").alias("id")
-    at = functions.timestamp_millis(functions.get_json_object(value, "$.at_ms").cast("long")).alias("at")
+    at = functions.expr("timestamp_millis(cast(get_json_object(cast(value as string), '$.at_ms') as long))").alias("at")
     return reader.load().select(functions.col("key").cast("string"), number, at)
 
 
@@ -153,7 +153,7 @@ class Ledger:
         )
         count, high, low = functions.count("*"), functions.sum(id_hash(1)), functions.sum(id_hash(9))
         summed = windowed.agg(count.alias("count"), high.alias("high"), low.alias("low"))
-        start = functions.unix_millis(functions.col("window.start")).alias("start")
+        start = functions.expr("unix_millis(window.start)").alias("start")
         flat = summed.select(start, "key", "count", "high", "low")
         return flat.writeStream.outputMode("update").foreachBatch(self._write)
 

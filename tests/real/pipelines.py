@@ -176,7 +176,7 @@ def sums_of(end: int) -> dict[str, tuple[int, int]]:
 def attempts_by_batch(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
     """Stateless: partition, time and value of every record; a batch id that the sink has already is dropped."""
     value = functions.col("value").cast("string").alias("value")
-    rows = sources["copied"].select("partition", functions.unix_millis("timestamp").alias("at"), value)
+    rows = sources["copied"].select("partition", functions.expr("unix_millis(timestamp)").alias("at"), value)
     return _dropping(rows, Path(str(settings["sink"])), "append")
 
 

@@ -37,6 +37,7 @@ from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.checkpoint.log_fence import plant, unplant
 from streaming.spark.checkpoint.mapping import Placed
 from streaming.spark.checkpoint.read import read_checkpoint
+from streaming.spark.jvm import java_query
 from streaming.spark.query.kafka_options import SHORT_WAIT, SWITCHING, read_source, switching_options
 from streaming.spark.query.session import connector_jars, open_session
 from streaming.spark.query.sink_memory import Tables, WrittenTo, written_to
@@ -251,7 +252,8 @@ def _play_cut(
     query = _start(session, cluster, topic, sink, checkpoint)
     _produce(cluster, topic, LATER)
     query.processAllAvailable()
-    sizes = {progress.batchId: progress.numInputRows for progress in query.recentProgress}
+    progress = [json.loads(report.json()) for report in java_query(query).recentProgress()]
+    sizes = {each["batchId"]: each["numInputRows"] for each in progress}
     query.stop()
     return _held(session, kind, sink) | {"reason": reason, "records": cut.records, "read": sizes.get(cut.batch)}
 
