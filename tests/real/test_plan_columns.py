@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -24,9 +23,7 @@ ALL = {Column.OFFSET, Column.PARTITION, Column.TOPIC, Column.TIMESTAMP, Column.T
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
-    with local_spark(
-        {"spark.sql.shuffle.partitions": "2", "spark.sql.execution.pythonUDF.arrow.enabled": "false"}
-    ) as session:
+    with local_spark({"spark.sql.shuffle.partitions": "2"}) as session:
         yield session
 
 
@@ -70,7 +67,6 @@ def test_a_renamed_column_is_found_as_a_key_of_deduplication(session: SparkSessi
     }
 
 
-@pytest.mark.skipif(pyspark.__version__.startswith("3.4."), reason="dropDuplicatesWithinWatermark came with Spark 3.5")
 def test_a_watermark_has_its_delay(session: SparkSession, read: Reads) -> None:
     frame = read().withWatermark("timestamp", "90 seconds").dropDuplicatesWithinWatermark(["key"]).select("value")
     found = uses_in_writer(session, frame.writeStream.foreachBatch(nowhere), names_topic=False)
@@ -130,7 +126,7 @@ def test_a_value_that_is_computed_for_the_sink_is_logic(session: SparkSession, r
         ("orders", "offset", "select"),
         ("orders", "partition", "select"),
     }
-    by_function = read().select(f.udf(lambda number: number + 1, "long")("offset").alias("next"))
+    by_function = read().select(f.udf(lambda number: number + 1, "long", useArrow=False)("offset").alias("next"))
     assert logic(session, by_function.where("next > 3").writeStream.foreachBatch(nowhere)) >= {
         ("orders", "offset", "filter")
     }

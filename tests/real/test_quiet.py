@@ -25,7 +25,6 @@ def session() -> Iterator[SparkSession]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.jars": connector_jars(),  # the first session of a process settles which jars its JVM has
-        "spark.sql.execution.pythonUDF.arrow.enabled": "false",  # a worker gets its rows one by one
         "spark.python.task.killTimeout": "120s",  # 2 s; so long a task that was cancelled may continue
     }
     known = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
@@ -47,7 +46,7 @@ def writing_run(session: SparkSession, folder: Path) -> Run:
             file.write(f"{number}\n")
         return number
 
-    late = functions.udf(write_late, "long")
+    late = functions.udf(write_late, "long", useArrow=False)
     frame = session.readStream.format("rate").option("rowsPerSecond", "1").load().select(late("value"))
     writer = frame.writeStream.format("noop").option("checkpointLocation", (folder / "checkpoint").as_uri())
     return Run.start(session, writer, CallbackGate(), NAME)
@@ -59,7 +58,7 @@ def failed_run(session: SparkSession, folder: Path, *, callback: bool) -> Run:
     def price(number: int) -> int:
         raise ValueError(f"no price of {number}\nsee the list")
 
-    priced = functions.udf(price, "long")
+    priced = functions.udf(price, "long", useArrow=False)
     gate = CallbackGate()
     rate = session.readStream.format("rate").option("numPartitions", "1").load()  # so that partition 0 comes first
     writer = rate.select(priced("value")).writeStream
