@@ -12,7 +12,7 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,6 +172,11 @@ class Company:
 
         self._until(moved, "each query is on the standby", lambda: str(rows))
 
+    def announced(self, operations: Iterable[str]) -> dict[str, int | None]:
+        """By query how many records its plan said that are read twice; None: unknown."""
+        moves = (json.loads(self.type("show-op", each, "-o", "json").end(SECONDS).out) for each in operations)
+        return {each["query"]: each["plan"]["totals"]["replay_records"] for each in moves}
+
     def judge(self) -> dict[str, dict[str, Any]]:
         """By query what the judge of the lab says."""
         declared = yaml.safe_load(self.config.read_text(encoding="utf-8"))
@@ -231,7 +236,7 @@ def play(folder: Path, kinds: Sequence[str], moment: Moment, rate: int) -> None:
         for each in (traffic, after):
             each.wait(SECONDS)
         verdict = on.judge()
-        announced = {each["query"]: each["plan"]["totals"]["replay_records"] for each in json.loads(moved.out)}
+        announced = on.announced(each["id"] for each in json.loads(moved.out))
         twice = {query: row["duplicated"] for query, row in verdict.items()}
         wrong = {query: row for query, row in verdict.items()
                  if row["lost"] or (announced[query] is not None and twice[query] > announced[query])}  # fmt: skip
